@@ -1,0 +1,205 @@
+package pace_test
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"tacho"
+	"tacho/pace"
+	"tacho/stat"
+)
+
+func take(s iter.Seq[time.Duration], n int) (out []time.Duration) {
+	for d := range s {
+		if out = append(out, d); len(out) == n {
+			break
+		}
+	}
+	return out
+}
+
+func secs(ds []time.Duration) []float64 {
+	out := make([]float64, len(ds))
+	for i, d := range ds {
+		out[i] = d.Seconds()
+	}
+	return out
+}
+
+// The stripes of a schedule are a partition of it.
+func TestStripesPartition(t *testing.T) {
+	f := func(seed uint64, n8 uint8) bool {
+		n := uint64(n8%7) + 1
+		whole := slices.Collect(pace.Until(pace.Poisson{Rate: 50, Seed: seed}.Arrivals(), 4*time.Second))
+		merged := make([]time.Duration, len(whole))
+		count := 0
+		for k := range n {
+			for i, at := range pace.Stripe(slices.Values(whole), k, n) {
+				merged[i] = at
+				count++
+			}
+		}
+		return count == len(whole) && slices.Equal(whole, merged) && slices.IsSorted(whole)
+	}
+	if err := quick.Check(f, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConstantDoesNotDrift(t *testing.T) {
+	got := take(pace.Constant{Rate: 3}.Arrivals(), 300_000)
+	if want := 100_000 * time.Second; got[299_999] != want {
+		t.Errorf("arrival 300000 of 3/s = %v, want %v", got[299_999], want)
+	}
+}
+
+// What the flags ask for is what is chosen.
+func TestChoice(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		o    pace.Options
+		want string
+	}{
+		{pace.Options{Rate: inf, Shape: 1}, "burst"},
+		{pace.Options{Rate: inf, Shape: 1, Limited: true}, "closed"},
+		{pace.Options{Rate: 5, Shape: 1, Limited: true}, "poisson"},
+		{pace.Options{Rate: 5, Shape: 1}, "poisson"},
+		{pace.Options{Rate: 5, Shape: 0.5}, "gamma"},
+		{pace.Options{Rate: 5, Shape: inf}, "constant"},
+		{pace.Options{Rate: inf, Shape: 1, Ramp: "linear", RampStart: 1, RampEnd: 2, Count: 3}, "linear"},
+		{pace.Options{Rate: inf, Shape: 1, Ramp: "exponential", RampStart: 1, RampEnd: 2, Count: 3}, "exponential"},
+	} {
+		_, k, err := pace.New(c.o)
+		if err != nil || k.Name != c.want {
+			t.Errorf("%+v: %s, %v; want %s", c.o, k.Name, err, c.want)
+		}
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for want, o := range map[string]pace.Options{
+		"must be above 0":     {Rate: 0, Shape: 1},
+		"burstiness":          {Rate: 1, Shape: math.NaN()},
+		"unknown ramp-up":     {Rate: 1, Shape: 1, Ramp: "cubic"},
+		"goes up":             {Rate: 1, Shape: 1, Ramp: "linear", RampStart: 3, RampEnd: 2, Count: 9},
+		"start rate above 0":  {Rate: 1, Shape: 1, Ramp: "exponential", RampEnd: 2, Count: 9},
+		"give --num-prompts":  {Rate: 1, Shape: 1, Ramp: "linear", RampEnd: 2},
+		"at least 0":          {Rate: 1, Shape: 1, Ramp: "linear", RampStart: -1, RampEnd: 2, Count: 9},
+		"end rate above 0":    {Rate: 1, Shape: 1, Ramp: "linear", Count: 9},
+		"request rate NaN":    {Rate: math.NaN(), Shape: 1},
+		"burstiness -1 must ": {Rate: 2, Shape: -1},
+	} {
+		if _, _, err := pace.New(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
+	}
+}
+
+// The schedule has the process it says, at every rate: mean gap, coefficient
+// of variation, index of dispersion, and the whole distribution of the gaps.
+// Seeds are fixed; a wrong process fails by far more than the margins.
+func TestProcess(t *testing.T) {
+	const n = 20_000
+	for _, rate := range []float64{1, 7.5, 100, 2000, 5000} {
+		for _, shape := range []float64{0.3, 1, 4, math.Inf(1)} {
+			t.Run(fmt.Sprintf("rate=%v/burstiness=%v", rate, shape), func(t *testing.T) {
+				p, _, err := pace.New(pace.Options{Rate: rate, Shape: shape, Count: n, Seed: 11})
+				if err != nil {
+					t.Fatal(err)
+				}
+				times := secs(slices.Collect(p.Arrivals()))
+				checkProcess(t, times, rate, shape, n)
+			})
+		}
+	}
+}
+
+func checkProcess(t *testing.T, times []float64, rate, shape float64, n int) {
+	t.Helper()
+	if len(times) != n || !slices.IsSorted(times) {
+		t.Fatalf("%d arrivals, sorted %v", len(times), slices.IsSorted(times))
+	}
+	if got, want := times[n-1], float64(n)/rate; math.Abs(got-want) > 1e-6*want {
+		t.Errorf("last arrival at %v, want %v", got, want)
+	}
+	gaps := stat.Gaps(times)
+	mean, ss := 1/rate, 0.0
+	for i, g := range gaps {
+		gaps[i] = g / mean
+		ss += (gaps[i] - 1) * (gaps[i] - 1)
+	}
+	wantCV := 1 / math.Sqrt(shape)
+	if cv := math.Sqrt(ss / float64(n)); math.Abs(cv-wantCV) > 0.04*wantCV+1e-3 {
+		t.Errorf("coefficient of variation %.4f, want %.4f", cv, wantCV)
+	}
+	if d := stat.Dispersion(times, 50/rate); math.Abs(d-wantCV*wantCV) > 0.2*wantCV*wantCV+0.02 {
+		t.Errorf("index of dispersion %.3f, want %.3f", d, wantCV*wantCV)
+	}
+	if math.IsInf(shape, 1) {
+		for _, g := range gaps {
+			if math.Abs(g-1) > 1e-4 {
+				t.Fatalf("a gap of %v", g)
+			}
+		}
+		return
+	}
+	ks := stat.KolmogorovSmirnov(gaps, func(x float64) float64 { return stat.GammaCDF(shape, x) })
+	// Times are whole nanoseconds, and gaps below one of them cannot be told apart.
+	if limit := 1.95/math.Sqrt(float64(n)) + stat.GammaCDF(shape, rate*1e-9); ks > limit {
+		t.Errorf("Kolmogorov-Smirnov distance %.5f, above %.5f", ks, limit)
+	}
+}
+
+// A schedule without an end is not stretched, and keeps its rate all the same.
+func TestEndless(t *testing.T) {
+	p, _, err := pace.New(pace.Options{Rate: 10, Shape: 1, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := take(p.Arrivals(), 50_000)
+	if last := got[len(got)-1].Seconds(); math.Abs(last-5000) > 5000*0.02 {
+		t.Errorf("arrival 50000 of 10/s at %v s", last)
+	}
+}
+
+// The rates of a ramp are those of the reference: start + (end-start)*i/(N-1),
+// and start * (end/start)^(i/(N-1)).
+func TestRampRates(t *testing.T) {
+	for _, c := range []struct {
+		ramp       string
+		start, end float64
+		want       []float64
+	}{
+		{"linear", 1, 5, []float64{1, 2, 3, 4, 5}},
+		{"linear", 0, 4, []float64{1, 1, 2, 3, 4}},
+		{"exponential", 1, 16, []float64{1, 2, 4, 8, 16}},
+	} {
+		p, _, err := pace.New(pace.Options{
+			Rate: math.Inf(1), Shape: math.Inf(1), Ramp: c.ramp, RampStart: c.start, RampEnd: c.end, Count: 5,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gaps := stat.Gaps(secs(slices.Collect(p.Arrivals())))
+		for i, g := range gaps {
+			if math.Abs(1/g-c.want[i]) > 1e-6 {
+				t.Errorf("%s %v-%v: rate before arrival %d is %v, want %v", c.ramp, c.start, c.end, i, 1/g, c.want[i])
+			}
+		}
+	}
+}
+
+func TestClosedAndBurst(t *testing.T) {
+	if got := slices.Collect(pace.Closed{Count: 2}.Arrivals()); !slices.Equal(got, []time.Duration{tacho.ASAP, tacho.ASAP}) {
+		t.Errorf("closed: %v", got)
+	}
+	if got := slices.Collect(pace.Burst{Count: 3}.Arrivals()); !slices.Equal(got, []time.Duration{0, 0, 0}) {
+		t.Errorf("burst: %v", got)
+	}
+}

@@ -1,0 +1,67 @@
+package pace
+
+import (
+	"iter"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"tacho"
+)
+
+var linear = Kind{
+	Name: "linear", Doc: "open loop, the rate rising by equal steps from one request to the next",
+	Fits: func(o Options) bool { return o.Ramp == "linear" },
+	New: func(o Options) tacho.Pacer {
+		return Ramp{o, func(x float64) float64 { return o.RampStart + (o.RampEnd-o.RampStart)*x }}
+	},
+}
+
+var exponential = Kind{
+	Name: "exponential", Doc: "open loop, the rate rising by equal factors from one request to the next",
+	Fits: func(o Options) bool { return o.Ramp == "exponential" },
+	New: func(o Options) tacho.Pacer {
+		return Ramp{o, func(x float64) float64 { return o.RampStart * math.Pow(o.RampEnd/o.RampStart, x) }}
+	},
+}
+
+// Ramp is an open loop whose rate depends on how many of the arrivals are
+// over: Rate(0) before the first, Rate(1) before the last. It is not
+// stretched: there is no total that it should have.
+type Ramp struct {
+	Options
+	RateAt func(share float64) float64
+}
+
+// Arrivals implements tacho.Pacer.
+func (p Ramp) Arrivals() iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		at, rng := 0.0, newRand(p.Seed)
+		for i := range p.Count {
+			at += p.gap(rng) / p.rate(i)
+			if !yield(seconds(at)) {
+				return
+			}
+		}
+	}
+}
+
+func (p Ramp) gap(r *rand.Rand) float64 {
+	if math.IsInf(p.Shape, 1) {
+		return 1
+	}
+	return gammaFloat64(r, p.Shape) / p.Shape
+}
+
+// rate is the rate before arrival i. A ramp from 0 has no rate at all before
+// its first arrival, and takes that of the second.
+func (p Ramp) rate(i int) float64 {
+	last := float64(max(p.Count-1, 1))
+	if r := p.RateAt(float64(i) / last); r > 0 {
+		return r
+	}
+	if r := p.RateAt(1 / last); r > 0 && p.Count > 1 {
+		return r
+	}
+	return p.RampEnd
+}

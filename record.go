@@ -1,0 +1,157 @@
+package tacho
+
+import "time"
+
+// Never is the time of a moment that did not come.
+const Never = time.Duration(-1)
+
+// A Record is everything known of one finished request. Records are all the
+// engine emits, and every number in a report is a function of records.
+type Record struct {
+	Stage   int    `json:"stage"`
+	Session uint64 `json:"session"`
+	Turn    int    `json:"turn"`
+	ID      string `json:"id,omitempty"`
+	Labels  Labels `json:"labels,omitempty"`
+	Input   int    `json:"input"` // prompt tokens, as the workload counted; 0 unknown
+	Asked   int    `json:"asked"` // output tokens asked for
+	Exact   bool   `json:"exact"` // the server was told to produce exactly Asked
+
+	Timeline
+
+	Usage      *Usage      `json:"usage,omitempty"` // the server's own counts, if it gave any
+	Output     int         `json:"output"`          // output tokens, by the most trusted count there is
+	OutputFrom CountSource `json:"output_from,omitempty"`
+	Finish     string      `json:"finish,omitempty"` // the server's finish reason
+	Text       string      `json:"text,omitempty"`   // what was generated, where the run keeps it
+
+	Failure *Failure `json:"failure,omitempty"` // nil is success
+}
+
+// OK says whether the request succeeded.
+func (r *Record) OK() bool { return r.Failure == nil }
+
+// A Timeline is the story of one request: plain data, in order of time. All
+// times are offsets from the epoch of the stage; Never is a moment that did
+// not come.
+type Timeline struct {
+	Due   time.Duration `json:"due"`   // the plan wanted it sent
+	Slot  time.Duration `json:"slot"`  // the concurrency limit let it go
+	Start time.Duration `json:"start"` // it was handed to the transport
+	Conn  time.Duration `json:"conn"`  // it had a connection
+	Sent  time.Duration `json:"sent"`  // its first byte was written
+	Wrote time.Duration `json:"wrote"` // its last byte was written
+	Head  time.Duration `json:"head"`  // the first byte of the response arrived
+
+	Events Events `json:"events"` // tokens arrived
+
+	End time.Duration `json:"end"` // the response was over, well or badly
+
+	Clock     Clock         `json:"clock"`                // what stamped Head and Events
+	Conns     int           `json:"conns"`                // connections tried; above 1 the transport started over before a byte had left
+	Reused    bool          `json:"reused"`               // the connection had served another request
+	ClockStep time.Duration `json:"clock_step,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
+}
+
+// NewTimeline returns a timeline in which nothing has happened yet.
+func NewTimeline(due time.Duration) Timeline {
+	return Timeline{Due: due, Slot: Never, Start: Never, Conn: Never, Sent: Never, Wrote: Never, Head: Never, End: Never}
+}
+
+// First is when the first token arrived, or Never.
+func (t *Timeline) First() time.Duration {
+	if len(t.Events) == 0 {
+		return Never
+	}
+	return t.Events[0].At
+}
+
+// Last is when the last token arrived, or Never.
+func (t *Timeline) Last() time.Duration {
+	if len(t.Events) == 0 {
+		return Never
+	}
+	return t.Events[len(t.Events)-1].At
+}
+
+// An Event is the arrival of one or more tokens. At is when the kernel (or,
+// by the timeline's Clock, the reader) had the last byte of it.
+type Event struct {
+	At        time.Duration
+	ReadLag   int32 // nanoseconds from At until our code had it; saturates at 2.1 s
+	Tokens    int16 // tokens in it; 0 if the wire does not say
+	Kind      Kind
+	Coalesced bool // shared its read with a later token event: At is an upper bound
+}
+
+// Kind is what sort of token an event carried.
+type Kind uint8
+
+// The kinds of token.
+const (
+	Content Kind = iota
+	Reasoning
+	ToolCall
+)
+
+// Clock is what stamped the arrivals of a timeline.
+type Clock uint8
+
+// The clocks, best first.
+const (
+	KernelClock Clock = iota + 1 // the kernel's receive time of the last byte
+	ReadClock                    // when the read returned in our process
+)
+
+var clockNames = [...]string{"none", "kernel", "read"}
+
+func (c Clock) String() string { return clockNames[c] }
+
+// Usage is what the server says it counted.
+type Usage struct {
+	Prompt     int `json:"prompt"`
+	Completion int `json:"completion"`
+	Cached     int `json:"cached,omitempty"`    // prompt tokens taken from a cache
+	Reasoning  int `json:"reasoning,omitempty"` // of Completion
+}
+
+// CountSource says who counted the output tokens.
+type CountSource string
+
+// The counters, most trusted first.
+const (
+	FromUsage     CountSource = "usage"     // the server's usage
+	FromTokens    CountSource = "token_ids" // token ids or one-token events on the wire
+	FromTokenizer CountSource = "tokenizer" // the text, counted by a tokenizer
+	FromEvents    CountSource = "events"    // one for each event: a lower bound
+)
+
+// Cause is why a request failed.
+type Cause string
+
+// The causes of failure.
+const (
+	Refused   Cause = "refused"   // nobody listens
+	DNS       Cause = "dns"       // the name does not resolve
+	TLS       Cause = "tls"       // the handshake failed
+	Connect   Cause = "connect"   // any other way not to get a connection
+	Reset     Cause = "reset"     // the connection broke
+	Timeout   Cause = "timeout"   // our deadline passed
+	Status    Cause = "status"    // an HTTP status other than 200
+	InBand    Cause = "in-band"   // an error inside a 200 stream
+	Truncated Cause = "truncated" // the stream ended before its end mark
+	Malformed Cause = "malformed" // not the protocol it should be
+	Empty     Cause = "empty"     // a whole response without a token
+	Canceled  Cause = "canceled"  // the run was stopped
+	Unsent    Cause = "unsent"    // it could not be encoded
+)
+
+// A Failure is how and where a request failed.
+type Failure struct {
+	Cause   Cause  `json:"cause"`
+	Phase   string `json:"phase,omitempty"`  // connect, send, wait or stream
+	Status  int    `json:"status,omitempty"` // of the HTTP response, if there was one
+	Message string `json:"message"`          // the server's own words where it had any
+}
+
+func (f *Failure) Error() string { return string(f.Cause) + ": " + f.Message }

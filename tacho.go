@@ -1,0 +1,101 @@
+// Package tacho is the vocabulary of the tool: what is asked of a server
+// (Request, Session, Source), when (Pacer), of whom (Backend, Call), what came
+// of it (Event, Timeline, Record) and who listens (Sink).
+//
+// It holds no behaviour that needs a goroutine, a socket or a file, and it
+// imports only the standard library. Every other package may import it; it
+// imports none of them.
+package tacho
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// A Request is one thing asked of a model, free of any wire protocol.
+type Request struct {
+	ID          string // travels as x-request-id
+	Session     uint64 // conversation it belongs to
+	Turn        int    // position in the conversation, from 0
+	Model       string // overrides the backend's model, for adapters; empty is the backend's
+	Input       Input
+	InputTokens int            // as the workload counts them; 0 unknown
+	MaxTokens   int            // output tokens asked for
+	IgnoreEOS   bool           // go on to MaxTokens whatever the model says
+	Labels      Labels         // low-cardinality groups: class, dataset, adapter
+	Extra       map[string]any // merged into the body last, verbatim
+}
+
+// Input is what the model is given, in exactly one of three forms. A backend
+// that cannot send a form says so in Prepare.
+type Input struct {
+	Text     string    // plain text
+	IDs      []int32   // token ids
+	Messages []Message // a conversation
+}
+
+// A Message is one entry of a conversation.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Labels are ordered so that they print and compare the same way every time.
+type Labels []Label
+
+// A Label is one key and its value.
+type Label struct{ Key, Value string }
+
+// A Session is the unit of arrival: the pacer starts sessions, and the turns
+// of a session follow one another. A plain request is a session of one turn.
+type Session struct {
+	ID    uint64
+	Turns []Turn
+}
+
+// A Turn is a request and the pause before it, counted from the end of the
+// turn before.
+type Turn struct {
+	Think   time.Duration
+	Request Request
+}
+
+// A Source is the workload: session i for i = 0, 1, 2, ... and io.EOF past the
+// last. It is a function of i alone, so any worker can make its own share of
+// the workload, in any order, and make it again. It is safe for concurrent use.
+type Source interface {
+	Session(i uint64) (Session, error)
+}
+
+// A Pacer is an arrival process: the offsets from the start of a stage at
+// which sessions are due, in order. It reads no clock and keeps no state:
+// ranging twice over the same Pacer yields the same schedule.
+type Pacer interface {
+	Arrivals() iter.Seq[time.Duration]
+}
+
+// ASAP is the arrival of a closed loop: due as soon as a slot is free.
+const ASAP = time.Duration(-1)
+
+// A Backend speaks one protocol to one server. Prepare does all that can be
+// done before a request is due: encode it, and complain about it.
+// It is safe for concurrent use.
+type Backend interface {
+	Prepare(r *Request) (Call, error)
+}
+
+// A Call is an encoded request. Do sends it, once, and writes into rec what
+// happened, with times as offsets from epoch; it returns when the response is
+// complete, has failed, or ctx is done. A failure is data: it is in
+// rec.Failure, with whatever had arrived before it.
+type Call interface {
+	Do(ctx context.Context, epoch time.Time, rec *Record)
+}
+
+// A Sink takes records as they finish. Add is never called concurrently and
+// must not keep r. Close flushes.
+type Sink interface {
+	Add(r *Record) error
+	Close() error
+}

@@ -1,0 +1,43 @@
+package transport
+
+import (
+	"net/http"
+
+	"tacho"
+)
+
+// An Exchange is what the connection saw of one request and its response.
+// Times are wall-clock nanoseconds (the kernel stamps CLOCK_REALTIME, so
+// everything is on that clock); 0 is a moment that did not come.
+type Exchange struct {
+	Conn  int64 // a connection was ready
+	Sent  int64 // just before the first byte of the request was written
+	Wrote int64 // just after the last byte of the request was written
+	Head  int64 // the first byte of the response arrived
+	End   int64 // the response was over, well or badly
+
+	Clock  tacho.Clock // what stamped Head and the reads
+	Conns  int         // connections tried
+	Reused bool        // the last one had served another request
+
+	Status int
+	Header http.Header
+}
+
+// A Read says when a stretch of a body arrived. The stretch begins where the
+// one before it ended.
+type Read struct {
+	End  int    // offset just past its last byte, in the data it was handed over with
+	At   int64  // when its last byte arrived, by the exchange's clock
+	Lag  int32  // nanoseconds from At until our code had it, saturated
+	Recv uint32 // number of the receive on this connection: equal numbers share a stamp
+}
+
+// A Consumer takes the body of a response as it was received. It is called
+// when the response is over, and before that only each time so much has piled
+// up that it should not be kept: the work of decoding stays out of the way of
+// the streams that still run. data is valid during the call only; reads cover
+// it without a gap.
+type Consumer interface {
+	Consume(data []byte, reads []Read)
+}
