@@ -75,7 +75,7 @@ func seconds(s float64) time.Duration {
 	if s*1e9 >= math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return time.Duration(s * 1e9)
+	return time.Duration(math.Round(s * 1e9))
 }
 
 // Stripe numbers the arrivals of a schedule and keeps those of worker k of n.

@@ -1,0 +1,232 @@
+// Package engine runs one stage: sessions from a Source, at the times of a
+// schedule, through a Backend, into a Sink. It knows which of them no more
+// than their interfaces say.
+//
+// Four kinds of goroutine share the work. One prepares: it asks the source
+// for sessions and has their first requests encoded, some time before they
+// are due. One dispatches: it waits for each due time, then for a free slot,
+// and starts the session. Each session runs in one of its own. And one drains
+// the finished records into the sink, so that no sink needs a lock and no
+// request waits for a disk.
+package engine
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tacho"
+)
+
+// A Stage is one experiment with fixed load.
+type Stage struct {
+	Index    int
+	Arrivals iter.Seq2[uint64, time.Duration] // session number, due
+	Limit    int                              // most sessions in flight; 0 is no limit
+	Source   tacho.Source
+	Backend  tacho.Backend
+	Timeout  time.Duration         // for one request, from its start; 0 is none
+	MaxTime  time.Duration         // no session starts later than this; 0 is no limit
+	Begin    func(epoch time.Time) // told when the clock starts, before anything is sent; may be nil
+	Live     *Live                 // counts while it runs; may be nil
+	Precise  bool                  // sleep by the system's timers: finer than the runtime's, but blind to fake time
+}
+
+// Live is what is known while a stage runs.
+type Live struct {
+	Started, Finished, Failed, Tokens atomic.Int64
+}
+
+// Run runs the stage to its end, or until ctx is done, and emits one Record
+// for each request to sink. It returns when the last response is in; a stage
+// that was stopped returns ctx's error, after the records of what it cut off.
+func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
+	if s.Live == nil {
+		s.Live = &Live{}
+	}
+	prepareCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	ahead := newAhead(s.Limit)
+	prepared := make(chan error, 1)
+	go func() { prepared <- ahead.fill(prepareCtx, &s) }()
+	select {
+	case <-ahead.primed:
+	case <-ctx.Done():
+	}
+
+	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: time.Now()}
+	ahead.start(r.epoch)
+	if s.Begin != nil {
+		s.Begin(r.epoch)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- drain(r.records, s.Live, sink) }()
+	err := r.dispatch(ctx, ahead)
+	stop()
+	r.sessions.Wait()
+	close(r.records)
+	return errors.Join(err, ignoreCancel(<-prepared), <-drained)
+}
+
+// ignoreCancel drops the complaint of a preparer that was told to stop: the
+// dispatcher tells why.
+func ignoreCancel(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// drain is the only goroutine that touches sink. It reads to the end even if
+// the sink fails, so that no request ever waits for a reader.
+func drain(records <-chan *tacho.Record, live *Live, sink tacho.Sink) (first error) {
+	for r := range records {
+		live.Finished.Add(1)
+		if !r.OK() {
+			live.Failed.Add(1)
+		}
+		if err := sink.Add(r); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+type runner struct {
+	Stage
+	epoch    time.Time
+	records  chan *tacho.Record
+	sessions sync.WaitGroup
+}
+
+// dispatch starts each session when it is due, or as soon after as the limit
+// allows; the plan's own due time is kept, so the wait is counted. Due times
+// are absolute: whatever a session costs, the next one is not late for it.
+func (r *runner) dispatch(ctx context.Context, a *ahead) error {
+	nap, done := newNap(r.Precise)
+	defer done()
+	slots := newSlots(r.Limit)
+	for {
+		it, ok := a.next(ctx)
+		if !ok {
+			return ctx.Err()
+		}
+		if r.over(it.due) {
+			return nil
+		}
+		if it.due != tacho.ASAP {
+			if err := nap.until(ctx, r.epoch.Add(it.due)); err != nil {
+				return err
+			}
+		}
+		if err := slots.take(ctx); err != nil {
+			return err
+		}
+		slot := r.now()
+		if r.over(slot) {
+			return nil
+		}
+		if it.due == tacho.ASAP {
+			it.due = slot
+		}
+		r.sessions.Go(func() {
+			defer slots.give()
+			r.session(ctx, it, slot)
+		})
+	}
+}
+
+func (r *runner) over(t time.Duration) bool { return r.MaxTime > 0 && t >= r.MaxTime }
+
+// now is the offset from the epoch on the wall clock, as the kernel's receive
+// times are.
+func (r *runner) now() time.Duration { return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano()) }
+
+// session runs the turns of a session one after the other. A failed turn ends
+// it: what would come next quotes an answer that never came.
+func (r *runner) session(ctx context.Context, it *item, slot time.Duration) {
+	due, call := it.due, it.call
+	for i := range it.session.Turns {
+		turn := &it.session.Turns[i]
+		if i > 0 {
+			due = r.now() + turn.Think
+			var err error
+			if call, err = r.Backend.Prepare(&turn.Request); err != nil {
+				r.records <- unsent(r.Index, &turn.Request, due, err)
+				return
+			}
+			var nap nap // a think time is long; the runtime's timers will do
+			if nap.until(ctx, r.epoch.Add(due)) != nil {
+				return
+			}
+			slot = r.now()
+		}
+		rec := newRecord(r.Index, &turn.Request, due)
+		rec.Slot = slot
+		r.do(ctx, call, rec)
+		r.records <- rec
+		if !rec.OK() {
+			return
+		}
+	}
+}
+
+func (r *runner) do(ctx context.Context, call tacho.Call, rec *tacho.Record) {
+	if r.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	r.Live.Started.Add(1)
+	rec.Start = r.now()
+	call.Do(ctx, r.epoch, rec)
+	if rec.End == tacho.Never {
+		rec.End = r.now()
+	}
+}
+
+func newRecord(stage int, q *tacho.Request, due time.Duration) *tacho.Record {
+	return &tacho.Record{
+		Stage: stage, Session: q.Session, Turn: q.Turn, ID: q.ID, Labels: q.Labels,
+		Input: q.InputTokens, Asked: q.MaxTokens, Exact: q.IgnoreEOS,
+		Timeline: tacho.NewTimeline(due),
+	}
+}
+
+func unsent(stage int, q *tacho.Request, due time.Duration, err error) *tacho.Record {
+	rec := newRecord(stage, q, due)
+	rec.End = due
+	rec.Failure = &tacho.Failure{Cause: tacho.Unsent, Message: err.Error()}
+	return rec
+}
+
+// slots is a counting semaphore; nil has no limit.
+type slots chan struct{}
+
+func newSlots(n int) slots {
+	if n == 0 {
+		return nil
+	}
+	return make(slots, n)
+}
+
+func (s slots) take(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s slots) give() {
+	if s != nil {
+		<-s
+	}
+}

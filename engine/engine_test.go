@@ -1,0 +1,315 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/pace"
+)
+
+// plain is a workload of n one-turn sessions; each costs the preparer cost.
+type plain struct {
+	n    int
+	cost time.Duration
+	fail uint64 // session that cannot be made, if not 0
+}
+
+func (p plain) Session(i uint64) (tacho.Session, error) {
+	time.Sleep(p.cost)
+	if i >= uint64(p.n) {
+		return tacho.Session{}, io.EOF
+	}
+	if p.fail != 0 && i == p.fail {
+		return tacho.Session{}, errors.New("line 7 is not JSON")
+	}
+	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: tacho.Request{
+		Session: i, ID: fmt.Sprint("r", i), InputTokens: 5, MaxTokens: 3,
+	}}}}, nil
+}
+
+// server is a backend that answers after a fixed time, in the clock of the test.
+type server struct {
+	takes    time.Duration
+	encode   time.Duration
+	inFlight atomic.Int64
+	most     atomic.Int64
+}
+
+func (s *server) Prepare(q *tacho.Request) (tacho.Call, error) {
+	time.Sleep(s.encode)
+	return call{s, q}, nil
+}
+
+type call struct {
+	s *server
+	q *tacho.Request
+}
+
+func (c call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+	n := c.s.inFlight.Add(1)
+	defer c.s.inFlight.Add(-1)
+	for m := c.s.most.Load(); n > m && !c.s.most.CompareAndSwap(m, n); m = c.s.most.Load() {
+	}
+	rec.Sent = time.Since(epoch)
+	select {
+	case <-time.After(c.s.takes):
+		rec.Events = append(rec.Events, tacho.Event{At: time.Since(epoch)})
+	case <-ctx.Done():
+		cause := tacho.Canceled
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			cause = tacho.Timeout
+		}
+		rec.Failure = &tacho.Failure{Cause: cause, Message: ctx.Err().Error()}
+	}
+	rec.End = time.Since(epoch)
+}
+
+type list []tacho.Record
+
+func (l *list) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
+func (l *list) Close() error              { return nil }
+
+func arrivals(p tacho.Pacer) iter.Seq2[uint64, time.Duration] { return pace.Stripe(p.Arrivals(), 0, 1) }
+
+func run(t *testing.T, s engine.Stage) list {
+	t.Helper()
+	var recs list
+	if err := engine.Run(t.Context(), s, &recs); err != nil {
+		t.Fatal(err)
+	}
+	return recs
+}
+
+// An open loop sends at the due times exactly, even if sources and encoders
+// take their time: they are ahead. (Fakes must cost time, or a schedule that
+// waits by gaps instead of absolute times would pass.)
+func TestOpenLoopIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recs := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Constant{Rate: 10, Count: 50}), Backend: &server{takes: time.Second, encode: 30 * time.Millisecond},
+			Source: plain{n: 50, cost: 30 * time.Millisecond},
+		})
+		if len(recs) != 50 {
+			t.Fatalf("%d records", len(recs))
+		}
+		for i, r := range recs {
+			want := time.Duration(i+1) * 100 * time.Millisecond
+			if r.Due != want || r.Slot != want || r.Start != want || r.Sent != want {
+				t.Errorf("record %d: due %v, slot %v, start %v, sent %v; want %v", i, r.Due, r.Slot, r.Start, r.Sent, want)
+			}
+		}
+	})
+}
+
+// A source that cannot keep up is late, and the record says so.
+func TestLateIsNotHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recs := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Constant{Rate: 10, Count: 100}), Backend: &server{},
+			Source: plain{n: 100, cost: 200 * time.Millisecond},
+		})
+		last := recs[99]
+		if last.Due != 10*time.Second {
+			t.Errorf("due %v: the plan's own time was lost", last.Due)
+		}
+		if lag := last.Sent - last.Due; lag < 5*time.Second {
+			t.Errorf("lag %v of a source that takes twice the time there is", lag)
+		}
+	})
+}
+
+// A burst is prepared whole before the clock starts.
+func TestBurstIsPreparedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recs := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Burst{Count: 200}), Backend: &server{takes: time.Second, encode: time.Millisecond},
+			Source: plain{n: 200, cost: 50 * time.Millisecond},
+		})
+		for _, r := range recs {
+			if r.Sent != 0 || r.End != time.Second {
+				t.Fatalf("sent %v, end %v", r.Sent, r.End)
+			}
+		}
+	})
+}
+
+func TestClosedLoopKeepsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := &server{takes: 300 * time.Millisecond}
+		recs := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Closed{Count: 12}), Limit: 4, Backend: srv, Source: plain{n: 12},
+		})
+		if len(recs) != 12 || recs[11].End != 900*time.Millisecond || srv.most.Load() != 4 {
+			t.Errorf("%d records, the last ended at %v, at most %d in flight; want 12, 900ms, 4", len(recs), recs[11].End, srv.most.Load())
+		}
+		if r := recs[11]; r.Due != 600*time.Millisecond || r.Slot != r.Due {
+			t.Errorf("due %v, slot %v; want both when the slot was free, 600ms", r.Due, r.Slot)
+		}
+	})
+}
+
+// Waiting for a slot is not forgotten: due stays the plan's.
+func TestLimitDelaysButDueStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recs := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Constant{Rate: 10, Count: 20}), Limit: 1, Backend: &server{takes: time.Second}, Source: plain{n: 20},
+		})
+		last := recs[19]
+		if last.Due != 2*time.Second || last.Slot != 19*time.Second+100*time.Millisecond {
+			t.Errorf("due %v, slot %v", last.Due, last.Slot)
+		}
+	})
+}
+
+func TestTimeoutIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recs := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Burst{Count: 1}), Backend: &server{takes: time.Hour}, Source: plain{n: 1}, Timeout: 500 * time.Millisecond,
+		})
+		if len(recs) != 1 || recs[0].OK() || recs[0].Failure.Cause != tacho.Timeout || recs[0].End != 500*time.Millisecond {
+			t.Fatalf("%+v", recs)
+		}
+	})
+}
+
+func TestMaxTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Constant{Rate: 10}), MaxTime: 3 * time.Second, Backend: &server{takes: 10 * time.Second}, Source: plain{n: 1 << 30},
+		})
+		if len(open) != 29 { // at 0.1, 0.2, ... 2.9 s
+			t.Errorf("open loop: %d records", len(open))
+		}
+		closed := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Closed{}), Limit: 2, MaxTime: 3 * time.Second, Backend: &server{takes: 2 * time.Second}, Source: plain{n: 1 << 30},
+		})
+		if len(closed) != 4 || closed[3].End != 4*time.Second {
+			t.Errorf("closed loop: %d records; what was in flight must be let finish", len(closed))
+		}
+	})
+}
+
+// A stop cuts off what runs, keeps what finished, and says that it stopped.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		var recs list
+		err := engine.Run(ctx, engine.Stage{
+			Arrivals: arrivals(pace.Closed{}), Limit: 2, Backend: &server{takes: time.Second}, Source: plain{n: 1 << 30},
+		}, &recs)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		ok := 0
+		for _, r := range recs {
+			if r.OK() {
+				ok++
+			}
+		}
+		if len(recs) != 6 || ok != 4 {
+			t.Errorf("%d records, %d of them finished; want 6, 4", len(recs), ok)
+		}
+	})
+}
+
+func TestSourceErrorEndsTheStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var recs list
+		err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: arrivals(pace.Constant{Rate: 10}), Backend: &server{takes: time.Second}, Source: plain{n: 1 << 30, fail: 30},
+		}, &recs)
+		if err == nil || err.Error() != "line 7 is not JSON" {
+			t.Errorf("error %v", err)
+		}
+		if len(recs) != 30 {
+			t.Errorf("%d records: those before the error must not be lost", len(recs))
+		}
+	})
+}
+
+type broken struct{ n int }
+
+func (b *broken) Add(*tacho.Record) error { b.n++; return errors.New("disk full") }
+func (b *broken) Close() error            { return nil }
+
+// A sink that fails is reported, and blocks nothing.
+func TestSinkError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sink broken
+		err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: arrivals(pace.Burst{Count: 9}), Backend: &server{}, Source: plain{n: 9},
+		}, &sink)
+		if err == nil || err.Error() != "disk full" || sink.n != 9 {
+			t.Errorf("error %v after %d records", err, sink.n)
+		}
+	})
+}
+
+// Three workers with a stripe each do exactly what one does with all.
+func TestStripedRunEqualsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pace.Poisson{Rate: 20, Count: 60, Seed: 42}
+		stage := func(k, n uint64) engine.Stage {
+			return engine.Stage{
+				Arrivals: pace.Stripe(p.Arrivals(), k, n), Backend: &server{takes: 200 * time.Millisecond}, Source: plain{n: 60},
+			}
+		}
+		keys := func(recs list) (out []string) {
+			for _, r := range recs {
+				out = append(out, fmt.Sprint(r.Session, r.Due, r.Sent, r.End))
+			}
+			return out
+		}
+		whole := keys(run(t, stage(0, 1)))
+		var merged []string
+		for k := range uint64(3) {
+			merged = append(merged, keys(run(t, stage(k, 3)))...)
+		}
+		slices.Sort(whole)
+		slices.Sort(merged)
+		if !slices.Equal(whole, merged) {
+			t.Errorf("whole\n%v\nmerged\n%v", whole, merged)
+		}
+	})
+}
+
+type turns struct{}
+
+func (turns) Session(i uint64) (tacho.Session, error) {
+	q := func(turn int) tacho.Request { return tacho.Request{Session: i, Turn: turn} }
+	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: q(0)}, {Think: 3 * time.Second, Request: q(1)}}}, nil
+}
+
+func TestTurnsFollowWithThinkTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recs := run(t, engine.Stage{
+			Arrivals: arrivals(pace.Burst{Count: 1}), Source: turns{}, Backend: &server{takes: time.Second},
+		})
+		if len(recs) != 2 || recs[1].Due != 4*time.Second || recs[1].Sent != 4*time.Second {
+			t.Fatalf("%+v", recs)
+		}
+	})
+}
+
+// The precise nap ends no earlier than asked.
+func TestPreciseNap(t *testing.T) {
+	recs := run(t, engine.Stage{
+		Arrivals: arrivals(pace.Constant{Rate: 2000, Count: 40}), Backend: &server{}, Source: plain{n: 40}, Precise: true,
+	})
+	for _, r := range recs {
+		if r.Start < r.Due {
+			t.Errorf("due %v, started %v", r.Due, r.Start)
+		}
+	}
+}
