@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/store"
+)
+
+var began = time.Date(2026, 3, 1, 12, 30, 5, 0, time.UTC)
+
+func records() []*tacho.Record {
+	ok := &tacho.Record{
+		Session: 7, ID: "bench-7", Input: 80, Asked: 3, Timeline: tacho.NewTimeline(time.Second), Output: 4,
+		OutputFrom: tacho.FromUsage, Usage: &tacho.Usage{Prompt: 81, Completion: 4}, Finish: "length",
+		Labels: tacho.Labels{{Key: "class", Value: "chat"}},
+	}
+	ok.Clock, ok.Sent, ok.End = tacho.KernelClock, time.Second+12345, 3*time.Second
+	ok.Events = tacho.Events{
+		{At: 2 * time.Second, ReadLag: 900, Tokens: 1, Kind: tacho.Reasoning, Coalesced: true},
+		{At: 2 * time.Second, Tokens: 2},
+		{At: 2*time.Second + 50*time.Millisecond, Tokens: 1, Kind: tacho.ToolCall},
+	}
+	bad := &tacho.Record{Session: 8, Timeline: tacho.NewTimeline(0), Failure: &tacho.Failure{Cause: tacho.Status, Status: 429, Message: "busy \x00\n\"<b>"}}
+	bad.Events = tacho.Events{}
+	return []*tacho.Record{ok, bad}
+}
+
+func create(t *testing.T) *store.Writer {
+	t.Helper()
+	w, err := store.Create(t.TempDir(), store.Manifest{Tool: "tacho", Started: began, Label: "a b/../c", Plan: json.RawMessage(`{"x":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func read(t *testing.T, dir string) (*store.Run, []*tacho.Record) {
+	t.Helper()
+	r, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []*tacho.Record
+	for rec, err := range r.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, rec)
+	}
+	return r, got
+}
+
+func TestRoundTrip(t *testing.T) {
+	w := create(t)
+	if got, want := filepath.Base(w.Dir()), "20260301-123005-a-b-..-c"; got != want {
+		t.Errorf("directory %q, want %q", got, want)
+	}
+	stage := store.Stage{Index: 0, Name: "num-prompts=2", Epoch: began, Monotonic: 12.5, Config: json.RawMessage(`{"a":2}`)}
+	if err := w.Begin(stage); err != nil {
+		t.Fatal(err)
+	}
+	want := records()
+	for _, r := range want {
+		if err := w.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Nothing is closed or flushed: this is what a killed process leaves.
+	run, got := read(t, w.Dir())
+	if run.Whole {
+		t.Error("a run without a summary is not whole")
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]store.Stage{stage}, run.Stages); d != "" {
+		t.Error(d)
+	}
+	if err := w.Summary(map[string]int{"ok": 1}); err != nil {
+		t.Fatal(err)
+	}
+	if run, _ := read(t, w.Dir()); !run.Whole {
+		t.Error("a run with a summary is whole")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A record that was being written when the process died is left out, and the
+// ones before it are read.
+func TestCutLastLine(t *testing.T) {
+	w := create(t)
+	for _, r := range records() {
+		if err := w.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(w.Dir(), store.RecordsFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 1; cut < 60; cut += 7 {
+		if err := os.WriteFile(path, b[:len(b)-cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, got := read(t, w.Dir()); len(got) != 1 {
+			t.Errorf("%d bytes cut off: %d records, want 1", cut, len(got))
+		}
+	}
+}
+
+func TestDamageNamesTheLine(t *testing.T) {
+	w := create(t)
+	path := filepath.Join(w.Dir(), store.RecordsFile)
+	if err := os.WriteFile(path, []byte("{}\n{\"stage\":\"x\"}\n{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Open(w.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err = range r.Records() {
+		if err != nil {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "records.jsonl:2:") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNamesDoNotCollide(t *testing.T) {
+	root := t.TempDir()
+	a, err1 := store.Create(root, store.Manifest{Started: began})
+	b, err2 := store.Create(root, store.Manifest{Started: began})
+	if err1 != nil || err2 != nil || a.Dir() == b.Dir() {
+		t.Errorf("%v %v %v %v", a.Dir(), b.Dir(), err1, err2)
+	}
+}
+
+func TestNotARun(t *testing.T) {
+	if _, err := store.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a run") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,103 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tacho"
+)
+
+var book = Kind{
+	Name: "book", Doc: "slices of a text file, each with a given number of tokens, from random places",
+	New: newBook,
+}
+
+// bytesPerToken is a first guess; counting corrects it.
+const bytesPerToken = 4.4
+
+// bookWorkload cuts slices out of a text, which it takes for a ring: a slice
+// that reaches the end goes on at the beginning.
+type bookWorkload struct {
+	Options
+	pages string
+	*fitted
+}
+
+func newBook(ctx context.Context, o Options) (Workload, error) {
+	if o.Path == "" {
+		return nil, errors.New("book: no text: give one with --dataset-path book.txt")
+	}
+	if o.Input < 1 || o.Output < 1 {
+		return nil, fmt.Errorf("book: %d tokens in and %d out: at least 1 of each is needed (--book-input-len, --book-output-len)", o.Input, o.Output)
+	}
+	b, err := os.ReadFile(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("book: %w", err)
+	}
+	text := strings.ToValidUTF8(strings.TrimPrefix(string(b), "\ufeff"), "\ufffd")
+	if strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("book: %s has no text in it", o.Path)
+	}
+	if !unicode.IsSpace(lastRune(text)) {
+		text += "\n" // the last word and the first are two
+	}
+	w := &bookWorkload{Options: o, pages: text, fitted: newFitted(ctx, o.Counter)}
+	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+}
+
+func lastRune(s string) rune { r, _ := utf8.DecodeLastRuneInString(s); return r }
+
+// Session implements tacho.Source.
+func (w *bookWorkload) Session(i uint64) (tacho.Session, error) {
+	start := w.wordStart(rngOf(w.Seed, i))
+	slice := func(bytes int) string { return w.slice(start, bytes) }
+	q := tacho.Request{MaxTokens: w.Output, IgnoreEOS: w.IgnoreEOS}
+	var err error
+	q.Input.Text, q.InputTokens, err = w.text(i, w.Input, bytesPerToken, slice, slice)
+	return single(i, q), err
+}
+
+// Warmup implements Workload.
+func (w *bookWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Session(warmupBase + i) }
+
+// Notes implements Workload.
+func (w *bookWorkload) Notes() []string { return w.notes() }
+
+// wordStart is a random place where a word begins.
+func (w *bookWorkload) wordStart(r *rand.Rand) int {
+	at := r.IntN(len(w.pages))
+	space := strings.IndexFunc(w.pages[at:], unicode.IsSpace)
+	if space < 0 {
+		return 0
+	}
+	at += space
+	word := strings.IndexFunc(w.pages[at:], func(r rune) bool { return !unicode.IsSpace(r) })
+	if word < 0 {
+		return 0
+	}
+	return at + word
+}
+
+// slice is about n bytes from start on, whole characters, round the ring.
+func (w *bookWorkload) slice(start, n int) string {
+	var b strings.Builder
+	b.Grow(n + utf8.UTFMax)
+	for b.Len() < n {
+		rest := w.pages[start:]
+		if left := n - b.Len(); left < len(rest) {
+			for !utf8.RuneStart(rest[left]) {
+				left++
+			}
+			rest = rest[:left]
+		}
+		b.WriteString(rest)
+		start = 0
+	}
+	return b.String()
+}

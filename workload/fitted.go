@@ -1,0 +1,105 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"tacho/token"
+)
+
+// fitters is how many prompts are fitted at once while they are made ready.
+const fitters = 8
+
+// fitted makes texts with an exact number of tokens. What it found for a
+// session is remembered as a length: the text is made again when it is sent,
+// so prompts that were made ready do not sit in memory.
+type fitted struct {
+	ctx     context.Context // of the run: counting may ask a server
+	counter token.Counter
+	mu      sync.Mutex
+	known   map[uint64]fit
+}
+
+// A fit is a text of which the first bytes have so many tokens.
+type fit struct{ bytes, tokens, want int }
+
+func newFitted(ctx context.Context, c token.Counter) *fitted {
+	return &fitted{ctx: ctx, counter: c, known: map[uint64]fit{}}
+}
+
+// text is the text of session i with n tokens, and the tokens it has. units(u)
+// makes a text of u units, about perToken of them to a token; prefix(b) makes
+// the one that is b bytes long.
+func (f *fitted) text(i uint64, n int, perToken float64, units, prefix func(int) string) (string, int, error) {
+	f.mu.Lock()
+	have, ok := f.known[i]
+	f.mu.Unlock()
+	if ok {
+		return prefix(have.bytes), have.tokens, nil
+	}
+	s, got, err := token.Fit(f.ctx, f.counter, n, int(float64(n)*perToken), units)
+	if err != nil {
+		return "", 0, err
+	}
+	f.mu.Lock()
+	f.known[i] = fit{len(s), got, n}
+	f.mu.Unlock()
+	return s, got, nil
+}
+
+// ready makes the first count sessions ready, several at once. Counting by a
+// server takes a while, and must not go on while the server is measured.
+func (f *fitted) ready(count int, progress func(done, all int), session func(i uint64) error) error {
+	if f.counter == nil || count == 0 {
+		return nil
+	}
+	var next, done atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, fitters)
+	for w := range errs {
+		wg.Go(func() {
+			for errs[w] == nil {
+				i := next.Add(1) - 1
+				if i >= int64(count) {
+					return
+				}
+				if errs[w] = f.ctx.Err(); errs[w] == nil {
+					errs[w] = session(uint64(i))
+				}
+				if n := done.Add(1); progress != nil {
+					progress(int(n), count)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if i < 0 {
+		return nil
+	}
+	return errs[i] // the others are most likely the same
+}
+
+// notes tells of prompts that are not as long as they should be.
+func (f *fitted) notes() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missed, worst := 0, 0
+	for _, k := range f.known {
+		if d := k.tokens - k.want; d != 0 {
+			missed++
+			if abs(d) > abs(worst) {
+				worst = d
+			}
+		}
+	}
+	if missed == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d prompts missed the length asked for, the worst by %+d tokens", missed, len(f.known), worst)}
+}
+
+func abs(x int) int { return max(x, -x) }

@@ -1,0 +1,79 @@
+// Package workload says what is sent: the datasets, one to a file. Session i
+// is a function of the seed and i alone.
+package workload
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"tacho"
+	"tacho/token"
+)
+
+// Options are what the datasets are made from. Each dataset takes what it
+// needs.
+type Options struct {
+	Seed    uint64
+	Count   int           // sessions asked for; 0 is as many as there are
+	Counter token.Counter // counts prompts as the server will
+	IDs     bool          // the backend takes token ids
+	Path    string        // of the data
+	Shuffle bool
+	Repeat  bool // begin again when the data is used up
+
+	Input     int // prompt tokens
+	Output    int // output tokens; a negative number leaves it to the data
+	InRatio   float64
+	OutRatio  float64
+	Prefix    int // tokens of a prefix that all prompts share
+	Vocab     int // token ids are drawn below this
+	IgnoreEOS bool
+
+	Progress func(done, all int) // told while prompts are made ready; may be nil
+}
+
+// A Workload is a source of sessions, with sessions to spare for warming up
+// and something to say about itself.
+type Workload interface {
+	tacho.Source
+	// Warmup is the i-th session that is like the others and never one of
+	// them: a warm-up that sent a prompt of the run would fill a cache for it.
+	Warmup(i uint64) (tacho.Session, error)
+	// Notes are what a reader of the report must know.
+	Notes() []string
+}
+
+// A Kind is one dataset.
+type Kind struct {
+	Name, Doc string
+	New       func(ctx context.Context, o Options) (Workload, error)
+}
+
+// Kinds are all the datasets, in the order in which help prints them.
+var Kinds = []Kind{random, book, custom}
+
+// Find returns the dataset of that name.
+func Find(name string) (Kind, error) {
+	var names []string
+	for _, k := range Kinds {
+		if k.Name == name {
+			return k, nil
+		}
+		names = append(names, k.Name)
+	}
+	return Kind{}, fmt.Errorf("unknown dataset %q (have %s)", name, strings.Join(names, ", "))
+}
+
+// warmupBase numbers the warm-up sessions, far above any session of a run.
+const warmupBase = uint64(1) << 62
+
+// rngOf is the random stream of session i.
+func rngOf(seed, i uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, i^0x776f726b6c6f6164)) }
+
+// single is the session of one request.
+func single(i uint64, q tacho.Request) tacho.Session {
+	q.Session = i
+	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: q}}}
+}
