@@ -38,7 +38,7 @@ func (p Ramp) Arrivals() iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		at, rng := 0.0, newRand(p.Seed)
 		for i := range p.Count {
-			at += p.gap(rng) / p.rate(i)
+			at += p.gap(rng) / p.RateBefore(i)
 			if !yield(seconds(at)) {
 				return
 			}
@@ -53,9 +53,9 @@ func (p Ramp) gap(r *rand.Rand) float64 {
 	return gammaFloat64(r, p.Shape) / p.Shape
 }
 
-// rate is the rate before arrival i. A ramp from 0 has no rate at all before
+// RateBefore is the rate before arrival i. A ramp from 0 has no rate at all before
 // its first arrival, and takes that of the second.
-func (p Ramp) rate(i int) float64 {
+func (p Ramp) RateBefore(i int) float64 {
 	last := float64(max(p.Count-1, 1))
 	if r := p.RateAt(float64(i) / last); r > 0 {
 		return r

@@ -55,7 +55,8 @@ type Host struct {
 // A Stage is one level of a run.
 type Stage struct {
 	Index     int             `json:"index"`
-	Name      string          `json:"name"`              // what sets it apart: "num-prompts=4"
+	Name      string          `json:"name,omitempty"`    // what sets it apart: "--num-prompts 4"
+	Value     string          `json:"value,omitempty"`   // the same, short: "4"
 	Epoch     time.Time       `json:"epoch"`             // all offsets in its records count from here
 	Monotonic float64         `json:"monotonic_seconds"` // the monotonic clock at Epoch
 	Config    json.RawMessage `json:"config"`            // what the summary needs to know

@@ -1,0 +1,81 @@
+# Everything a developer needs: `make help` lists it.
+.DEFAULT_GOAL := help
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+LINT_VERSION := $(shell head -n1 .golangci.yml | tr -d '\# ')
+LINT := bin/golangci-lint-$(LINT_VERSION)
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+FUZZTIME ?= 30s
+
+## run: measure a server (ARGS="--base-url http://127.0.0.1:8000 --num-prompts 100")
+.PHONY: run
+run: build
+	bin/tacho bench $(ARGS)
+
+## build: one static binary, bin/tacho
+.PHONY: build
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/tacho ./cmd/tacho
+
+## test: all tests, with the race detector
+.PHONY: test
+test:
+	go test -race ./...
+
+## test-oracles: our numbers against numpy's, our files against Python's reader (installs what it needs in .cache)
+.PHONY: test-oracles
+test-oracles:
+	go test -tags oracle -run Oracle ./...
+
+## check: formatting, lint, documents, and a build for every platform
+.PHONY: check
+check: lint docs-check platforms
+
+$(LINT):
+	@mkdir -p bin
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv bin/golangci-lint $@
+
+## lint: golangci-lint at the version in the first line of .golangci.yml
+.PHONY: lint
+lint: $(LINT)
+	$(LINT) run ./...
+
+.PHONY: platforms
+platforms:
+	@for p in $(PLATFORMS); do echo "build $$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -o /dev/null ./cmd/tacho; done
+
+## docs: write the generated documents anew
+.PHONY: docs
+docs:
+	go test ./cli -run TestDocs -update
+
+.PHONY: docs-check
+docs-check:
+	go test ./cli -run TestDocs
+
+## golden: write the golden files anew; then read the diff
+.PHONY: golden
+golden:
+	go test ./report ./cli ./sim/... -update
+
+## bench: how exact and how cheap tacho is, measured here and now
+.PHONY: bench
+bench:
+	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./internal/proof
+
+## fuzz: every fuzz target for FUZZTIME (30s)
+.PHONY: fuzz
+fuzz:
+	@for pkg in $$(go list ./...); do \
+		dir=$$(go list -f '{{.Dir}}' $$pkg); \
+		for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | cut -c6-); do \
+			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+## help: this list
+.PHONY: help
+help:
+	@sed -n 's/^## //p' Makefile | awk -F': ' '{printf "  make %-14s %s\n", $$1, $$2}'

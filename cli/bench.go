@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tacho/backend"
+	"tacho/engine"
+	"tacho/metric"
+	"tacho/report"
+	"tacho/run"
+	"tacho/store"
+	"tacho/workload"
+)
+
+func newBench(env *Env) *cobra.Command {
+	plan := run.DefaultPlan()
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Drive a server under a known load and report its latencies and throughput",
+		Long: `bench sends requests to a server at known times and reports how it served them.
+
+Flags are those of "vllm bench serve" and mean what they mean there; those
+marked + are tacho's own. Dashes and underscores are the same, and a flag may
+be cut short where that is clear. A list of numbers (1,2,4 or 1,2,...,4096) for
+--num-prompts, --max-concurrency or --request-rate runs one level after the
+other. OPENAI_API_KEY is sent as a bearer token.
+
+Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
+		Example: `  tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100
+  tacho bench --backend openai-chat --request-rate 10 --max-seconds 60
+  tacho bench --backend tgi --dataset-name book --dataset-path book.txt --book-input-len 10000 --num-prompts 1,2,...,64
+  tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(fmt.Errorf("bench takes flags only, not %q", args[0]))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return bench(cmd.Context(), env, plan) },
+	}
+	cmd.Flags().SortFlags = false
+	bind(cmd.Flags(), &plan)
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &plan) })
+	return cmd
+}
+
+// benchUsage prints the flags by group, then the kinds they choose from.
+func benchUsage(cmd *cobra.Command, plan *run.Plan) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n", cmd.Example)
+	for _, g := range groups(plan) {
+		fmt.Fprintf(&b, "\n%s:\n", g)
+		for _, o := range plan.Options() {
+			if o.Group == g {
+				b.WriteString(flagLine(cmd, o))
+			}
+		}
+	}
+	b.WriteString("\nBackends:\n")
+	for _, k := range backend.Kinds {
+		fmt.Fprintf(&b, "  %-14s %s\n", k.Name, k.Doc)
+	}
+	b.WriteString("\nDatasets:\n")
+	for _, k := range workload.Kinds {
+		fmt.Fprintf(&b, "  %-14s %s\n", k.Name, k.Doc)
+	}
+	b.WriteString("\nExit codes:\n  0 fine, 1 failed, 2 bad usage, 4 the verdict is INVALID, 130 interrupted\n")
+	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
+	return err
+}
+
+func flagLine(cmd *cobra.Command, o run.Option) string {
+	mark := " "
+	if o.Own {
+		mark = "+"
+	}
+	f := cmd.Flags().Lookup(o.Name)
+	def := ""
+	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" {
+		def = " (default " + f.DefValue + ")"
+	}
+	return fmt.Sprintf(" %s --%-26s %s%s\n", mark, o.Name, o.Help, def)
+}
+
+// bench carries out the plan and shows what came of it.
+func bench(ctx context.Context, env *Env, plan run.Plan) error {
+	if err := checkResults(&plan); err != nil {
+		return usage(err)
+	}
+	engine.Tune()
+	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
+	defer b.progress.stop()
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Begin: b.begin, End: b.end}
+	apiKey := env.Getenv("OPENAI_API_KEY")
+	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: randomSeed()}, hooks)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	b.runner = r
+	if b.keep, err = store.Create(plan.RunsDir, b.manifest(apiKey)); err != nil {
+		return err
+	}
+	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s; kept in %s",
+		r.Plan.ShownURL(), r.ModelID, plan.DatasetName, r.Counter.Name(), b.keep.Dir()))
+	err = r.Run(ctx, b.keep)
+	b.progress.stop()
+	return errors.Join(b.conclude(ctx, err), b.keep.Close())
+}
+
+func randomSeed() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// benchRun is one run of bench as it goes on.
+type benchRun struct {
+	env      *Env
+	runner   *run.Runner
+	keep     *store.Writer
+	progress *progress
+	report   report.Report
+	stages   []run.Stage
+	failed   error // the first thing that could not be shown or kept
+}
+
+func (b *benchRun) say(line string) {
+	b.progress.clear()
+	_, _ = fmt.Fprintln(b.env.Stderr, line) // a broken stderr stops nothing
+}
+
+func (b *benchRun) manifest(apiKey string) store.Manifest {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	plan, err := json.Marshal(&b.runner.Plan)
+	if err != nil {
+		plan = []byte("null")
+	}
+	label := b.runner.Plan.Label
+	if label == "" {
+		label = b.runner.Plan.Backend
+	}
+	return store.Manifest{
+		Tool: "tacho", Version: version(), Started: time.Now(), Label: label,
+		Args: b.runner.Plan.RedactArgs(b.env.Args, apiKey), Seed: b.runner.Seed, Model: b.runner.ModelID, Counter: b.runner.Counter.Name(),
+		Host: store.Host{
+			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+		},
+		Plan: plan,
+	}
+}
+
+// begin notes that a level has begun.
+func (b *benchRun) begin(s run.Stage, live *engine.Live) error {
+	config, err := json.Marshal(s.Config)
+	if err != nil {
+		return err
+	}
+	b.progress.begin(s, live)
+	return b.keep.Begin(store.Stage{Index: s.Index, Name: s.Name, Value: s.Value, Epoch: s.Epoch, Monotonic: s.Monotonic, Config: config})
+}
+
+// end shows the report of a level and writes its result file.
+func (b *benchRun) end(s run.Stage, sum *metric.Summary) {
+	b.progress.end()
+	stage := report.Stage{Name: s.Name, Value: s.Value, Summary: *sum}
+	b.report.Stages = append(b.report.Stages, stage)
+	b.stages = append(b.stages, s)
+	one := report.Report{Style: b.runner.Plan.ReportStyle, Stages: []report.Stage{stage}}
+	if s.Name != "" {
+		_, _ = fmt.Fprintf(b.env.Stdout, "# %s\n", s.Name) // the report below tells if stdout is broken
+	}
+	b.note(show(b.env.Stdout, "text", &one))
+	_, _ = fmt.Fprintln(b.env.Stdout)
+	b.note(b.saveResult(s, sum))
+}
+
+func (b *benchRun) note(err error) {
+	if b.failed == nil {
+		b.failed = err
+	}
+}
+
+// conclude shows the table of levels, keeps the summary, and says what to exit
+// with.
+func (b *benchRun) conclude(ctx context.Context, err error) error {
+	b.report.Title, b.report.Style = "tacho bench", b.runner.Plan.ReportStyle
+	b.report.Varies = b.runner.Plan.Varies()
+	if len(b.stages) > 0 {
+		b.report.Began = b.stages[0].Epoch
+	}
+	if len(b.report.Stages) > 1 {
+		b.note(show(b.env.Stdout, "levels", &b.report))
+	}
+	if ctx.Err() != nil {
+		return errors.Join(b.failed, &exitError{code: exitInterrupted})
+	}
+	if err != nil {
+		return errors.Join(err, b.failed)
+	}
+	b.note(b.keep.Summary(&b.report))
+	if b.failed != nil {
+		return b.failed
+	}
+	for _, s := range b.report.Stages {
+		if s.Summary.Verdict.Level == metric.Invalid {
+			return &exitError{code: exitInvalid}
+		}
+	}
+	return nil
+}

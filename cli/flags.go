@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"encoding"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tacho/run"
+)
+
+// bind makes a flag of every option of the plan.
+func bind(fs *pflag.FlagSet, p *run.Plan) {
+	for _, o := range p.Options() {
+		switch v := o.Value.(type) {
+		case *bool:
+			fs.BoolVar(v, o.Name, *v, o.Help)
+		case *string:
+			fs.StringVar(v, o.Name, *v, o.Help)
+		case *int:
+			fs.IntVar(v, o.Name, *v, o.Help)
+		case *float64:
+			fs.Var(&number{v}, o.Name, o.Help)
+		case *[]string:
+			fs.StringArrayVar(v, o.Name, nil, o.Help)
+		case **float64:
+			fs.Var(&maybe[float64]{v, parseFloat}, o.Name, o.Help)
+		case **int:
+			fs.Var(&maybe[int]{v, strconv.Atoi}, o.Name, o.Help)
+		case **uint64:
+			fs.Var(&maybe[uint64]{v, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }}, o.Name, o.Help)
+		case textValue:
+			fs.Var(&text{v}, o.Name, o.Help)
+		default:
+			panic(fmt.Sprintf("option %s has a type no flag has: %T", o.Name, v))
+		}
+		fs.SetAnnotation(o.Name, "group", []string{o.Group}) //nolint:errcheck // the flag was just made
+	}
+}
+
+func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+// number is a flag that also takes inf, as Python's float does.
+type number struct{ v *float64 }
+
+func (n *number) Set(s string) (err error) { *n.v, err = parseFloat(s); return err }
+func (n *number) String() string           { return fmt.Sprint(*n.v) }
+func (n *number) Type() string             { return "float" }
+
+// maybe is a flag that may be left unset.
+type maybe[T any] struct {
+	v     **T
+	parse func(string) (T, error)
+}
+
+func (m *maybe[T]) Set(s string) error {
+	t, err := m.parse(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a number", s)
+	}
+	*m.v = &t
+	return nil
+}
+
+func (m *maybe[T]) String() string {
+	if m.v == nil || *m.v == nil {
+		return ""
+	}
+	return fmt.Sprint(**m.v)
+}
+
+func (m *maybe[T]) Type() string { return "number" }
+
+// text is a flag whose value reads and writes itself.
+type text struct{ v textValue }
+
+type textValue interface {
+	encoding.TextUnmarshaler
+	encoding.TextMarshaler
+}
+
+func (t *text) Set(s string) error { return t.v.UnmarshalText([]byte(s)) }
+func (t *text) Type() string       { return "value" }
+func (t *text) String() string {
+	b, err := t.v.MarshalText()
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// expand rewrites a command line the way Python's argparse would read it:
+// underscores are dashes, a flag may be cut short where that is clear, and the
+// flags that take several values take all that follow.
+func expand(root *cobra.Command, args []string) ([]string, error) {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd == root {
+		return args, nil //nolint:nilerr // cobra says it better
+	}
+	var out []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			return append(out, args[i:]...), nil
+		}
+		name, ok := strings.CutPrefix(arg, "--")
+		if !ok {
+			out = append(out, arg)
+			continue
+		}
+		name, value, hasValue := strings.Cut(name, "=")
+		flag, err := resolve(cmd, name)
+		if err != nil {
+			return nil, usage(err)
+		}
+		if hasValue {
+			out = append(out, "--"+flag.Name+"="+value)
+			continue
+		}
+		if flag.Value.Type() != "stringArray" {
+			out = append(out, "--"+flag.Name)
+			if flag.NoOptDefVal == "" && i+1 < len(args) {
+				i++
+				out = append(out, args[i])
+			}
+			continue
+		}
+		first := i
+		for ; i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"); i++ {
+			out = append(out, "--"+flag.Name+"="+args[i+1])
+		}
+		if i == first {
+			return nil, usage(fmt.Errorf("--%s needs at least one value", flag.Name))
+		}
+	}
+	return out, nil
+}
+
+// resolve finds the flag that is meant.
+func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
+	cmd.InitDefaultHelpFlag()
+	name = strings.ReplaceAll(name, "_", "-")
+	if f := cmd.Flags().Lookup(name); f != nil {
+		return f, nil
+	}
+	var starts []string
+	nearest, least := "", len(name)/2+2
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, name) {
+			starts = append(starts, f.Name)
+		}
+		if d := distance(name, f.Name); d < least {
+			nearest, least = f.Name, d
+		}
+	})
+	switch {
+	case len(starts) == 1 && len(name) > 1:
+		return cmd.Flags().Lookup(starts[0]), nil
+	case len(starts) > 1 && len(starts) <= 8:
+		return nil, fmt.Errorf("--%s could be --%s", name, strings.Join(starts, " or --"))
+	case nearest != "":
+		return nil, fmt.Errorf("unknown flag --%s, did you mean --%s? (tacho %s --help lists all)", name, nearest, cmd.Name())
+	}
+	return nil, fmt.Errorf("unknown flag --%s (tacho %s --help lists all)", name, cmd.Name())
+}
+
+// distance is the number of letters to add, drop, change or swap with their
+// neighbour to get from a to b.
+func distance(a, b string) int {
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := range len(a) {
+		before, prev, row := rows[(i+2)%3], rows[i%3], rows[(i+1)%3]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(prev[j+1]+1, row[j]+1, prev[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return rows[len(a)%3][len(b)]
+}
+
+// groups are the groups of options in the order of the plan.
+func groups(p *run.Plan) []string {
+	var out []string
+	for _, o := range p.Options() {
+		if !slices.Contains(out, o.Group) {
+			out = append(out, o.Group)
+		}
+	}
+	return out
+}

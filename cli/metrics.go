@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tacho/metric"
+)
+
+func newMetrics(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "metrics", Short: "Print every formula and every rule of the verdict", Args: cobra.NoArgs,
+		Example: "  tacho metrics",
+		RunE: func(*cobra.Command, []string) error {
+			for _, m := range metric.All {
+				if _, err := fmt.Fprintf(env.Stdout, "%-16s %-6s %s: %s\n", m.Name, m.Unit, m.Title, m.Doc); err != nil {
+					return err
+				}
+			}
+			if _, err := fmt.Fprintf(env.Stdout, "\nVerdict (note, DEGRADED and INVALID above):\n"); err != nil {
+				return err
+			}
+			for _, r := range metric.Rules {
+				if _, err := fmt.Fprintf(env.Stdout, "%-18s %8v %8v %8v %-6s %s\n", r.Code, r.Note, r.Degraded, r.Invalid, r.Unit, r.Doc); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}

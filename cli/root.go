@@ -1,0 +1,154 @@
+// Package cli turns words into a plan and results into an exit code. It is the
+// only package that touches the process: its arguments, environment, streams
+// and signals. One verb, one file.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"tacho/run"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInvalid     = 4
+	exitInterrupted = 130
+)
+
+// Env is the process as the commands see it.
+type Env struct {
+	Args      []string // without the program's name
+	Stdout    io.Writer
+	Stderr    io.Writer
+	Getenv    func(string) string
+	Terminal  bool             // somebody watches stdout and stderr
+	Width     func() int       // of that terminal
+	Interrupt <-chan os.Signal // Ctrl-C
+	Kill      func(code int)   // ends the process at once
+}
+
+// System is the Env of the real process.
+func System() *Env {
+	interrupt := make(chan os.Signal, 2)
+	signal.Notify(interrupt, os.Interrupt)
+	return &Env{
+		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Interrupt: interrupt, Kill: os.Exit,
+		Terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+		Width: func() int {
+			w, _, err := term.GetSize(int(os.Stderr.Fd()))
+			if err != nil {
+				return 80
+			}
+			return w
+		},
+	}
+}
+
+// exitError is an exit code on its way up. Its text is printed unless it is
+// empty: then the command has said all there is to say.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks an error as the user's.
+func usage(err error) error { return &exitError{exitUsage, err} }
+
+// commands are the verbs, in the order of help.
+var commands = []func(*Env) *cobra.Command{newBench, newReport, newMetrics, newVersion}
+
+// Main runs the program and returns its exit code.
+func Main(env *Env) int {
+	ctx, stop := interruptible(context.Background(), env)
+	defer stop()
+	root := newRoot(env)
+	args, err := expand(root, env.Args)
+	if err == nil {
+		root.SetArgs(args)
+		err = root.ExecuteContext(ctx)
+	}
+	return conclude(env, err)
+}
+
+func newRoot(env *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tacho",
+		Short: "Measure how an LLM inference server serves",
+		Long: `tacho drives an LLM inference server under a known load and reports time to
+first token, time per output token, inter-token latency, end-to-end latency,
+throughput and goodput, with a verdict on its own measurement.`,
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	for _, c := range commands {
+		root.AddCommand(c(env))
+	}
+	return root
+}
+
+// conclude prints the error, if any, and says what to exit with.
+func conclude(env *Env, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	code := exitFailed
+	var exit *exitError
+	var bad *run.UsageError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.code
+	case errors.As(err, &bad):
+		code = exitUsage
+	case errors.Is(err, context.Canceled):
+		code = exitInterrupted
+	}
+	if text := err.Error(); text != "" {
+		_, _ = fmt.Fprintln(env.Stderr, "tacho:", text) // nobody is left to tell
+	}
+	return code
+}
+
+// interruptible is a context that the first Ctrl-C ends; the second ends the
+// process.
+func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case <-env.Interrupt:
+			case <-done:
+				return
+			}
+			if n > 1 {
+				env.Kill(exitInterrupted)
+				return
+			}
+			_, _ = fmt.Fprintln(env.Stderr, "\nStopping: the report of what finished follows. Press Ctrl-C again to stop at once.")
+			cancel()
+		}
+	}()
+	return ctx, func() { close(done); cancel() }
+}

@@ -1,0 +1,171 @@
+// Package arch holds the tests of the shape of the program.
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "tacho"
+	root   = "../.."
+)
+
+// layers says which packages of this module a package may import ("." is the
+// vocabulary, "wire/*" all of wire). A package that is not listed fails the
+// test, so this map is the architecture, and a change to the architecture is a
+// change to it.
+var layers = map[string]string{
+	".":               "",
+	"stat":            "",
+	"token":           "",
+	"wire/*":          "wire/*",
+	"internal/memnet": "",
+	"sim/step":        "sim/profiles",
+	"sim/profiles":    "",
+	"pace":            ".",
+	"engine":          ".",
+	"store":           ".",
+	"transport":       ".",
+	"workload":        ". token",
+	"backend":         ". transport wire/*",
+	"metric":          ". stat",
+	"report":          ". metric",
+	"sim":             "sim/step wire/*",
+	"run":             ". backend engine metric pace token transport workload",
+	"cli":             ". backend engine metric pace report run sim sim/step store token workload",
+	"cmd/tacho":       "cli",
+	"internal/proof":  ". backend engine metric pace run sim stat transport workload",
+}
+
+// The sources are parsed here and not listed with "go list", so that the test
+// cache sees them: a cached pass is then a pass of these very files.
+func TestLayers(t *testing.T) {
+	seen := map[string]bool{}
+	walk(t, func(dir, file string, f *ast.File) {
+		allowed, ok := layers[key(dir)]
+		if !ok {
+			t.Errorf("%s: not in the layer map", dir)
+		}
+		seen[key(dir)] = true
+		for _, im := range f.Imports {
+			imp, _ := strconv.Unquote(im.Path.Value)
+			rel, inside := strings.CutPrefix(imp+"/", module+"/")
+			if inside && !slices.Contains(strings.Fields(allowed), key(path.Clean(rel))) {
+				t.Errorf("%s: %s must not import %s", file, dir, path.Clean(rel))
+			}
+		}
+	})
+	for dir := range layers {
+		if !seen[dir] {
+			t.Errorf("%s is in the layer map, and there is no such package", dir)
+		}
+	}
+}
+
+// key is the entry of the layer map that a directory falls under.
+func key(dir string) string {
+	if strings.HasPrefix(dir, "wire/") {
+		return "wire/*"
+	}
+	return dir
+}
+
+// The root package is a vocabulary: nothing in it runs by itself.
+func TestVocabularyStartsNothing(t *testing.T) {
+	walk(t, func(dir, file string, f *ast.File) {
+		if dir != "." {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s starts a goroutine", file)
+			}
+			return true
+		})
+	})
+}
+
+// A kind that is defined but not listed would compile and never be found.
+func TestKindsAreListed(t *testing.T) {
+	defined, listed := map[string]bool{}, map[string]bool{}
+	walk(t, func(dir, _ string, f *ast.File) {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, s := range g.Specs {
+				note(dir, s.(*ast.ValueSpec), defined, listed)
+			}
+		}
+	})
+	for k := range defined {
+		if !listed[k] {
+			t.Errorf("%s is not listed", k)
+		}
+	}
+	if len(defined) < 10 {
+		t.Errorf("found only %d kinds: has the type been renamed?", len(defined))
+	}
+}
+
+func note(dir string, v *ast.ValueSpec, defined, listed map[string]bool) {
+	if len(v.Values) != 1 {
+		return
+	}
+	lit, ok := v.Values[0].(*ast.CompositeLit)
+	if !ok {
+		return
+	}
+	name := v.Names[0].Name
+	if typ, ok := lit.Type.(*ast.Ident); ok && (typ.Name == "Kind" || typ.Name == "Format") {
+		defined[dir+"."+name] = true
+	}
+	if name == "Kinds" || name == "Formats" {
+		for _, e := range lit.Elts {
+			if id, ok := e.(*ast.Ident); ok {
+				listed[dir+"."+id.Name] = true
+			}
+		}
+	}
+}
+
+func walk(t *testing.T, fn func(dir, file string, f *ast.File)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); p != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(p))
+		if err != nil {
+			return err
+		}
+		fn(filepath.ToSlash(rel), p, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,157 @@
+package proof
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tacho/sim"
+)
+
+// roleVar tells the binary what to be instead of a test.
+const roleVar = "TACHO_PROOF_ROLE"
+
+// roles are what it can be. Each talks by lines on its standard streams, and
+// ends when its standard input does.
+var roles = map[string]func(args []string) error{"server": serve, "client": client}
+
+func TestMain(m *testing.M) {
+	role, args, _ := strings.Cut(os.Getenv(roleVar), " ")
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	if err := roles[role](strings.Fields(args)); err != nil {
+		fmt.Fprintln(os.Stderr, role+":", err)
+		os.Exit(1)
+	}
+}
+
+// serve is the recording server: args are time to first token, time between
+// tokens, and the file for the truth ("-" keeps none).
+func serve(args []string) error {
+	runtime.GOMAXPROCS(1)
+	opt := sim.Options{ForgetTruth: true}
+	var err error
+	if opt.TTFT, err = time.ParseDuration(args[0]); err != nil {
+		return err
+	}
+	if opt.ITL, err = time.ParseDuration(args[1]); err != nil {
+		return err
+	}
+	if args[2] != "-" {
+		f, err := os.Create(args[2])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		opt.TruthLog = f
+	}
+	s, err := sim.New(opt)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	go s.Serve(l)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return s.Close()
+}
+
+// A child is a process in a role.
+type child struct {
+	b     testing.TB
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *bufio.Reader
+}
+
+func start(b testing.TB, role string, args ...string) *child {
+	b.Helper()
+	c := &child{b: b, cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), roleVar+"="+role+" "+strings.Join(args, " "))
+	c.cmd.Stderr = os.Stderr
+	var err error
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		b.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.stop)
+	return c
+}
+
+// line is the next line the child says.
+func (c *child) line() string {
+	c.b.Helper()
+	s, err := c.out.ReadString('\n')
+	if err != nil {
+		c.b.Fatalf("child: %v", err)
+	}
+	return strings.TrimSpace(s)
+}
+
+func (c *child) stop() {
+	_ = c.stdin.Close()
+	_ = c.cmd.Wait()
+}
+
+// truths are what a server wrote down, by request id.
+func truths(b testing.TB, path string) map[string]sim.Truth {
+	b.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	out := map[string]sim.Truth{}
+	for d := json.NewDecoder(bufio.NewReaderSize(f, 1<<20)); ; {
+		var t sim.Truth
+		if err := d.Decode(&t); err == io.EOF {
+			return out
+		} else if err != nil {
+			b.Fatal(err)
+		}
+		out[t.ID] = t
+	}
+}
+
+// cpuSeconds is the processor time this process has used.
+func cpuSeconds() float64 {
+	var ru syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) != nil {
+		return 0
+	}
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
+}
+
+// residentKiB is the memory of this process that is in RAM.
+func residentKiB() float64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	pages, err := strconv.ParseFloat(strings.Fields(string(b))[1], 64)
+	if err != nil {
+		return 0
+	}
+	return pages * float64(os.Getpagesize()) / 1024
+}

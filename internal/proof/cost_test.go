@@ -1,0 +1,218 @@
+package proof
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/engine"
+	"tacho/pace"
+	"tacho/transport"
+)
+
+// A load is streams opened within a second, each with an answer of so many
+type load struct {
+	addr            string
+	streams, tokens int
+}
+
+// clients are the ways to read the same streams.
+var clients = map[string]func(load) error{"tacho": tachoClient, "plain": plainClient, "floor": floorClient}
+
+// client is the role of a client: args are its kind, the server's address, the
+// streams, the tokens of each, and the seconds after which all are open. It
+// prints its processor time for a token and its memory for a stream.
+func client(args []string) error {
+	streams, err1 := strconv.Atoi(args[2])
+	tokens, err2 := strconv.Atoi(args[3])
+	after, err3 := time.ParseDuration(args[4])
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	runtime.GC()
+	debug.FreeOSMemory()
+	before, cpu := residentKiB(), cpuSeconds()
+	var open float64
+	timer := time.AfterFunc(after, func() { open = residentKiB() })
+	defer timer.Stop()
+	if err := clients[args[0]](load{addr: args[1], streams: streams, tokens: tokens}); err != nil {
+		return err
+	}
+	fmt.Println((cpuSeconds()-cpu)/float64(streams*tokens)*1e6, (open-before)/float64(streams))
+	return nil
+}
+
+// tachoClient is the tool's own way, from the schedule to the records.
+func tachoClient(l load) error {
+	engine.Tune()
+	tc, err := transport.New(transport.Options{BaseURL: "http://" + l.addr})
+	if err != nil {
+		return err
+	}
+	defer tc.Close()
+	k, err := backend.Find("vllm")
+	if err != nil {
+		return err
+	}
+	be, err := k.New(backend.Options{Client: tc, Model: "sim"})
+	if err != nil {
+		return err
+	}
+	var sink counter
+	err = engine.Run(context.Background(), engine.Stage{
+		Arrivals: pace.Stripe(pace.Constant{Rate: float64(l.streams), Count: l.streams}.Arrivals(), 0, 1),
+		Source:   prompts{l.streams, l.tokens}, Backend: be, Precise: true,
+	}, &sink)
+	if err == nil && sink.tokens != l.streams*l.tokens {
+		err = fmt.Errorf("%d tokens, want %d; %s", sink.tokens, l.streams*l.tokens, sink.example)
+	}
+	return err
+}
+
+// counter counts and forgets.
+type counter struct {
+	tokens  int
+	example string
+}
+
+func (c *counter) Add(r *tacho.Record) error {
+	c.tokens += len(r.Events)
+	if r.Failure != nil {
+		c.example = r.Failure.Error()
+	}
+	return nil
+}
+func (c *counter) Close() error { return nil }
+
+// plainClient is what anybody would write: net/http, a scanner, encoding/json.
+func plainClient(l load) error {
+	hc := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true}}
+	var wg sync.WaitGroup
+	errs := make(chan error, l.streams)
+	for i := range l.streams {
+		wg.Go(func() {
+			time.Sleep(time.Duration(i) * time.Second / time.Duration(l.streams))
+			n, err := plainStream(hc, l)
+			if err == nil && n != l.tokens {
+				err = fmt.Errorf("%d tokens, want %d", n, l.tokens)
+			}
+			errs <- err
+		})
+	}
+	wg.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+func plainStream(hc *http.Client, l load) (tokens int, err error) {
+	resp, err := hc.Post("http://"+l.addr+"/v1/completions", "application/json", strings.NewReader(requestBody(l.tokens)))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	times := make([]time.Time, 0, l.tokens)
+	for sc := bufio.NewScanner(resp.Body); sc.Scan(); {
+		data, ok := bytes.CutPrefix(sc.Bytes(), []byte("data: "))
+		if !ok || string(data) == "[DONE]" {
+			continue
+		}
+		var chunk struct {
+			Choices []struct {
+				Text         string
+				FinishReason *string `json:"finish_reason"`
+			}
+			Usage *struct {
+				PromptTokens     int `json:"prompt_tokens"`
+				CompletionTokens int `json:"completion_tokens"`
+			}
+		}
+		if err := json.Unmarshal(data, &chunk); err != nil {
+			return 0, err
+		}
+		if len(chunk.Choices) > 0 && chunk.Choices[0].Text != "" {
+			times = append(times, time.Now())
+		}
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return len(times), err
+}
+
+func requestBody(tokens int) string {
+	return fmt.Sprintf(`{"model":"sim","prompt":[1001,1002,1003,1004],"max_tokens":%d,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true}}`, tokens)
+}
+
+// measure runs a client in a process of its own.
+func measure(b *testing.B, kind, addr string, streams, tokens int, after time.Duration) (cpuMicros, kib float64) {
+	b.Helper()
+	c := start(b, "client", kind, addr, strconv.Itoa(streams), strconv.Itoa(tokens), after.String())
+	if _, err := fmt.Sscan(c.line(), &cpuMicros, &kib); err != nil {
+		b.Fatal(err)
+	}
+	c.stop()
+	return cpuMicros, kib
+}
+
+// BenchmarkCPU compares the processor time of a streamed token.
+func BenchmarkCPU(b *testing.B) {
+	for b.Loop() {
+		const streams, tokens = 2000, 200
+		addr := start(b, "server", "1s", "50ms", "-").line()
+		cpu := map[string]float64{}
+		for _, kind := range []string{"plain", "tacho", "floor", "tacho", "plain"} { // twice, so that a change of the machine's load shows
+			micros, _ := measure(b, kind, addr, streams, tokens, time.Hour)
+			b.Logf("%-5s %.2f us of CPU a token (%d streams at 20 tokens/s)", kind, micros, streams)
+			cpu[kind] += micros
+		}
+		ratio := cpu["tacho"] / cpu["plain"]
+		b.Logf("tacho / plain net/http + bufio.Scanner + encoding/json: %.2f (wanted: at most 0.6); floor / plain: %.2f", ratio, 2*cpu["floor"]/cpu["plain"])
+		b.ReportMetric(ratio, "cpu-ratio")
+		b.ReportMetric(cpu["tacho"]/2, "us/token")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkMemory measures the resident memory of an open stream.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		const streams, tokens = 10_000, 12
+		addr := start(b, "server", "2s", "1s", "-").line()
+		for _, kind := range []string{"plain", "tacho"} {
+			_, kib := measure(b, kind, addr, streams, tokens, 8*time.Second)
+			b.Logf("%-5s %.1f KiB resident for each of %d open streams", kind, kib, streams)
+			b.ReportMetric(kib, kind+"-KiB/stream")
+		}
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// TestCheapStream keeps the comparison honest: both clients see all tokens.
+func TestClientsSeeTheSame(t *testing.T) {
+	addr := start(t, "server", "10ms", "1ms", "-").line()
+	for kind, run := range clients {
+		if err := run(load{addr: addr, streams: 5, tokens: 20}); err != nil {
+			if errors.Is(err, errors.ErrUnsupported) {
+				continue
+			}
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}

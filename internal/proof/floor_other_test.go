@@ -1,0 +1,7 @@
+//go:build !linux
+
+package proof
+
+import "errors"
+
+func floorClient(load) error { return errors.ErrUnsupported }

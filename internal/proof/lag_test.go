@@ -1,0 +1,110 @@
+package proof
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/pace"
+	"tacho/stat"
+)
+
+// BenchmarkLag sends 2,000 requests a second for a minute and looks at how late
+// each left, and whether that grew.
+func BenchmarkLag(b *testing.B) {
+	for b.Loop() {
+		const rate, seconds = 2000, 60
+		engine.Tune()
+		addr := start(b, "server", "20ms", "10ms", "-").line()
+		recs := drive(b, addr, pace.Poisson{Rate: rate, Count: rate * seconds, Seed: 1}, rate*seconds, 2, rate/4)
+		slices.SortFunc(recs, func(a, b tacho.Record) int { return int(a.Due - b.Due) })
+		lag := make([]float64, len(recs))
+		for i, r := range recs {
+			lag[i] = float64(r.Sent-r.Due) / 1e3
+		}
+		tenth := len(lag) / 10
+		first, last := stat.New(slices.Clone(lag[:tenth])), stat.New(slices.Clone(lag[9*tenth:]))
+		all := stat.New(lag)
+		b.Logf("%d requests at %d/s: send lag p50 %.0f us (wanted < 100), p99 %.0f us (wanted < 2000), p99.9 %.0f us, max %.0f us",
+			len(all), rate, all.Quantile(.5), all.Quantile(.99), all.Quantile(.999), all.Quantile(1))
+		b.Logf("drift: p50 of the first tenth %.0f us, of the last tenth %.0f us", first.Quantile(.5), last.Quantile(.5))
+		b.ReportMetric(all.Quantile(.5), "lag-p50-us")
+		b.ReportMetric(all.Quantile(.99), "lag-p99-us")
+		b.ReportMetric(last.Quantile(.5)-first.Quantile(.5), "drift-us")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// TestArrivalsAsTheServerSeesThem holds the gaps between requests, as the
+// server's kernel received them, against the process that was asked for. The
+// statistics are of seconds, but the margins are wide against the machine's
+// noise and narrow against a wrong process: a client that sent by gaps, or
+// dropped the late ones, or shared connections, fails.
+func TestArrivalsAsTheServerSeesThem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	for _, c := range []struct {
+		rate  float64
+		shape float64
+	}{{200, 1}, {500, 0.5}, {200, math.Inf(1)}} {
+		t.Run(fmt.Sprintf("rate=%v/burstiness=%v", c.rate, c.shape), func(t *testing.T) {
+			count := int(3 * c.rate)
+			p, _, err := pace.New(pace.Options{Rate: c.rate, Shape: c.shape, Count: count, Seed: 9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "truth.jsonl")
+			srv := start(t, "server", "1ms", "1ms", path)
+			addr := srv.line()
+			recs := drive(t, addr, p, count, 1, 100)
+			srv.stop()
+			truth := truths(t, path)
+			if len(truth) != count {
+				t.Fatalf("the server saw %d requests of %d", len(truth), count)
+			}
+			checkArrivals(t, recs, func(id string) int64 { return truth[id].Received }, c.rate, c.shape)
+		})
+	}
+}
+
+func checkArrivals(t *testing.T, recs list, received func(id string) int64, rate, shape float64) {
+	t.Helper()
+	n := len(recs)
+	seen := make([]float64, n)
+	var first int64 = math.MaxInt64
+	for _, r := range recs {
+		first = min(first, received(r.ID))
+	}
+	for i, r := range recs {
+		seen[i] = float64(received(r.ID)-first) / 1e9
+	}
+	slices.Sort(seen)
+	if got := float64(n-1) / seen[n-1]; math.Abs(got/rate-1) > 0.05 {
+		t.Errorf("rate %.2f/s, want %.2f", got, rate)
+	}
+	gaps := stat.Gaps(seen)[1:]
+	for i := range gaps {
+		gaps[i] *= rate
+	}
+	if math.IsInf(shape, 1) {
+		late := 0
+		for _, g := range gaps {
+			if math.Abs(g-1) > 0.5 {
+				late++
+			}
+		}
+		if late > n/10 {
+			t.Errorf("%d of %d gaps are off by more than half", late, n)
+		}
+		return
+	}
+	ks := stat.KolmogorovSmirnov(gaps, func(x float64) float64 { return stat.GammaCDF(shape, x) })
+	if limit := 1.95/math.Sqrt(float64(n)) + 0.05; ks > limit {
+		t.Errorf("Kolmogorov-Smirnov distance %.3f, above %.3f", ks, limit)
+	}
+}

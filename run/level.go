@@ -1,0 +1,157 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tacho/metric"
+	"tacho/pace"
+)
+
+// A Level is one stage of a plan: the plan with one number for each list.
+type Level struct {
+	Index       int
+	Prompts     int     // 0 is no end
+	Rate        float64 // +Inf is all at once
+	Concurrency int     // 0 is no limit
+	Name        string  // what sets it apart, as flags
+	Value       string  // the same, short
+}
+
+// Levels are the stages of the plan, in order: where several options are
+// lists, every combination.
+func (p *Plan) Levels() []Level {
+	limits := p.MaxConcurrency
+	if len(limits) == 0 {
+		limits = IntLevels{0}
+	}
+	prompts := p.NumPrompts
+	if p.MaxSeconds > 0 && len(prompts) == 1 && prompts[0] == DefaultPlan().NumPrompts[0] {
+		prompts = IntLevels{0} // a run by time ends by time
+	}
+	var out []Level
+	for _, rate := range p.RequestRate {
+		for _, limit := range limits {
+			for _, n := range prompts {
+				l := Level{Index: len(out), Prompts: n, Rate: rate, Concurrency: limit}
+				l.Name, l.Value = p.levelName(l)
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// Varies names the options that are lists.
+func (p *Plan) Varies() string {
+	var out []string
+	for _, v := range []struct {
+		name string
+		n    int
+	}{{"request-rate", len(p.RequestRate)}, {"max-concurrency", len(p.MaxConcurrency)}, {"num-prompts", len(p.NumPrompts)}} {
+		if v.n > 1 {
+			out = append(out, v.name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (p *Plan) levelName(l Level) (name, value string) {
+	var names, values []string
+	add := func(n int, flag, value string) {
+		if n > 1 {
+			names = append(names, "--"+flag+" "+value)
+			values = append(values, value)
+		}
+	}
+	add(len(p.RequestRate), "request-rate", formatFloat(l.Rate))
+	add(len(p.MaxConcurrency), "max-concurrency", strconv.Itoa(l.Concurrency))
+	add(len(p.NumPrompts), "num-prompts", strconv.Itoa(l.Prompts))
+	return strings.Join(names, " "), strings.Join(values, " ")
+}
+
+// Pacer is when the sessions of a level arrive.
+func (p *Plan) pacing(l Level, seed uint64) pace.Options {
+	o := pace.Options{
+		Rate: l.Rate, Shape: p.Burstiness, Count: max(l.Prompts, 0), Limited: l.Concurrency > 0, Ramp: p.RampUpStrategy, Seed: seed,
+	}
+	if p.RampUpStartRPS != nil {
+		o.RampStart = *p.RampUpStartRPS
+	}
+	if p.RampUpEndRPS != nil {
+		o.RampEnd = *p.RampUpEndRPS
+	}
+	return o
+}
+
+// config is what the summary of a level must know.
+func (p *Plan) config(l Level) (metric.Config, error) {
+	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency}
+	if math.IsInf(p.Burstiness, 1) {
+		c.Burstiness = 0
+	}
+	if !math.IsInf(l.Rate, 1) && p.RampUpStrategy == "" {
+		c.RequestRate = l.Rate
+	}
+	for name := range strings.SplitSeq(p.PercentileMetrics, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			c.Metrics = append(c.Metrics, name)
+		}
+	}
+	for text := range strings.SplitSeq(p.MetricPercentiles, ",") {
+		f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			return c, fmt.Errorf("--metric-percentiles: %q is not a number", text)
+		}
+		c.Percentiles = append(c.Percentiles, f)
+	}
+	for _, g := range p.Goodput {
+		name, limit, ok := strings.Cut(g, ":")
+		ms, err := strconv.ParseFloat(limit, 64)
+		if !ok || err != nil {
+			return c, fmt.Errorf("--goodput: %q should be NAME:MILLISECONDS, as in ttft:200", g)
+		}
+		c.Goodput = append(c.Goodput, metric.SLO{Metric: name, LimitMillis: ms})
+	}
+	return c, c.Validate()
+}
+
+// Validate says what is wrong with the plan before anything is sent.
+func (p *Plan) Validate() error {
+	if p.RampUpStrategy != "" {
+		if len(p.RequestRate) != 1 || !math.IsInf(p.RequestRate[0], 1) {
+			return errors.New("--ramp-up-strategy goes without --request-rate: the ramp is the rate")
+		}
+		if p.RampUpStartRPS == nil || p.RampUpEndRPS == nil {
+			return errors.New("--ramp-up-strategy needs --ramp-up-start-rps and --ramp-up-end-rps")
+		}
+	} else if p.RampUpStartRPS != nil || p.RampUpEndRPS != nil {
+		return errors.New("--ramp-up-start-rps and --ramp-up-end-rps need --ramp-up-strategy linear or exponential")
+	}
+	if p.LoraAssignment != "random" && p.LoraAssignment != "round-robin" {
+		return fmt.Errorf("--lora-assignment %q: write random or round-robin", p.LoraAssignment)
+	}
+	for _, n := range p.MaxConcurrency {
+		if n < 1 {
+			return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", n)
+		}
+	}
+	for _, l := range p.Levels() {
+		if l.Prompts <= 0 && p.MaxSeconds == 0 && p.DatasetName != "custom" {
+			return fmt.Errorf("--num-prompts %d: at least 1 is needed, or --max-seconds", l.Prompts)
+		}
+		if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 {
+			return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
+		}
+		if _, _, err := pace.New(p.pacing(l, 0)); err != nil {
+			return err
+		}
+		if _, err := p.config(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

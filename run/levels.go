@@ -1,0 +1,214 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// IntLevels is a number, or a list of them to go through.
+type IntLevels []int
+
+// FloatLevels is a number, or a list of them to go through.
+type FloatLevels []float64
+
+// mostLevels keeps a slip of the pen (1,2,...,1000000) from being a plan.
+const mostLevels = 10_000
+
+// UnmarshalText reads 4, 1,2,4 or 1,2,...,4096.
+func (l *IntLevels) UnmarshalText(b []byte) error {
+	fs, err := parseLevels(string(b))
+	if err != nil {
+		return err
+	}
+	*l = nil
+	for _, f := range fs {
+		if f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+			return fmt.Errorf("%v is not a whole number", f)
+		}
+		*l = append(*l, int(f))
+	}
+	return nil
+}
+
+// UnmarshalText reads 0.5, 1,2,4, 1,2,...,16 or inf.
+func (l *FloatLevels) UnmarshalText(b []byte) error {
+	fs, err := parseLevels(string(b))
+	*l = fs
+	return err
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l IntLevels) MarshalText() ([]byte, error) {
+	s := make([]string, len(l))
+	for i, n := range l {
+		s[i] = strconv.Itoa(n)
+	}
+	return []byte(strings.Join(s, ",")), nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l FloatLevels) MarshalText() ([]byte, error) {
+	s := make([]string, len(l))
+	for i, f := range l {
+		s[i] = formatFloat(f)
+	}
+	return []byte(strings.Join(s, ",")), nil
+}
+
+// formatFloat writes infinity the way Python reads it.
+func formatFloat(f float64) string {
+	if math.IsInf(f, 1) {
+		return "inf"
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// parseLevels reads a list of numbers. Three dots stand for what lies between
+// their neighbours: doublings where the end is a doubling of what is before
+// the dots, else equal steps.
+func parseLevels(s string) ([]float64, error) {
+	var out []float64
+	dots := false
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimSpace(part)
+		if part == "..." || part == "…" {
+			if len(out) == 0 || dots {
+				return nil, fmt.Errorf("levels %q: the dots need a number before them, as in 1,2,...,64", s)
+			}
+			dots = true
+			continue
+		}
+		f, err := strconv.ParseFloat(part, 64)
+		if err != nil || math.IsNaN(f) {
+			return nil, fmt.Errorf("%q is not a number, nor a list like 1,2,4 or 1,2,...,64", part)
+		}
+		if dots {
+			if out, err = fillLevels(out, f); err != nil {
+				return nil, fmt.Errorf("levels %q: %w", s, err)
+			}
+			dots = false
+		}
+		out = append(out, f)
+	}
+	if dots {
+		return nil, fmt.Errorf("levels %q: the dots need a number after them, as in 1,2,...,64", s)
+	}
+	return out, nil
+}
+
+// fillLevels appends what the dots between out and last stand for.
+func fillLevels(out []float64, last float64) ([]float64, error) {
+	from := out[len(out)-1]
+	if math.IsInf(last, 0) || !(last > from) {
+		return nil, fmt.Errorf("the dots cannot lead from %s to %s", formatFloat(from), formatFloat(last))
+	}
+	next := func(f float64) float64 { return 2 * f }
+	if !doubles(out, last) {
+		step := 1.0
+		if n := len(out); n > 1 {
+			step = from - out[n-2]
+		}
+		if n := (last - from) / step; step <= 0 || n != math.Trunc(n) {
+			return nil, fmt.Errorf("%s is neither a doubling of %s nor a number of steps of %s from it", formatFloat(last), formatFloat(from), formatFloat(step))
+		}
+		next = func(f float64) float64 { return f + step }
+	}
+	for f := next(from); f < last; f = next(f) {
+		if out = append(out, f); len(out) > mostLevels {
+			return nil, fmt.Errorf("more than %d levels", mostLevels)
+		}
+	}
+	return out, nil
+}
+
+// doubles says whether the list so far and its last element fit a doubling.
+func doubles(out []float64, last float64) bool {
+	if out[0] <= 0 {
+		return false
+	}
+	for i := 1; i < len(out); i++ {
+		if out[i] != 2*out[i-1] {
+			return false
+		}
+	}
+	steps := math.Log2(last / out[len(out)-1])
+	return steps == math.Trunc(steps)
+}
+
+// Seconds is a time as users write it: a number of seconds, or 500ms, 2m.
+type Seconds float64
+
+// Duration is the same time, as the runtime counts it.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Seconds) UnmarshalText(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil {
+		d, err := time.ParseDuration(string(b))
+		if err != nil {
+			return fmt.Errorf("%q is not a time: write seconds, or 500ms, 2m", b)
+		}
+		f = d.Seconds()
+	}
+	if !(f >= 0 && f < 1e9) {
+		return fmt.Errorf("%q is not a time a run can have", b)
+	}
+	*s = Seconds(f)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Seconds) MarshalText() ([]byte, error) { return []byte(formatFloat(float64(s))), nil }
+
+// JSONObject is an object written as JSON on the command line.
+type JSONObject map[string]any
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (o *JSONObject) UnmarshalText(b []byte) error {
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		return fmt.Errorf(`not a JSON object like {"key": 1}: %w`, err)
+	}
+	*o = m
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (o JSONObject) MarshalText() ([]byte, error) {
+	if o == nil {
+		return nil, nil
+	}
+	return json.Marshal(map[string]any(o))
+}
+
+// Ratios are how far lengths vary, of prompts and of outputs.
+type Ratios struct{ Input, Output float64 }
+
+// UnmarshalText reads one number for both, or {"input":R,"output":R}.
+func (r *Ratios) UnmarshalText(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err == nil {
+		*r = Ratios{f, f}
+		return nil
+	}
+	var o struct{ Input, Output *float64 }
+	if json.Unmarshal(b, &o) != nil || o.Input == nil || o.Output == nil {
+		return errors.New(`write one number, or {"input":0.1,"output":0.2}`)
+	}
+	*r = Ratios{*o.Input, *o.Output}
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Ratios) MarshalText() ([]byte, error) {
+	if r.Input == r.Output {
+		return []byte(formatFloat(r.Input)), nil
+	}
+	return fmt.Appendf(nil, `{"input":%s,"output":%s}`, formatFloat(r.Input), formatFloat(r.Output)), nil
+}

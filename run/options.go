@@ -1,0 +1,96 @@
+package run
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// An Option is one field of a Plan.
+type Option struct {
+	Name  string // of the flag
+	Group string
+	Help  string
+	Own   bool // tacho's own: no flag of vllm bench serve
+	Value any  // pointer to the field
+
+	secret bool // values after = are not for anybody's eyes
+}
+
+// Options are all the options of p, in the order of its fields.
+func (p *Plan) Options() []Option {
+	var out []Option
+	walk(reflect.ValueOf(p).Elem(), "", func(o Option) { out = append(out, o) })
+	return out
+}
+
+func walk(v reflect.Value, group string, fn func(Option)) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, ok := f.Tag.Lookup("flag")
+		if !ok {
+			if f.Type.Kind() == reflect.Struct {
+				if g := f.Tag.Get("group"); g != "" {
+					group = g
+				}
+				walk(v.Field(i), group, fn)
+			}
+			continue
+		}
+		help, own := strings.CutPrefix(f.Tag.Get("help"), "+ ")
+		fn(Option{Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), secret: f.Tag.Get("secret") != ""})
+	}
+}
+
+// MarshalJSON writes the plan as one object with an entry for each option that
+// is set, secrets taken out.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, o := range p.Options() {
+		v := reflect.ValueOf(o.Value).Elem()
+		if v.IsZero() {
+			continue
+		}
+		value, err := json.Marshal(o.public())
+		if err != nil {
+			return nil, fmt.Errorf("option %s: %w", o.Name, err)
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", strings.ReplaceAll(o.Name, "-", "_"), value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// public is the value as it may be written down.
+func (o *Option) public() any {
+	switch v := o.Value.(type) {
+	case *[]string:
+		if o.secret {
+			return redactAll(*v)
+		}
+	case *string:
+		if o.Name == "base-url" {
+			return redactURL(*v)
+		}
+	case *float64:
+		return json.RawMessage(jsonFloat(*v))
+	case encoding.TextMarshaler:
+		return v
+	}
+	return o.Value
+}
+
+// jsonFloat writes what JSON has no number for as a string.
+func jsonFloat(f float64) string {
+	if s := formatFloat(f); s == "inf" {
+		return `"inf"`
+	}
+	return formatFloat(f)
+}

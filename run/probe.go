@@ -1,0 +1,82 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tacho"
+	"tacho/metric"
+)
+
+// probeLabel marks the records of probes.
+const probeLabel = "probe"
+
+// IsProbe says whether a record is a probe's: those are summed up apart.
+func IsProbe(r *tacho.Record) bool {
+	return len(r.Labels) == 1 && r.Labels[0].Key == probeLabel
+}
+
+// probes are small requests sent one after the other beside the load, to feel
+// what a newcomer would feel.
+type probes struct {
+	r       *Runner
+	stage   int
+	cancel  context.CancelFunc
+	done    chan struct{}
+	records []*tacho.Record
+	sum     metric.Accumulator
+}
+
+func newProbes(r *Runner, stage int) *probes { return &probes{r: r, stage: stage} }
+
+func (p *probes) start(ctx context.Context, epoch time.Time) {
+	if p.r.Plan.ProbeRate <= 0 {
+		return
+	}
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.done = make(chan struct{})
+	go func() {
+		defer close(p.done)
+		pause := time.Duration(float64(time.Second) / p.r.Plan.ProbeRate)
+		for i := 0; ctx.Err() == nil; i++ {
+			p.send(ctx, epoch, i)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		}
+	}()
+}
+
+func (p *probes) send(ctx context.Context, epoch time.Time, i int) {
+	q := &tacho.Request{ID: fmt.Sprintf("%sprobe-%d", p.r.Plan.RequestIDPrefix, i), Input: tacho.Input{Text: "Hi"}, MaxTokens: 1}
+	call, err := p.r.backend.Prepare(q)
+	if err != nil {
+		return
+	}
+	at := time.Since(epoch)
+	rec := &tacho.Record{Stage: p.stage, ID: q.ID, Asked: 1, Timeline: tacho.NewTimeline(at), Labels: tacho.Labels{{Key: probeLabel, Value: "1"}}}
+	rec.Slot, rec.Start = at, at
+	call.Do(ctx, epoch, rec)
+	if rec.Failure != nil && rec.Failure.Cause == tacho.Canceled {
+		return // the run was over
+	}
+	p.records = append(p.records, rec)
+}
+
+// stop ends the probes and hands their records on.
+func (p *probes) stop(sink tacho.Sink) error {
+	if p.cancel == nil {
+		return nil
+	}
+	p.cancel()
+	<-p.done
+	for _, rec := range p.records {
+		_ = p.sum.Add(rec) // keeps in memory, and cannot fail
+		if err := sink.Add(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+// Package run carries out a plan: it finds the server, makes the workload
+// ready, and runs the levels one after the other.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/engine"
+	"tacho/metric"
+	"tacho/pace"
+	"tacho/token"
+	"tacho/transport"
+	"tacho/workload"
+)
+
+// Env is what a run needs of the world around it.
+type Env struct {
+	APIKey string // sent as a bearer token
+	Proxy  func(*http.Request) (*url.URL, error)
+	Random uint64 // what to seed with when the plan does not say
+}
+
+// Hooks are told how a run goes. All may be nil.
+type Hooks struct {
+	Say   func(line string)               // something worth knowing
+	Ready func(done, all int)             // prompts made ready
+	Begin func(Stage, *engine.Live) error // a level begins
+	End   func(Stage, *metric.Summary)    // it ended
+}
+
+// A Stage is a level that runs.
+type Stage struct {
+	Level
+	Epoch     time.Time
+	Monotonic float64 // the monotonic clock at Epoch, in seconds
+	Config    metric.Config
+}
+
+// A Runner carries out one plan against one server.
+type Runner struct {
+	Plan    Plan
+	Seed    uint64
+	Model   string // as requests name it
+	ModelID string // as people know it
+	Counter token.Counter
+
+	env     Env
+	kind    backend.Kind
+	client  *transport.Client
+	backend tacho.Backend
+	live    *engine.Live // of the level that runs
+	hooks   Hooks
+	notes   []metric.Reason
+}
+
+// Open gets in touch with the server: what it serves, and whether it counts
+// tokens. Nothing is generated yet.
+func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
+	if err := p.Validate(); err != nil {
+		return nil, &UsageError{err}
+	}
+	r := &Runner{Plan: p, Seed: env.Random, env: env, live: &engine.Live{}, hooks: hooks}
+	if p.Seed != nil {
+		r.Seed = *p.Seed
+	}
+	if r.Plan.RequestIDPrefix == "" {
+		r.Plan.RequestIDPrefix = fmt.Sprintf("bench-%08x-", uint32(env.Random>>16))
+	}
+	var err error
+	if r.kind, err = backend.Find(p.Backend); err != nil {
+		return nil, &UsageError{err}
+	}
+	if r.client, err = r.connect(); err != nil {
+		return nil, &UsageError{err}
+	}
+	if err := r.findModel(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	if r.backend, err = r.newBackend(true); err != nil {
+		r.Close()
+		return nil, &UsageError{err}
+	}
+	if err := r.findCounter(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// A UsageError is a plan that cannot be carried out as it is written.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Close lets go of the connections.
+func (r *Runner) Close() { r.client.Close() }
+
+// BaseURL is where the server is.
+func (p *Plan) baseURL() string {
+	if p.BaseURL != "" {
+		return p.BaseURL
+	}
+	host := p.Host
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		host = "[" + host + "]"
+	}
+	return fmt.Sprintf("http://%s:%d", host, p.Port)
+}
+
+// ShownURL is where the server is, fit to be shown.
+func (p *Plan) ShownURL() string { return redactURL(p.baseURL()) }
+
+func (r *Runner) connect() (*transport.Client, error) {
+	p := &r.Plan
+	var clock tacho.Clock
+	if err := clock.UnmarshalText([]byte(p.Clock)); err != nil {
+		return nil, fmt.Errorf("--clock: %w: write kernel or read", err)
+	}
+	tlsConfig, err := transport.TLSConfig(transport.TLSOptions{
+		Insecure: p.Insecure, CAFile: p.CACert, CertFile: p.ClientCert, KeyFile: p.ClientKey,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return transport.New(transport.Options{BaseURL: p.baseURL(), Clock: clock, TLS: tlsConfig, Proxy: r.env.Proxy, HTTP2: p.HTTP2})
+}
+
+func (r *Runner) newBackend(full bool) (tacho.Backend, error) {
+	p := &r.Plan
+	header, err := r.header()
+	if err != nil {
+		return nil, err
+	}
+	o := backend.Options{Client: r.client, Endpoint: p.Endpoint, Model: r.Model, Header: header}
+	if full {
+		o.Sampling, o.Logprobs, o.KeepText = p.Sampling, p.Logprobs, p.SaveDetailed
+		o.Extra = p.ExtraBody
+		if p.ChatTemplateKwargs != nil {
+			o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
+			for k, v := range p.ExtraBody {
+				o.Extra[k] = v
+			}
+		}
+		o.OnToken = func(n int) { r.live.Tokens.Add(int64(n)) }
+	}
+	return r.kind.New(o)
+}
+
+func (r *Runner) header() (http.Header, error) {
+	h := http.Header{}
+	if r.env.APIKey != "" {
+		h.Set("Authorization", "Bearer "+r.env.APIKey)
+	}
+	for _, e := range r.Plan.Header {
+		key, value, ok := strings.Cut(e, "=")
+		if !ok || key == "" {
+			return nil, errors.New("--header: write KEY=VALUE")
+		}
+		h.Set(key, value)
+	}
+	return h, nil
+}
+
+// unreachable is the error of a server that does not answer at all: one line,
+// with what to do.
+func (r *Runner) unreachable(err error) error {
+	return fmt.Errorf("cannot reach the server at %s: %s; is it up? (--base-url, --host, --port, --ready-check-timeout-sec)",
+		redactURL(r.Plan.baseURL()), replacer(r.Plan.secrets(r.env.APIKey)).Replace(err.Error()))
+}
+
+// Run runs all levels. What it keeps is told to the sink and the hooks; a
+// stopped run returns ctx's error after the summary of what finished.
+func (r *Runner) Run(ctx context.Context, sink tacho.Sink) error {
+	if err := r.ready(ctx); err != nil {
+		return err
+	}
+	sink = scrubber{sink, replacer(r.Plan.secrets(r.env.APIKey))}
+	for _, l := range r.Plan.Levels() {
+		if err := r.level(ctx, l, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seedOf is the seed of a level. A seed that was asked for is used as it is, as
+// if each level were a run of its own; otherwise no two levels share prompts.
+func (r *Runner) seedOf(l Level) uint64 {
+	if r.Plan.Seed != nil {
+		return r.Seed
+	}
+	return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15
+}
+
+// Pacer is the arrival process of a level.
+func (r *Runner) Pacer(l Level) (tacho.Pacer, error) {
+	p, _, err := pace.New(r.Plan.pacing(l, r.seedOf(l)))
+	return p, err
+}
+
+// level runs one level.
+func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
+	seed := r.seedOf(l)
+	work, err := r.workload(ctx, l, seed)
+	if err != nil {
+		return err
+	}
+	pacer, err := r.Pacer(l)
+	if err != nil {
+		return &UsageError{err}
+	}
+	config, err := r.Plan.config(l)
+	if err != nil {
+		return &UsageError{err}
+	}
+	config.InputEstimated = !r.Counter.Exact()
+	for _, n := range work.Notes() {
+		config.Known = append(config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
+	}
+	config.Known = append(config.Known, r.notes...)
+	if err := r.warmUp(ctx, l, work); err != nil {
+		return err
+	}
+	if err := r.client.Warm(ctx, r.connections(l)); err != nil {
+		return r.unreachable(err)
+	}
+	stop, err := r.profile(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return r.measure(ctx, Stage{Level: l, Config: config}, pacer, work, sink)
+}
+
+// connections is how many connections a level should find ready.
+func (r *Runner) connections(l Level) int {
+	const most = 16_000 // below the usual limits on descriptors and ports
+	n := l.Prompts
+	if l.Concurrency > 0 {
+		n = l.Concurrency
+	} else if rate := int(l.Rate); l.Rate < most && (n == 0 || rate < n) {
+		n = max(rate, 8) // what a second brings
+	}
+	return min(max(n, 1), most)
+}
+
+// measure runs the stage itself and sums it up.
+func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work workload.Workload, sink tacho.Sink) error {
+	r.live = &engine.Live{}
+	sum := &metric.Accumulator{}
+	probes := newProbes(r, s.Index)
+	var began error
+	err := engine.Run(ctx, engine.Stage{
+		Index: s.Index, Arrivals: pace.Stripe(pacer.Arrivals(), 0, 1), Limit: s.Concurrency,
+		Source: r.named(work, s.Level), Backend: r.backend, Live: r.live, Precise: true,
+		Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
+		Begin: func(epoch time.Time) {
+			s.Epoch, s.Monotonic = epoch, monotonicSeconds()
+			if r.hooks.Begin != nil {
+				began = r.hooks.Begin(s, r.live)
+			}
+			probes.start(ctx, epoch)
+		},
+	}, tee{sum, sink})
+	s.Config.Interrupted = ctx.Err() != nil
+	probeErr := probes.stop(sink)
+	summary := sum.Summary(s.Config)
+	summary.Probe = probes.sum.Probe()
+	if r.hooks.End != nil {
+		r.hooks.End(s, &summary)
+	}
+	return errors.Join(err, began, probeErr)
+}
+
+// tee is two sinks in one.
+type tee struct{ a, b tacho.Sink }
+
+func (t tee) Add(r *tacho.Record) error { return errors.Join(t.a.Add(r), t.b.Add(r)) }
+func (t tee) Close() error              { return errors.Join(t.a.Close(), t.b.Close()) }
