@@ -186,7 +186,6 @@ func (r *Runner) Run(ctx context.Context, sink tacho.Sink) error {
 	if err := r.ready(ctx); err != nil {
 		return err
 	}
-	sink = scrubber{sink, replacer(r.Plan.secrets(r.env.APIKey))}
 	for _, l := range r.Plan.Levels() {
 		if err := r.level(ctx, l, sink); err != nil {
 			return err
@@ -261,6 +260,7 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 	r.live = &engine.Live{}
 	sum := &metric.Accumulator{}
 	probes := newProbes(r, s.Index)
+	words := replacer(r.Plan.secrets(r.env.APIKey))
 	var began error
 	err := engine.Run(ctx, engine.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(pacer.Arrivals(), 0, 1), Limit: s.Concurrency,
@@ -273,9 +273,9 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 			}
 			probes.start(ctx, epoch)
 		},
-	}, tee{sum, sink})
+	}, scrubber{tee{sum, sink}, words})
 	s.Config.Interrupted = ctx.Err() != nil
-	probeErr := probes.stop(sink)
+	probeErr := probes.stop(scrubber{sink, words})
 	summary := sum.Summary(s.Config)
 	summary.Probe = probes.sum.Probe()
 	if r.hooks.End != nil {

@@ -1,0 +1,114 @@
+package cli_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tacho/cli"
+	"tacho/sim"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"tacho": func() { os.Exit(cli.Main(cli.System())) },
+	})
+}
+
+// TestScripts runs the program as a user does: each file of testdata/script is
+// a session. $SERVER is a simulated server, $NOBODY an address where nobody
+// listens, $SEEDS the reports the project grew from.
+func TestScripts(t *testing.T) {
+	seeds, err := filepath.Abs("../testdata/seeds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SERVER", "http://"+server)
+			e.Setenv("NOBODY", "http://"+nobody(t))
+			e.Setenv("SEEDS", seeds)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "waitfor": waitFor, "glob": glob},
+	})
+}
+
+func serve(t *testing.T) string {
+	t.Helper()
+	s, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return l.Addr().String()
+}
+
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// waitFor waits until a file that matches has at least so many lines.
+func waitFor(ts *testscript.TestScript, _ bool, args []string) {
+	var lines int
+	_, err := fmt.Sscan(args[1], &lines)
+	ts.Check(err)
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		files, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			ts.Check(err)
+			n := 0
+			for _, c := range b {
+				if c == '\n' {
+					n++
+				}
+			}
+			if n >= lines {
+				return
+			}
+		}
+	}
+	ts.Fatalf("no file %s with %s lines", args[0], args[1])
+}
+
+// interrupt sends a signal to the background command: interrupt NAME SIGNAL.
+func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	for _, c := range ts.BackgroundCmds() {
+		sig := os.Interrupt
+		if len(args) > 0 && args[0] == "kill" {
+			sig = os.Kill
+		}
+		ts.Check(c.Process.Signal(sig))
+	}
+}
+
+// glob sets a variable to the one file that matches: glob NAME PATTERN.
+func glob(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if len(files) != 1 {
+		ts.Fatalf("%s: %d files", args[1], len(files))
+	}
+	ts.Setenv(args[0], files[0])
+}
+

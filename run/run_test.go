@@ -1,0 +1,419 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/metric"
+	"tacho/run"
+	"tacho/sim"
+)
+
+// seen is what a server was asked.
+type seen struct {
+	mu     sync.Mutex
+	paths  []string
+	bodies []string
+	ids    []string
+	header http.Header
+}
+
+func (s *seen) generated() (bodies, ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, p := range s.paths {
+		if strings.HasSuffix(p, "completions") || strings.HasSuffix(p, "generate_stream") {
+			bodies, ids = append(bodies, s.bodies[i]), append(ids, s.ids[i])
+		}
+	}
+	return bodies, ids
+}
+
+func (s *seen) asked(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.paths, path)
+}
+
+// serve runs the simulator, or another handler in front of it, on loopback.
+func serve(t *testing.T, wrap func(http.Handler) http.Handler) (url string, got *seen) {
+	t.Helper()
+	engineSim, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engineSim.Close() })
+	got = &seen{}
+	var h http.Handler = engineSim
+	if wrap != nil {
+		h = wrap(h)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(b))
+		got.mu.Lock()
+		got.paths, got.bodies, got.ids = append(got.paths, r.URL.Path), append(got.bodies, string(b)), append(got.ids, r.Header.Get("X-Request-Id"))
+		got.header = r.Header.Clone()
+		got.mu.Unlock()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL, got
+}
+
+type records []tacho.Record
+
+func (l *records) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
+func (l *records) Close() error              { return nil }
+
+// outcome is all that came out of a run.
+type outcome struct {
+	records   records
+	summaries []metric.Summary
+	stages    []run.Stage
+	said      []string
+	runner    *run.Runner
+	err       error
+}
+
+func plan(url string, change func(*run.Plan)) run.Plan {
+	p := run.DefaultPlan()
+	p.BaseURL, p.NumPrompts = url, run.IntLevels{6}
+	p.RandomInputLen, p.RandomOutputLen = 20, 5
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+func execute(ctx context.Context, p run.Plan, env run.Env) (out outcome) {
+	hooks := run.Hooks{
+		Say:   func(s string) { out.said = append(out.said, s) },
+		Begin: func(run.Stage, *engine.Live) error { return nil },
+		End: func(s run.Stage, m *metric.Summary) {
+			out.stages, out.summaries = append(out.stages, s), append(out.summaries, *m)
+		},
+	}
+	if out.runner, out.err = run.Open(ctx, p, env, hooks); out.err != nil {
+		return out
+	}
+	defer out.runner.Close()
+	out.err = out.runner.Run(ctx, &out.records)
+	return out
+}
+
+func do(t *testing.T, p run.Plan) outcome {
+	t.Helper()
+	out := execute(t.Context(), p, run.Env{Random: 42})
+	if out.err != nil {
+		t.Fatal(out.err)
+	}
+	return out
+}
+
+func TestEveryBackend(t *testing.T) {
+	for backend, path := range map[string]string{
+		"vllm": "/v1/completions", "openai": "/v1/completions", "openai-chat": "/v1/chat/completions", "tgi": "/generate_stream",
+	} {
+		t.Run(backend, func(t *testing.T) {
+			url, got := serve(t, nil)
+			out := do(t, plan(url, func(p *run.Plan) { p.Backend = backend }))
+			s := out.summaries[0]
+			if s.Completed != 6 || s.Failed != 0 || s.Tokens.Output != 30 || s.Tokens.Input != 120 || s.Tokens.Prompt.Differ != 0 {
+				t.Errorf("%d ok, %d failed, %+v", s.Completed, s.Failed, s.Tokens)
+			}
+			if !got.asked(path) {
+				t.Errorf("asked %q", got.paths)
+			}
+			if out.runner.Model != "tiny" && backend != "tgi" {
+				t.Errorf("model %q was not found out", out.runner.Model)
+			}
+			for _, r := range out.records {
+				if r.Due > r.Slot || r.Slot > r.Start || r.Start > r.Conn || r.Conn > r.Sent || r.Sent > r.Wrote || r.Wrote > r.End || r.Head > r.First() {
+					t.Errorf("out of order: %+v", r.Timeline)
+				}
+			}
+		})
+	}
+}
+
+// Prompts differ between levels and between runs, unless a seed is asked for;
+// and a warm-up or a ready check never sends a prompt that is measured.
+func TestPromptsDiffer(t *testing.T) {
+	bodiesOf := func(change func(*run.Plan), random uint64) (measured, others map[string]int) {
+		url, got := serve(t, nil)
+		p := plan(url, func(p *run.Plan) {
+			p.NumPrompts = run.IntLevels{3, 3}
+			p.NumWarmups, p.ReadyCheck = 4, 10
+			change(p)
+		})
+		if out := execute(t.Context(), p, run.Env{Random: random}); out.err != nil {
+			t.Fatal(out.err)
+		}
+		measured, others = map[string]int{}, map[string]int{}
+		bodies, ids := got.generated()
+		for i, b := range bodies {
+			if strings.Contains(ids[i], "warmup") || strings.Contains(ids[i], "ready") {
+				others[b]++
+			} else {
+				measured[b]++
+			}
+		}
+		return measured, others
+	}
+	for _, text := range []bool{false, true} {
+		seed := uint64(7)
+		asText := func(p *run.Plan) { p.PromptText = text }
+		a, warm := bodiesOf(asText, 1)
+		b, _ := bodiesOf(asText, 2)
+		if len(a) != 6 || len(warm) != 9 {
+			t.Errorf("%d different prompts in two levels of 3, %d of 9 before them", len(a), len(warm))
+		}
+		for body := range a {
+			if warm[body] > 0 || b[body] > 0 {
+				t.Errorf("sent before: %.80s", body)
+			}
+		}
+		seeded := func(p *run.Plan) { asText(p); p.Seed = &seed }
+		c, warm := bodiesOf(seeded, 1)
+		d, _ := bodiesOf(seeded, 2)
+		if len(c) != 3 || len(d) != 3 {
+			t.Errorf("with a seed: %d and %d different prompts in two equal levels of 3", len(c), len(d))
+		}
+		for body := range c {
+			if d[body] != 2 || warm[body] > 0 {
+				t.Errorf("with a seed: a prompt came %d times", d[body])
+			}
+		}
+	}
+}
+
+// Secrets are sent, and appear nowhere else, even if the server quotes them.
+func TestSecretsAreNotKept(t *testing.T) {
+	url, got := serve(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "bad key "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Other"), http.StatusUnauthorized)
+		})
+	})
+	p := plan(url, func(p *run.Plan) { p.Model, p.Header = "m", []string{"X-Other=hush-hush-1"} })
+	out := execute(t.Context(), p, run.Env{APIKey: "sk-secret-2"})
+	if out.err != nil {
+		t.Fatal(out.err)
+	}
+	if got.header.Get("Authorization") != "Bearer sk-secret-2" || got.header.Get("X-Other") != "hush-hush-1" {
+		t.Errorf("headers %v", got.header)
+	}
+	all := fmt.Sprintf("%+v %+v %+v %+v", out.records[0].Failure, out.summaries, out.said, out.records)
+	if strings.Contains(all, "sk-secret-2") || strings.Contains(all, "hush-hush-1") || !strings.Contains(all, "[redacted]") {
+		t.Errorf("kept: %s", all)
+	}
+	if s := out.summaries[0]; s.Failed != 6 || s.Verdict.Level != metric.Invalid || s.Failures[0].Status != 401 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Servers that misbehave give counted failures, with their own words.
+func TestBadServers(t *testing.T) {
+	page := func(status int, kind, body string) func(http.Handler) http.Handler {
+		return func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", kind)
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, body)
+			})
+		}
+	}
+	for name, c := range map[string]struct {
+		serve func(http.Handler) http.Handler
+		cause tacho.Cause
+		words string
+	}{
+		"429":  {page(429, "application/json", `{"error":{"message":"slow down"}}`), tacho.Status, "slow down"},
+		"500":  {page(500, "text/plain", "it broke"), tacho.Status, "it broke"},
+		"html": {page(200, "text/html", "<html><title>Welcome to nginx!</title></html>"), tacho.Malformed, ""},
+		"hang": {func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		}, tacho.Timeout, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, _ := serve(t, c.serve)
+			out := do(t, plan(url, func(p *run.Plan) { p.Model, p.RequestTimeout = "m", 0.2 }))
+			s := out.summaries[0]
+			if s.Failed != 6 || len(s.Failures) != 1 || s.Failures[0].Cause != c.cause || !strings.Contains(s.Failures[0].Example, c.words) {
+				t.Errorf("%d failed: %+v", s.Failed, s.Failures)
+			}
+		})
+	}
+}
+
+// A server that dies in the middle fails what is in flight and what follows.
+func TestServerDies(t *testing.T) {
+	engineSim, err := sim.New(sim.Options{TTFT: time.Millisecond, ITL: 20 * time.Millisecond, Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = engineSim.Close() }()
+	var served int
+	var mu sync.Mutex
+	var srv *httptest.Server
+	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if strings.HasSuffix(r.URL.Path, "completions") {
+			served++
+		}
+		if served == 10 {
+			served++
+			go func() {
+				_ = srv.Listener.Close()
+				srv.CloseClientConnections()
+			}()
+		}
+		mu.Unlock()
+		engineSim.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	out := do(t, plan(srv.URL, func(p *run.Plan) {
+		p.NumPrompts, p.MaxConcurrency = run.IntLevels{40}, run.IntLevels{2}
+	}))
+	s := out.summaries[0]
+	if s.Completed == 0 || s.Completed+s.Failed != 40 || s.Failed < 28 {
+		t.Errorf("%d ok, %d failed: %+v", s.Completed, s.Failed, s.Failures)
+	}
+	for _, f := range s.Failures {
+		if !slices.Contains([]tacho.Cause{tacho.Reset, tacho.Refused, tacho.Truncated}, f.Cause) {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	_ = l.Close()
+	for name, change := range map[string]func(*run.Plan){
+		"no model":    func(*run.Plan) {},
+		"model":       func(p *run.Plan) { p.Model = "m" },
+		"ready check": func(p *run.Plan) { p.Model, p.ReadyCheck = "m", 0.3 },
+	} {
+		out := execute(t.Context(), plan(url, change), run.Env{})
+		if out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot reach the server at "+url) || strings.Contains(out.err.Error(), "\n") {
+			t.Errorf("%s: %v", name, out.err)
+		}
+	}
+}
+
+// A server that is still loading is waited for.
+func TestReadyCheckWaits(t *testing.T) {
+	var mu sync.Mutex
+	refusals := 2
+	url, got := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.HasSuffix(r.URL.Path, "completions") && refusals > 0 {
+				refusals--
+				http.Error(w, "loading", http.StatusServiceUnavailable)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	out := do(t, plan(url, func(p *run.Plan) { p.ReadyCheck = 30 }))
+	if _, ids := got.generated(); len(ids) != 9 || out.summaries[0].Completed != 6 {
+		t.Errorf("%q", ids)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	url, _ := serve(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	p := plan(url, func(p *run.Plan) { p.NumPrompts, p.MaxConcurrency = run.IntLevels{100_000}, run.IntLevels{4} })
+	n := 0
+	var out outcome
+	r, err := run.Open(ctx, p, run.Env{}, run.Hooks{End: func(_ run.Stage, m *metric.Summary) { out.summaries = append(out.summaries, *m) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = r.Run(ctx, sinkFunc(func(*tacho.Record) error {
+		if n++; n == 20 {
+			cancel()
+		}
+		return nil
+	}))
+	if !errors.Is(err, context.Canceled) || len(out.summaries) != 1 {
+		t.Fatalf("%v, %d summaries", err, len(out.summaries))
+	}
+	if s := out.summaries[0]; s.Completed < 10 || s.Failed != 0 || !s.Config.Interrupted ||
+		!slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "interrupted" && r.Level == metric.Degraded }) {
+		t.Errorf("%d ok, %d failed, %d canceled, %+v", s.Completed, s.Failed, s.Canceled, s.Verdict)
+	}
+}
+
+type sinkFunc func(*tacho.Record) error
+
+func (f sinkFunc) Add(r *tacho.Record) error { return f(r) }
+func (f sinkFunc) Close() error              { return nil }
+
+func TestAdaptersProbesAndProfile(t *testing.T) {
+	url, got := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "_profile") {
+				h.ServeHTTP(w, r)
+			}
+		})
+	})
+	out := do(t, plan(url, func(p *run.Plan) {
+		p.LoraModules, p.LoraAssignment = []string{"red", "blue"}, "round-robin"
+		p.Profile, p.ProbeRate, p.RandomOutputLen = true, 50, 60
+	}))
+	bodies, ids := got.generated()
+	models := map[string]int{}
+	for i, b := range bodies {
+		if !strings.Contains(ids[i], "probe") {
+			models[b[:strings.Index(b, ",")]]++
+		}
+	}
+	if models[`{"model":"red"`] != 3 || models[`{"model":"blue"`] != 3 {
+		t.Errorf("%v", models)
+	}
+	if !got.asked("/start_profile") || !got.asked("/stop_profile") {
+		t.Errorf("%q", got.paths)
+	}
+	s := out.summaries[0]
+	if s.Probe == nil || s.Probe.Completed == 0 || s.Completed != 6 {
+		t.Errorf("probes %+v, %d requests", s.Probe, s.Completed)
+	}
+}
+
+func TestMaxSeconds(t *testing.T) {
+	url, _ := serve(t, nil)
+	out := do(t, plan(url, func(p *run.Plan) {
+		p.NumPrompts = run.DefaultPlan().NumPrompts
+		p.MaxSeconds, p.RequestRate = 0.5, run.FloatLevels{100}
+	}))
+	for _, r := range out.records {
+		if r.Due >= 500*time.Millisecond {
+			t.Errorf("due at %v", r.Due)
+		}
+	}
+	if n := len(out.records); n < 20 || n > 90 {
+		t.Errorf("%d requests at 100/s in half a second", n)
+	}
+}
