@@ -111,4 +111,3 @@ func glob(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Setenv(args[0], files[0])
 }
-

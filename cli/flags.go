@@ -102,14 +102,10 @@ func expand(root *cobra.Command, args []string) ([]string, error) {
 		return args, nil //nolint:nilerr // cobra says it better
 	}
 	var out []string
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		if arg == "--" {
-			return append(out, args[i:]...), nil
-		}
-		name, ok := strings.CutPrefix(arg, "--")
+	for len(args) > 0 && args[0] != "--" {
+		name, ok := strings.CutPrefix(args[0], "--")
 		if !ok {
-			out = append(out, arg)
+			out, args = append(out, args[0]), args[1:]
 			continue
 		}
 		name, value, hasValue := strings.Cut(name, "=")
@@ -117,27 +113,43 @@ func expand(root *cobra.Command, args []string) ([]string, error) {
 		if err != nil {
 			return nil, usage(err)
 		}
+		args = args[1:]
 		if hasValue {
 			out = append(out, "--"+flag.Name+"="+value)
 			continue
 		}
-		if flag.Value.Type() != "stringArray" {
-			out = append(out, "--"+flag.Name)
-			if flag.NoOptDefVal == "" && i+1 < len(args) {
-				i++
-				out = append(out, args[i])
-			}
-			continue
-		}
-		first := i
-		for ; i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"); i++ {
-			out = append(out, "--"+flag.Name+"="+args[i+1])
-		}
-		if i == first {
+		n := values(flag, args)
+		if n == 0 && flag.Value.Type() == listType {
 			return nil, usage(fmt.Errorf("--%s needs at least one value", flag.Name))
 		}
+		if n == 0 {
+			out = append(out, "--"+flag.Name)
+		}
+		for _, v := range args[:n] {
+			out = append(out, "--"+flag.Name+"="+v)
+		}
+		args = args[n:]
 	}
-	return out, nil
+	return append(out, args...), nil
+}
+
+// listType is what pflag calls a flag that may be given several times.
+const listType = "stringArray"
+
+// values is how many of the words after a flag are its values: one, none for a
+// switch, and for a list all up to the next flag.
+func values(flag *pflag.Flag, args []string) int {
+	switch {
+	case flag.Value.Type() == listType:
+		n := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
+		if n < 0 {
+			return len(args)
+		}
+		return n
+	case flag.NoOptDefVal != "":
+		return 0
+	}
+	return min(len(args), 1)
 }
 
 // resolve finds the flag that is meant.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"tacho"
 	"tacho/metric"
@@ -253,6 +252,3 @@ func stageConfig(kept *store.Run, i int, change func(*metric.Config) error) (met
 	}
 	return c, c.Validate()
 }
-
-// stamp is a time as people write it.
-func stamp(t time.Time) string { return t.Format("2006-01-02 15:04:05") }

@@ -143,7 +143,9 @@ func (r *runner) over(t time.Duration) bool { return r.MaxTime > 0 && t >= r.Max
 
 // now is the offset from the epoch on the wall clock, as the kernel's receive
 // times are.
-func (r *runner) now() time.Duration { return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano()) }
+func (r *runner) now() time.Duration {
+	return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano())
+}
 
 // session runs the turns of a session one after the other. A failed turn ends
 // it: what would come next quotes an answer that never came.

@@ -121,15 +121,8 @@ func (p *Plan) config(l Level) (metric.Config, error) {
 
 // Validate says what is wrong with the plan before anything is sent.
 func (p *Plan) Validate() error {
-	if p.RampUpStrategy != "" {
-		if len(p.RequestRate) != 1 || !math.IsInf(p.RequestRate[0], 1) {
-			return errors.New("--ramp-up-strategy goes without --request-rate: the ramp is the rate")
-		}
-		if p.RampUpStartRPS == nil || p.RampUpEndRPS == nil {
-			return errors.New("--ramp-up-strategy needs --ramp-up-start-rps and --ramp-up-end-rps")
-		}
-	} else if p.RampUpStartRPS != nil || p.RampUpEndRPS != nil {
-		return errors.New("--ramp-up-start-rps and --ramp-up-end-rps need --ramp-up-strategy linear or exponential")
+	if err := p.validateRamp(); err != nil {
+		return err
 	}
 	if p.LoraAssignment != "random" && p.LoraAssignment != "round-robin" {
 		return fmt.Errorf("--lora-assignment %q: write random or round-robin", p.LoraAssignment)
@@ -140,18 +133,39 @@ func (p *Plan) Validate() error {
 		}
 	}
 	for _, l := range p.Levels() {
-		if l.Prompts <= 0 && p.MaxSeconds == 0 && p.DatasetName != "custom" {
-			return fmt.Errorf("--num-prompts %d: at least 1 is needed, or --max-seconds", l.Prompts)
-		}
-		if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 {
-			return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
-		}
-		if _, _, err := pace.New(p.pacing(l, 0)); err != nil {
-			return err
-		}
-		if _, err := p.config(l); err != nil {
+		if err := p.validateLevel(l); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (p *Plan) validateRamp() error {
+	if p.RampUpStrategy == "" {
+		if p.RampUpStartRPS != nil || p.RampUpEndRPS != nil {
+			return errors.New("--ramp-up-start-rps and --ramp-up-end-rps need --ramp-up-strategy linear or exponential")
+		}
+		return nil
+	}
+	if len(p.RequestRate) != 1 || !math.IsInf(p.RequestRate[0], 1) {
+		return errors.New("--ramp-up-strategy goes without --request-rate: the ramp is the rate")
+	}
+	if p.RampUpStartRPS == nil || p.RampUpEndRPS == nil {
+		return errors.New("--ramp-up-strategy needs --ramp-up-start-rps and --ramp-up-end-rps")
+	}
+	return nil
+}
+
+func (p *Plan) validateLevel(l Level) error {
+	if l.Prompts <= 0 && p.MaxSeconds == 0 && p.DatasetName != "custom" {
+		return fmt.Errorf("--num-prompts %d: at least 1 is needed, or --max-seconds", l.Prompts)
+	}
+	if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 {
+		return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
+	}
+	if _, _, err := pace.New(p.pacing(l, 0)); err != nil {
+		return err
+	}
+	_, err := p.config(l)
+	return err
 }

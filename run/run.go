@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -85,7 +86,7 @@ func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
 		r.Close()
 		return nil, err
 	}
-	if r.backend, err = r.newBackend(true); err != nil {
+	if r.backend, err = r.newBackend(true); err != nil { //nolint:contextcheck // it only checks that requests can be built
 		r.Close()
 		return nil, &UsageError{err}
 	}
@@ -149,9 +150,7 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, error) {
 		o.Extra = p.ExtraBody
 		if p.ChatTemplateKwargs != nil {
 			o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
-			for k, v := range p.ExtraBody {
-				o.Extra[k] = v
-			}
+			maps.Copy(o.Extra, p.ExtraBody)
 		}
 		o.OnToken = func(n int) { r.live.Tokens.Add(int64(n)) }
 	}

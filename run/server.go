@@ -36,7 +36,7 @@ func (r *Runner) findModel(ctx context.Context) error {
 	if r.Model != "" {
 		return nil
 	}
-	b, err := r.newBackend(false)
+	b, err := r.newBackend(false) //nolint:contextcheck // it only checks that requests can be built
 	if err != nil {
 		return &UsageError{err}
 	}

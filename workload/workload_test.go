@@ -88,11 +88,11 @@ func opening(q tacho.Request) string {
 // seeds give other prompts, and warm-ups are never prompts of the run.
 func TestEveryKind(t *testing.T) {
 	bookPath := write(t, "book.txt", prose(5000))
-	lines := ""
+	var lines strings.Builder
 	for i := range 50 {
-		lines += fmt.Sprintf("{\"prompt\":\"question number %d of all\"}\n", i)
+		fmt.Fprintf(&lines, "{\"prompt\":\"question number %d of all\"}\n", i)
 	}
-	customPath := write(t, "prompts.jsonl", lines)
+	customPath := write(t, "prompts.jsonl", lines.String())
 	for name, o := range map[string]workload.Options{
 		"random/ids":  {Input: 100, Output: 10, IDs: true},
 		"random/text": {Input: 100, Output: 10},
