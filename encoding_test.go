@@ -1,0 +1,111 @@
+package tacho_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+)
+
+// Whatever events there are, they are read back as they were.
+func TestEventsRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		want := make(tacho.Events, rng.IntN(40))
+		at := time.Duration(rng.Int64N(1 << 50))
+		for i := range want {
+			at += time.Duration(rng.Int64N(1<<30) - 1<<10) // a wall clock may step back
+			want[i] = tacho.Event{At: at}
+			if rng.IntN(2) == 0 {
+				want[i].ReadLag = rng.Int32() - rng.Int32()
+			}
+			if rng.IntN(3) == 0 {
+				want[i].Tokens = int16(rng.IntN(9))
+			}
+			want[i].Kind = tacho.Kind(rng.IntN(3))
+			want[i].Coalesced = rng.IntN(4) == 0
+		}
+		b, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got tacho.Events
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%s: %s", b, d)
+		}
+	}
+}
+
+// A plain stream is its times and nothing else.
+func TestEventsAreSmall(t *testing.T) {
+	b, err := json.Marshal(tacho.Events{{At: 100}, {At: 150}, {At: 175}})
+	if got, want := string(b), `{"at":[100,50,25]}`; err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
+
+func TestEventsDamage(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"at":[1,2],"tokens":[1]}`:     "a column of 1 beside 2 times",
+		`{"at":[1,2],"coalesced":[2]}`:  "coalesced event 2 of 2",
+		`{"at":[1,2],"coalesced":[-1]}`: "coalesced event -1 of 2",
+		`[]`:                            "cannot unmarshal",
+	} {
+		var es tacho.Events
+		if err := json.Unmarshal([]byte(text), &es); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte(`{"at":[1,2],"kind":[1,0],"read_lag":[5,6]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var es, again tacho.Events
+		if json.Unmarshal(b, &es) != nil {
+			return
+		}
+		out, err := json.Marshal(es)
+		if err != nil || json.Unmarshal(out, &again) != nil || !cmp.Equal(es, again) {
+			t.Errorf("%s became %s, %v", b, out, err)
+		}
+	})
+}
+
+func TestClockText(t *testing.T) {
+	var c tacho.Clock
+	if err := c.UnmarshalText([]byte("read")); err != nil || c != tacho.ReadClock {
+		t.Errorf("%v, %v", c, err)
+	}
+	if err := c.UnmarshalText([]byte("sun")); err == nil {
+		t.Error("a sundial was taken for a clock")
+	}
+}
+
+func TestSaturatedNanos(t *testing.T) {
+	for d, want := range map[time.Duration]int32{5: 5, time.Hour: math.MaxInt32, -time.Hour: math.MinInt32} {
+		if got := tacho.SaturatedNanos(d); got != want {
+			t.Errorf("%v: %d, want %d", d, got, want)
+		}
+	}
+}
+
+func TestFirstAndLast(t *testing.T) {
+	tl := tacho.NewTimeline(time.Second)
+	if tl.Due != time.Second || tl.First() != tacho.Never || tl.Last() != tacho.Never || tl.Sent != tacho.Never {
+		t.Errorf("%+v", tl)
+	}
+	tl.Events = tacho.Events{{At: 3}, {At: 8}}
+	if tl.First() != 3 || tl.Last() != 8 {
+		t.Errorf("first %v, last %v", tl.First(), tl.Last())
+	}
+}
