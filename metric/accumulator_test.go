@@ -1,0 +1,339 @@
+package metric_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/metric"
+)
+
+// sumUp gives records to an Accumulator that may not rely on them afterwards.
+func sumUp(c metric.Config, records ...*tacho.Record) metric.Summary {
+	var a metric.Accumulator
+	for _, r := range records {
+		given := *r
+		given.Events = append(tacho.Events(nil), r.Events...)
+		if err := a.Add(&given); err != nil {
+			panic(err)
+		}
+		clear(given.Events)
+		given = tacho.Record{}
+	}
+	return a.Summary(c)
+}
+
+// at moves every mark of r.
+func at(d time.Duration, r *tacho.Record) *tacho.Record {
+	for _, m := range []*time.Duration{&r.Due, &r.Slot, &r.Start, &r.Conn, &r.Sent, &r.Wrote, &r.Head, &r.End} {
+		if *m != tacho.Never {
+			*m += d
+		}
+	}
+	for i := range r.Events {
+		r.Events[i].At += d
+	}
+	return r
+}
+
+func value(t *testing.T, what string, p *float64) float64 {
+	t.Helper()
+	if p == nil {
+		t.Fatalf("%s: nothing measured", what)
+	}
+	return *p
+}
+
+func TestThroughput(t *testing.T) {
+	c := metric.DefaultConfig()
+	c.Goodput = []metric.SLO{{Metric: "ttft", LimitMillis: 30}, {Metric: "tpot", LimitMillis: 10}}
+	late := failure(tacho.Timeout, 4*time.Second, "too late") // failed requests still take time
+	s := sumUp(c,
+		success(3, 30*ms, 40*ms, 50*ms), // good: at the limit is within it
+		success(1, 30*ms),               // good: no TPOT to miss
+		success(3, 31*ms, 32*ms, 33*ms), // TTFT missed
+		success(3, 10*ms, 20*ms, 40*ms), // TPOT missed
+		late)
+	got := *s.Throughput
+	good := value(t, "goodput", got.GoodPerS)
+	got.GoodPerS = nil
+	want := metric.Throughput{RequestsPerS: 1, OutputTokensPerS: 2.5, TotalTokensPerS: 12.5}
+	if diff := cmp.Diff(want, got); diff != "" || good != 0.5 || s.DurationS != 4 {
+		t.Errorf("duration %v, goodput %v, -want +got\n%s", s.DurationS, good, diff)
+	}
+	if s := sumUp(metric.DefaultConfig(), late); s.Throughput.GoodPerS != nil {
+		t.Error("goodput without an SLO")
+	}
+}
+
+// Nothing measured is nothing in our numbers, and 0 in the classic ones.
+func TestEmpty(t *testing.T) {
+	s := sumUp(metric.DefaultConfig())
+	if s.Throughput != nil || s.Peaks != nil || s.Rate != nil || s.Drift != nil || s.CoalescedShare() != nil || s.Dist(metric.TTFT).Stats != nil {
+		t.Errorf("numbers from nowhere: %+v", s)
+	}
+	if got := s.Classic(metric.TTFT); got.Mean != 0 || got.Percentile(99) != 0 {
+		t.Errorf("classic: got %+v, want zeros", got)
+	}
+	if len(s.Dists) != len(metric.All) {
+		t.Errorf("%d distributions, want one for each of %d metrics", len(s.Dists), len(metric.All))
+	}
+	if s.Verdict.Level != metric.Invalid {
+		t.Errorf("an empty run is %s, want INVALID", s.Verdict.Level)
+	}
+}
+
+func TestStatistics(t *testing.T) {
+	c := metric.DefaultConfig()
+	c.Percentiles = []float64{99.9, 50}
+	s := sumUp(c, success(1, 10*ms), success(1, 20*ms), success(1, 40*ms))
+	got := s.Dist(metric.TTFT)
+	want := metric.Dist{Name: "ttft", Unit: "ms", N: 3, Stats: &metric.Stats{
+		Mean: 70.0 / 3, Median: 20, Std: 12.4721912892464681, Min: 10, Max: 40,
+		Percentiles: []metric.Percentile{{P: 99.9, Value: 39.96}, {P: 50, Value: 20}, {P: 90, Value: 36}, {P: 99, Value: 39.6}},
+	}}
+	near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// The two classic peaks are the reference's, seconds cut from the first start;
+// the third is the truth. Three requests of 400 ms, one after another, touch
+// one second; two at once are in flight.
+func TestPeaks(t *testing.T) {
+	second := success(2, 300*ms, 400*ms)
+	other := at(10*ms, success(2, 300*ms, 400*ms))
+	third := at(500*ms, success(2, 300*ms, 400*ms))
+	across := at(900*ms, success(4, 50*ms, 150*ms, 160*ms, 170*ms)) // 1 event in the first second, 3 in the next
+	failed := at(100*ms, failure(tacho.Reset, 400*ms, ""))          // in flight from 215 to 500 ms
+	got := *sumUp(metric.DefaultConfig(), across, third, other, second, failed).Peaks
+	want := metric.Peaks{EventsPerS: 7, TouchingASecond: 4, InFlight: 3}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	// One that starts as another ends is not beside it.
+	got = *sumUp(metric.DefaultConfig(), success(1, 100*ms), at(102*ms, success(1, 100*ms))).Peaks
+	if got.InFlight != 1 || got.TouchingASecond != 2 {
+		t.Errorf("one after another: got %+v, want 1 in flight, 2 in a second", got)
+	}
+}
+
+func TestFailuresByCause(t *testing.T) {
+	status := func(code int, at time.Duration, message string) *tacho.Record {
+		r := failure(tacho.Status, at, message)
+		r.Failure.Status = code
+		return r
+	}
+	s := sumUp(metric.DefaultConfig(),
+		status(429, 3*time.Second, "later"), status(429, 2*time.Second, "slow down"), status(500, time.Second, "oops"),
+		failure(tacho.Canceled, time.Second, "stopped"), success(1, ms),
+		failure(tacho.Refused, time.Second, "b"), failure(tacho.Refused, time.Second, "a"), failure(tacho.Refused, 5*time.Second, "c"))
+	want := []metric.FailureGroup{
+		{Cause: tacho.Refused, Count: 3, FirstS: 1, Example: "a"},
+		{Cause: tacho.Status, Status: 429, Count: 2, FirstS: 2, Example: "slow down"},
+		{Cause: tacho.Status, Status: 500, Count: 1, FirstS: 1, Example: "oops"},
+	}
+	if diff := cmp.Diff(want, s.Failures); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if s.Completed != 1 || s.Failed != 6 || s.Canceled != 1 || s.Requests != 8 {
+		t.Errorf("completed %d, failed %d, canceled %d of %d; want 1, 6, 1 of 8", s.Completed, s.Failed, s.Canceled, s.Requests)
+	}
+}
+
+func TestTokenCounts(t *testing.T) {
+	served := func(prompt int) *tacho.Record {
+		r := success(4, 10*ms, 20*ms)
+		r.Usage = &tacho.Usage{Prompt: prompt, Completion: 4, Cached: 3, Reasoning: 1}
+		return r
+	}
+	exact := func(asked, output int, from tacho.CountSource) *tacho.Record {
+		r := success(output, 10*ms)
+		r.Asked, r.Exact, r.OutputFrom = asked, true, from
+		return r
+	}
+	failed := failure(tacho.Reset, ms, "")
+	failed.Output, failed.Usage = 99, &tacho.Usage{Prompt: 99}
+	got := sumUp(metric.DefaultConfig(),
+		served(10), served(8), served(13), failed,
+		exact(4, 4, tacho.FromEvents), exact(4, 3, tacho.FromTokens), exact(4, 5, tacho.FromEvents), success(1, 1*ms, 2*ms)).Tokens
+	want := metric.Tokens{
+		Input: 10 + 8 + 13 + 4*10, Output: 3*4 + 4 + 3 + 5 + 1, InputByServer: 3, InputByWorkload: 4,
+		OutputBy: []metric.CountedBy{{Source: tacho.FromUsage, Requests: 4}, {Source: tacho.FromTokens, Requests: 1}, {Source: tacho.FromEvents, Requests: 2}},
+		Cached:   9, Reasoning: 3,
+		Prompt: metric.PromptCheck{Requests: 3, Differ: 2, Asked: 30, Served: 31, Off: 5, Worst: 3},
+		Exact:  3, Short: 1, Long: 1, MoreEvents: 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestClockUse(t *testing.T) {
+	read, stepped, steered := success(1, ms), success(1, ms), success(1, 100*time.Second)
+	read.Clock = tacho.ReadClock
+	stepped.ClockStep = -2 * time.Second
+	steered.ClockStep = 50 * ms // half a thousandth of its 100 s
+	trembling := success(1, ms)
+	trembling.ClockStep = ms / 2 // a large part of a short request, but nobody will see it
+	for _, c := range []struct {
+		records []*tacho.Record
+		want    metric.ClockUse
+	}{
+		{nil, metric.ClockUse{}},
+		{[]*tacho.Record{success(1, ms)}, metric.ClockUse{Kernel: 1, Name: "kernel"}},
+		{[]*tacho.Record{read}, metric.ClockUse{Read: 1, Name: "read"}},
+		{[]*tacho.Record{read, stepped, steered, trembling}, metric.ClockUse{Kernel: 3, Read: 1, Steps: 1, WorstStepS: -2, Name: "mixed"}},
+	} {
+		if diff := cmp.Diff(c.want, sumUp(metric.DefaultConfig(), c.records...).Clock); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	}
+}
+
+// twenty requests, due every 100 ms, each sent later than the one before it.
+func fallingBehind(perRequest time.Duration) []*tacho.Record {
+	var records []*tacho.Record
+	for i := range 20 {
+		r := at(time.Duration(i)*100*ms, success(1, 50*ms))
+		r.Slot = r.Due
+		r.Sent = r.Due + time.Duration(i)*perRequest
+		r.Events[0].At, r.End = r.Sent+50*ms, r.Sent+60*ms
+		records = append(records, r)
+	}
+	return records
+}
+
+func TestRateAndDrift(t *testing.T) {
+	s := sumUp(metric.DefaultConfig(), fallingBehind(10*ms)...)
+	scheduled, achieved := value(t, "scheduled", s.Rate.ScheduledPerS), value(t, "achieved", s.Rate.AchievedPerS)
+	if scheduled != 10 || achieved != 19/2.09 || s.Rate.SpanS != 1.9 {
+		t.Errorf("scheduled %v, achieved %v over %v s; want 10, %v, 1.9", scheduled, achieved, s.Rate.SpanS, 19/2.09)
+	}
+	if want := (metric.Drift{FirstTenthMillis: 5, LastTenthMillis: 185}); *s.Drift != want {
+		t.Errorf("drift %+v, want %+v", *s.Drift, want)
+	}
+	if s := sumUp(metric.DefaultConfig(), fallingBehind(0)[:19]...); s.Drift != nil {
+		t.Error("a drift of 19 requests, which have no tenth worth the name")
+	}
+	atOnce := sumUp(metric.DefaultConfig(), success(1, ms), success(1, ms))
+	if atOnce.Rate.ScheduledPerS != nil {
+		t.Errorf("all at once has the rate %v, want none", *atOnce.Rate.ScheduledPerS)
+	}
+}
+
+func TestLimitBound(t *testing.T) {
+	c := metric.DefaultConfig()
+	pair := []*tacho.Record{success(1, 100*ms), at(50*ms, success(1, 100*ms))}
+	for limit, want := range map[int]bool{0: false, 1: true, 2: true, 3: false} {
+		c.MaxConcurrency = limit
+		if got := sumUp(c, pair...).LimitBound; got != want {
+			t.Errorf("limit %d: bound %v, want %v", limit, got, want)
+		}
+	}
+	// Where the limit bound, waiting for it is not the client falling behind.
+	c.MaxConcurrency = 1
+	var queued []*tacho.Record
+	for i := range 20 {
+		r := success(1, 50*ms)
+		r.Due, r.Slot = 0, time.Duration(i)*100*ms
+		r.Sent = r.Slot + ms
+		r.Events[0].At, r.End = r.Sent+50*ms, r.Sent+60*ms
+		queued = append(queued, r)
+	}
+	if got, want := *sumUp(c, queued...).Drift, (metric.Drift{FirstTenthMillis: 1, LastTenthMillis: 1}); got != want {
+		t.Errorf("drift %+v, want %+v", got, want)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	var a metric.Accumulator
+	if a.Probe() != nil {
+		t.Error("probes where none were sent")
+	}
+	for _, r := range []*tacho.Record{success(1, 10*ms), success(1, 30*ms), failure(tacho.Reset, ms, "")} {
+		if err := a.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := &metric.Probe{Completed: 2, Failed: 1, MedianMillis: 20, P99Millis: 29.8, MaxMillis: 30}
+	if diff := cmp.Diff(want, a.Probe()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func randomRecord(rng *rand.Rand) *tacho.Record {
+	pick := func(n int) time.Duration { return time.Duration(rng.IntN(n)) * ms / 4 }
+	var tokensAt []time.Duration
+	for range rng.IntN(6) {
+		tokensAt = append(tokensAt, pick(200))
+	}
+	r := at(pick(20000), success(rng.IntN(8), tokensAt...))
+	r.Sent += pick(40)
+	r.Clock = tacho.Clock(rng.IntN(3))
+	r.Conns, r.ClockStep = rng.IntN(3), pick(40)-5*ms
+	r.Exact, r.Asked = rng.IntN(2) == 0, rng.IntN(6)
+	for i := range r.Events {
+		r.Events[i].Coalesced = rng.IntN(9) == 0
+	}
+	if rng.IntN(2) == 0 {
+		r.Usage = &tacho.Usage{Prompt: 7 + rng.IntN(6), Cached: rng.IntN(3)}
+	}
+	if rng.IntN(4) == 0 {
+		causes := []tacho.Cause{tacho.Reset, tacho.Status, tacho.Canceled, tacho.Timeout}
+		r.Failure = &tacho.Failure{Cause: causes[rng.IntN(4)], Status: rng.IntN(2) * 429, Message: string(rune('a' + rng.IntN(3)))}
+	}
+	return r
+}
+
+// Summing two halves is summing the whole, wherever it is cut, in any order.
+func TestMergeIsAdd(t *testing.T) {
+	c := metric.DefaultConfig()
+	c.MaxConcurrency, c.RequestRate = 3, 2
+	c.Goodput = []metric.SLO{{Metric: "e2el", LimitMillis: 30}}
+	f := func(seed uint64, n, cut uint8) bool {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		var whole, left, right metric.Accumulator
+		for i := range n {
+			r := randomRecord(rng)
+			half := &left
+			if i >= cut {
+				half = &right
+			}
+			if whole.Add(r) != nil || half.Add(r) != nil {
+				return false
+			}
+		}
+		right.Merge(&left) // the other way round: order must not matter
+		diff := cmp.Diff(whole.Summary(c), right.Summary(c))
+		if diff != "" {
+			t.Logf("whole against merged\n%s", diff)
+		}
+		return diff == ""
+	}
+	if err := quick.Check(f, &quick.Config{MaxCount: 100}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A million token events in two thousand requests.
+func BenchmarkSummary(b *testing.B) {
+	var a metric.Accumulator
+	tokensAt := make([]time.Duration, 500)
+	for i := range 2000 {
+		for j := range tokensAt {
+			tokensAt[j] = time.Duration(j)*20*ms + time.Duration(i*j%977)*time.Microsecond
+		}
+		if err := a.Add(at(time.Duration(i)*10*ms, success(500, tokensAt...))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		a.Summary(metric.DefaultConfig())
+	}
+}

@@ -1,0 +1,73 @@
+package metric
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Config is what a summary must know of the plan besides the records.
+type Config struct {
+	RequestRate    float64   `json:"request_rate,omitempty"`    // requests per second asked for; 0 is as fast as the limit lets
+	Burstiness     float64   `json:"burstiness,omitempty"`      // gamma shape of the arrivals; 0 where it means nothing
+	MaxConcurrency int       `json:"max_concurrency,omitempty"` // 0 is no limit
+	Goodput        []SLO     `json:"goodput,omitempty"`         // what a good request keeps; empty reports no goodput
+	Percentiles    []float64 `json:"percentiles"`               // asked for, 0..100, in the order to print
+	Metrics        []string  `json:"metrics"`                   // classic sections asked for, of Classic
+	InputEstimated bool      `json:"input_estimated,omitempty"` // the workload's prompt counts are estimates
+	Interrupted    bool      `json:"interrupted,omitempty"`     // the run was stopped before its plan was done
+	Known          []Reason  `json:"known,omitempty"`           // what the caller knows against the run: a busy CPU, a lost agent
+}
+
+// DefaultConfig is what vLLM's serving benchmark reports when told nothing.
+func DefaultConfig() Config {
+	return Config{Burstiness: 1, Percentiles: []float64{99}, Metrics: []string{TTFT.Name, TPOT.Name, ITL.Name}}
+}
+
+// An SLO is one condition of a good request.
+type SLO struct {
+	Metric      string  `json:"metric"`
+	LimitMillis float64 `json:"limit_ms"`
+}
+
+// Validate says what is wrong with c, and what to write instead.
+func (c *Config) Validate() error {
+	if !(c.RequestRate >= 0) || math.IsInf(c.RequestRate, 0) {
+		return fmt.Errorf("request rate %v: want requests per second, or 0 for no pacing", c.RequestRate)
+	}
+	for _, p := range c.Percentiles {
+		if !(p >= 0 && p <= 100) {
+			return fmt.Errorf("percentile %v: want a number from 0 to 100", p)
+		}
+	}
+	for _, name := range c.Metrics {
+		if !slices.ContainsFunc(Classic, func(m *Metric) bool { return m.Name == name }) {
+			return fmt.Errorf("percentile metric %q: want one of %s", name, names(Classic))
+		}
+	}
+	for _, slo := range c.Goodput {
+		if m := Named(slo.Metric); m == nil || m.Unit != Millis {
+			return fmt.Errorf("goodput metric %q: want one of %s", slo.Metric, names(latencies()))
+		}
+		if !(slo.LimitMillis >= 0) || math.IsInf(slo.LimitMillis, 0) {
+			return fmt.Errorf("goodput %s: limit %v: want milliseconds, 0 or more", slo.Metric, slo.LimitMillis)
+		}
+	}
+	return nil
+}
+
+// Wants says whether the classic section of m was asked for.
+func (c *Config) Wants(m *Metric) bool { return slices.Contains(c.Metrics, m.Name) }
+
+func latencies() []*Metric {
+	return slices.DeleteFunc(slices.Clone(All), func(m *Metric) bool { return m.Unit != Millis })
+}
+
+func names(metrics []*Metric) string {
+	var list []string
+	for _, m := range metrics {
+		list = append(list, m.Name)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,232 @@
+// Package metric holds the formulas, as data: each quantity is one Metric with
+// its name, its unit, its words and its function of a record, and nothing else
+// in the program computes it. An Accumulator gathers records and gives a
+// Summary; a Verdict says how far the summary can be trusted.
+//
+// The definitions are those of vLLM's serving benchmark over our own marks: a
+// request starts when its first byte is written, and ends with its last token.
+package metric
+
+import (
+	"time"
+
+	"tacho"
+)
+
+// A Unit is what a value counts.
+type Unit string
+
+// The units.
+const (
+	Millis       Unit = "ms"
+	TokenCount   Unit = "tok"
+	TokensPerSec Unit = "tok/s"
+)
+
+// A Metric is the definition of one quantity.
+type Metric struct {
+	Name  string // stable: in JSON, in CSV, in SLOs
+	Title string
+	Unit  Unit
+	Doc   string // the formula, in words
+	Of    func(r *tacho.Record, emit func(float64))
+}
+
+// The four classic metrics.
+var (
+	TTFT = &Metric{
+		Name: "ttft", Title: "Time to First Token", Unit: Millis,
+		Doc: "first token event - sent; successful requests",
+		Of:  ofSuccess(sent, first),
+	}
+	TPOT = &Metric{
+		Name: "tpot", Title: "Time per Output Token (excl. 1st token)", Unit: Millis,
+		Doc: "(last token event - first token event) / (output tokens - 1); successful requests with more than one output token",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if r.OK() && r.Output > 1 && len(r.Events) > 0 {
+				emit(millis(r.Last()-r.First()) / float64(r.Output-1))
+			}
+		},
+	}
+	ITL = &Metric{
+		Name: "itl", Title: "Inter-token Latency", Unit: Millis,
+		Doc: "gap between successive token events, one value for each gap; successful requests",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if !r.OK() {
+				return
+			}
+			for i := 1; i < len(r.Events); i++ {
+				emit(millis(r.Events[i].At - r.Events[i-1].At))
+			}
+		},
+	}
+	E2EL = &Metric{
+		Name: "e2el", Title: "End-to-end Latency", Unit: Millis,
+		Doc: "last token event - sent; successful requests",
+		Of:  ofSuccess(sent, last),
+	}
+)
+
+// The same latencies counted from when the plan wanted the request sent, so
+// that a request held back by a full client is not a fast one.
+var (
+	TTFTDue = &Metric{
+		Name: "ttft_due", Title: "TTFT from due", Unit: Millis,
+		Doc: "first token event - due; successful requests",
+		Of:  ofSuccess(due, first),
+	}
+	E2ELDue = &Metric{
+		Name: "e2el_due", Title: "E2EL from due", Unit: Millis,
+		Doc: "last token event - due; successful requests",
+		Of:  ofSuccess(due, last),
+	}
+)
+
+// What the client itself did to the requests. These count failed requests too:
+// a client that is late is late for all of them.
+var (
+	Lag = &Metric{
+		Name: "lag", Title: "Client lag", Unit: Millis,
+		Doc: "sent - due; every request of which a byte was sent",
+		Of:  ofAny(due, sent),
+	}
+	Queue = &Metric{
+		Name: "queue", Title: "Client queue", Unit: Millis,
+		Doc: "slot - due: the wait for the concurrency limit; every request that got a slot",
+		Of:  ofAny(due, slot),
+	}
+	SendLag = &Metric{
+		Name: "send_lag", Title: "Send lag", Unit: Millis,
+		Doc: "sent - slot: what the client added after the limit let the request go; every request of which a byte was sent",
+		Of:  ofAny(slot, sent),
+	}
+	Connect = &Metric{
+		Name: "connect", Title: "Connect", Unit: Millis,
+		Doc: "connection ready - handed to the transport; every request that got a connection",
+		Of:  ofAny(start, conn),
+	}
+	Write = &Metric{
+		Name: "write", Title: "Write", Unit: Millis,
+		Doc: "last byte written - first byte written; every request written in full",
+		Of:  ofAny(sent, wrote),
+	}
+	ReadLag = &Metric{
+		Name: "read_lag", Title: "Read lag", Unit: Millis,
+		Doc: "token event in our hands - received by the kernel, one value for each event; requests stamped by the kernel",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if r.Clock != tacho.KernelClock {
+				return
+			}
+			for i := range r.Events {
+				emit(millis(time.Duration(r.Events[i].ReadLag)))
+			}
+		},
+	}
+)
+
+// What else there is to know of a request.
+var (
+	FirstByte = &Metric{
+		Name: "first_byte", Title: "Time to First Byte", Unit: Millis,
+		Doc: "first byte of the response - sent; successful requests",
+		Of:  ofSuccess(sent, head),
+	}
+	RequestTime = &Metric{
+		Name: "request_time", Title: "Time per Request", Unit: Millis,
+		Doc: "end of the response - sent, usage and end mark included; successful requests",
+		Of:  ofSuccess(sent, end),
+	}
+	StreamRate = &Metric{
+		Name: "stream_rate", Title: "Tokens per Second per Request", Unit: TokensPerSec,
+		Doc: "(output tokens - 1) / (last token event - first token event); successful requests with more than one output token",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if r.OK() && r.Output > 1 && r.Last() > r.First() {
+				emit(float64(r.Output-1) / (r.Last() - r.First()).Seconds())
+			}
+		},
+	}
+	InputLen = &Metric{
+		Name: "input_tokens", Title: "Input Tokens", Unit: TokenCount,
+		Doc: "prompt tokens by the server's count, or by the workload's where the server gives none; successful requests",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if r.OK() {
+				emit(float64(InputTokens(r)))
+			}
+		},
+	}
+	OutputLen = &Metric{
+		Name: "output_tokens", Title: "Output Tokens", Unit: TokenCount,
+		Doc: "output tokens by the most trusted count; successful requests",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if r.OK() {
+				emit(float64(r.Output))
+			}
+		},
+	}
+)
+
+// All are the metrics, in the order they are shown.
+var All = []*Metric{
+	TTFT, TPOT, ITL, E2EL,
+	TTFTDue, E2ELDue,
+	Lag, Queue, SendLag, Connect, Write, ReadLag,
+	FirstByte, RequestTime, StreamRate, InputLen, OutputLen,
+}
+
+// Classic are the metrics a classic report has a section for, in its order.
+var Classic = []*Metric{TTFT, TPOT, ITL, E2EL}
+
+// Named is the metric of that name, or nil.
+func Named(name string) *Metric {
+	for _, m := range All {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// InputTokens is the length of the prompt: the server's count where it gave
+// one, else the workload's.
+func InputTokens(r *tacho.Record) int {
+	if r.Usage != nil && r.Usage.Prompt > 0 {
+		return r.Usage.Prompt
+	}
+	return r.Input
+}
+
+// A moment is one mark of a record, tacho.Never where it did not come.
+type moment func(*tacho.Record) time.Duration
+
+func due(r *tacho.Record) time.Duration   { return r.Due }
+func slot(r *tacho.Record) time.Duration  { return r.Slot }
+func start(r *tacho.Record) time.Duration { return r.Start }
+func conn(r *tacho.Record) time.Duration  { return r.Conn }
+func sent(r *tacho.Record) time.Duration  { return r.Sent }
+func wrote(r *tacho.Record) time.Duration { return r.Wrote }
+func head(r *tacho.Record) time.Duration  { return r.Head }
+func end(r *tacho.Record) time.Duration   { return r.End }
+func first(r *tacho.Record) time.Duration { return r.First() }
+func last(r *tacho.Record) time.Duration  { return r.Last() }
+
+// ofAny is the time from one moment to another, where both came.
+func ofAny(from, to moment) func(*tacho.Record, func(float64)) {
+	return func(r *tacho.Record, emit func(float64)) {
+		a, b := from(r), to(r)
+		if a != tacho.Never && b != tacho.Never {
+			emit(millis(b - a))
+		}
+	}
+}
+
+// ofSuccess is ofAny for successful requests.
+func ofSuccess(from, to moment) func(*tacho.Record, func(float64)) {
+	of := ofAny(from, to)
+	return func(r *tacho.Record, emit func(float64)) {
+		if r.OK() {
+			of(r, emit)
+		}
+	}
+}
+
+func millis(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -1,0 +1,214 @@
+package metric
+
+import (
+	"slices"
+
+	"tacho"
+	"tacho/stat"
+)
+
+// A Summary is what a stage came to. Pointers are nil where nothing was
+// measured, so that nothing is never shown as zero.
+type Summary struct {
+	Config Config `json:"config"`
+
+	DurationS float64 `json:"duration_s"` // from the start of the schedule to the last end of a request
+	Requests  int     `json:"requests"`
+	Completed int     `json:"completed"`
+	Failed    int     `json:"failed"`   // canceled ones not counted
+	Canceled  int     `json:"canceled"` // stopped by us when the run ended
+
+	Failures []FailureGroup `json:"failures,omitempty"` // most frequent first
+
+	Tokens     Tokens      `json:"tokens"`
+	Throughput *Throughput `json:"throughput"`
+	Peaks      *Peaks      `json:"peaks"`
+	Rate       *Rate       `json:"rate"`
+	Drift      *Drift      `json:"drift"`
+	LimitBound bool        `json:"limit_bound"` // the concurrency limit was reached, so requests may have waited for it
+
+	Clock           ClockUse `json:"clock"`
+	Events          int      `json:"events"`           // token events
+	CoalescedEvents int      `json:"coalesced_events"` // of Events: time is an upper bound
+	RetriedConns    int      `json:"retried_conns"`    // requests that needed more than one connection
+
+	Dists   []Dist  `json:"metrics"`         // one for each of All, in order
+	Probe   *Probe  `json:"probe,omitempty"` // set by who ran probes; they are no part of the rest
+	Verdict Verdict `json:"verdict"`
+}
+
+// A FailureGroup is the failures of one cause.
+type FailureGroup struct {
+	Cause   tacho.Cause `json:"cause"`
+	Status  int         `json:"status,omitempty"`
+	Count   int         `json:"count"`
+	FirstS  float64     `json:"first_s"` // when the first of them ended
+	Example string      `json:"example"` // what the first of them said
+}
+
+// Tokens are the token counts of the successful requests, and how far those
+// who counted disagree.
+type Tokens struct {
+	Input           int         `json:"input"`
+	Output          int         `json:"output"`
+	InputByServer   int         `json:"input_by_server"`   // requests whose prompt the server counted
+	InputByWorkload int         `json:"input_by_workload"` // requests whose prompt only the workload counted
+	OutputBy        []CountedBy `json:"output_by"`         // most trusted first
+	Cached          int         `json:"cached"`            // prompt tokens the server says came from its cache
+	Reasoning       int         `json:"reasoning"`         // output tokens the server says were reasoning
+
+	Prompt     PromptCheck `json:"prompt_check"`
+	Exact      int         `json:"exact"`       // requests told to give an exact number of tokens
+	Short      int         `json:"short"`       // of Exact: gave fewer
+	Long       int         `json:"long"`        // of Exact: gave more
+	MoreEvents int         `json:"more_events"` // requests with more token events than output tokens
+}
+
+// CountedBy is how many requests one counter counted.
+type CountedBy struct {
+	Source   tacho.CountSource `json:"source"`
+	Requests int               `json:"requests"`
+}
+
+// A PromptCheck holds the workload's prompt counts against the server's.
+type PromptCheck struct {
+	Requests int `json:"requests"` // counted by both
+	Differ   int `json:"differ"`   // of Requests: counts not equal
+	Asked    int `json:"asked"`    // tokens by the workload's count
+	Served   int `json:"served"`   // tokens by the server's count
+	Off      int `json:"off"`      // sum of |server - workload|, so that errors do not cancel out
+	Worst    int `json:"worst"`    // server - workload, where it is farthest from 0
+}
+
+// Throughput is what was served in a second, over the whole duration.
+type Throughput struct {
+	RequestsPerS     float64  `json:"requests_per_s"`
+	GoodPerS         *float64 `json:"good_requests_per_s"`
+	OutputTokensPerS float64  `json:"output_tokens_per_s"`
+	TotalTokensPerS  float64  `json:"total_tokens_per_s"`
+}
+
+// Peaks are the busiest moments.
+type Peaks struct {
+	EventsPerS      int `json:"events_per_s"`       // token events in one second, as vLLM counts its peak output
+	TouchingASecond int `json:"touching_a_second"`  // requests that touch one second, as vLLM counts its peak concurrency
+	InFlight        int `json:"requests_in_flight"` // requests truly in flight at one moment, failed ones included
+}
+
+// Rate is how the arrivals came out, in requests per second.
+type Rate struct {
+	ScheduledPerS *float64 `json:"scheduled_per_s"` // by the due times
+	AchievedPerS  *float64 `json:"achieved_per_s"`  // by the times of sending
+	SpanS         float64  `json:"span_s"`          // from the first due time to the last
+}
+
+// Drift is the mean lag of the client at both ends of the schedule: from due,
+// or from slot where the limit bound.
+type Drift struct {
+	FirstTenthMillis float64 `json:"first_tenth_ms"`
+	LastTenthMillis  float64 `json:"last_tenth_ms"`
+}
+
+// ClockUse is what stamped the arrivals.
+type ClockUse struct {
+	Kernel     int     `json:"kernel"`         // requests
+	Read       int     `json:"read"`           // requests
+	Steps      int     `json:"steps"`          // requests during which the wall clock was moved
+	WorstStepS float64 `json:"worst_step_s"`   // farthest from 0
+	Name       string  `json:"name,omitempty"` // kernel, read or mixed
+}
+
+// A Dist is one metric over the records of a stage. Stats is nil where the
+// metric had no value.
+type Dist struct {
+	Name  string `json:"name"`
+	Unit  Unit   `json:"unit"`
+	N     int    `json:"n"`
+	Stats *Stats `json:"stats"`
+}
+
+// Stats are the statistics of a sample of at least one value.
+type Stats struct {
+	Mean        float64      `json:"mean"`
+	Median      float64      `json:"median"`
+	Std         float64      `json:"std"`
+	Min         float64      `json:"min"`
+	Max         float64      `json:"max"`
+	Percentiles []Percentile `json:"percentiles"`
+}
+
+// A Percentile is one quantile of a sample.
+type Percentile struct {
+	P     float64 `json:"p"` // 0..100
+	Value float64 `json:"value"`
+}
+
+// A Probe is what became of the small requests sent beside the load, to feel how
+// the server answers a newcomer. Latencies are E2EL, 0 where none succeeded.
+type Probe struct {
+	Completed    int     `json:"completed"`
+	Failed       int     `json:"failed"`
+	MedianMillis float64 `json:"median_e2el_ms"`
+	P99Millis    float64 `json:"p99_e2el_ms"`
+	MaxMillis    float64 `json:"max_e2el_ms"`
+}
+
+// always are the percentiles every Dist has, asked for or not: the client's own
+// lag and the table of levels are read by them.
+var always = []float64{50, 90, 99}
+
+// Percentile is the value at p, which must be asked for or one of 50, 90, 99.
+func (s *Stats) Percentile(p float64) float64 {
+	i := slices.IndexFunc(s.Percentiles, func(v Percentile) bool { return v.P == p })
+	if i < 0 {
+		return 0
+	}
+	return s.Percentiles[i].Value
+}
+
+// Dist is the distribution of m. Its Stats is nil where there was no value.
+func (s *Summary) Dist(m *Metric) Dist {
+	for _, d := range s.Dists {
+		if d.Name == m.Name {
+			return d
+		}
+	}
+	return Dist{Name: m.Name, Unit: m.Unit}
+}
+
+// Classic is the statistics of m in the classic convention, in which nothing
+// measured is 0.
+func (s *Summary) Classic(m *Metric) Stats {
+	if d := s.Dist(m); d.Stats != nil {
+		return *d.Stats
+	}
+	return Stats{}
+}
+
+// CoalescedShare is the part of the token events whose time is only an upper
+// bound; nil where there was no event.
+func (s *Summary) CoalescedShare() *float64 {
+	if s.Events == 0 {
+		return nil
+	}
+	share := float64(s.CoalescedEvents) / float64(s.Events)
+	return &share
+}
+
+func newDist(m *Metric, values []float64, asked []float64) Dist {
+	sample := stat.New(values)
+	d := Dist{Name: m.Name, Unit: m.Unit, N: len(sample)}
+	if len(sample) == 0 {
+		return d
+	}
+	d.Stats = &Stats{
+		Mean: sample.Mean(), Median: sample.Median(), Std: sample.Std(),
+		Min: sample.Min(), Max: sample.Max(),
+	}
+	for _, p := range slices.Concat(asked, always) {
+		if !slices.ContainsFunc(d.Stats.Percentiles, func(v Percentile) bool { return v.P == p }) {
+			d.Stats.Percentiles = append(d.Stats.Percentiles, Percentile{p, sample.Quantile(p / 100)})
+		}
+	}
+	return d
+}

@@ -1,0 +1,339 @@
+package metric
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tacho"
+	"tacho/stat"
+)
+
+// A Level is how far a run can be trusted, and how much a reason weighs.
+type Level string
+
+// The levels, from good to bad. A note is a reason that changes nothing.
+const (
+	Note     Level = "NOTE"
+	Valid    Level = "VALID"
+	Degraded Level = "DEGRADED"
+	Invalid  Level = "INVALID"
+)
+
+// A Verdict says how far the numbers of a run can be trusted, and why.
+type Verdict struct {
+	Level   Level    `json:"level"`
+	Reasons []Reason `json:"reasons,omitempty"` // in the order of Rules
+}
+
+// A Reason is one finding about a run.
+type Reason struct {
+	Code  string `json:"code"` // of the rule
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+}
+
+// A Rule is one question a run is asked. The answer is a number, and the
+// thresholds say what it weighs when it is above them.
+type Rule struct {
+	Code      string
+	Doc       string // what the number is, and why it matters
+	Unit      string // of the number and the thresholds
+	Note      float64
+	Degraded  float64
+	Invalid   float64
+	value     func(*Summary) (float64, bool) // false: the question does not apply
+	inWords   func(s *Summary, value float64) string
+	lightened func(*Summary) bool // true: whatever the number, it is a note
+}
+
+// never is the threshold nothing is above.
+var never = math.Inf(1)
+
+// Rules are all the questions, in the order their reasons are given. Here, and
+// only here, are the thresholds.
+var Rules = []Rule{
+	{
+		Code: "no-success", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
+		Doc:     "1 when no request succeeded: there is nothing to report",
+		value:   func(s *Summary) (float64, bool) { return oneIf(s.Completed == 0), true },
+		inWords: func(s *Summary, _ float64) string { return fmt.Sprintf("none of %d requests succeeded", s.Requests) },
+	},
+	{
+		Code: "failures", Unit: "share", Note: never, Degraded: 0, Invalid: 0.5,
+		Doc:   "failed / (completed + failed): latencies are of the survivors, so any failure flatters them; with half of them gone they say nothing",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Completed+s.Failed) },
+		inWords: func(s *Summary, v float64) string {
+			return fmt.Sprintf("%d of %d requests failed (%s): see the causes", s.Failed, s.Completed+s.Failed, percent(v))
+		},
+	},
+	{
+		Code: "interrupted", Unit: "runs", Note: never, Degraded: 0, Invalid: never,
+		Doc:   "1 when the run was stopped before its plan was done: slow requests are the ones cut off",
+		value: func(s *Summary) (float64, bool) { return oneIf(s.Config.Interrupted), true },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("the run was interrupted; %d requests in flight were dropped", s.Canceled)
+		},
+	},
+	{
+		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 50,
+		Doc:     "median lag of sending, from due, or from slot where the limit bound: half of the requests were later than this, which is a visible part of a short TTFT",
+		value:   func(s *Summary) (float64, bool) { return lagAt(s, 50) },
+		inWords: func(_ *Summary, v float64) string { return lagWords("half", v) },
+	},
+	{
+		Code: "lag-p99", Unit: "ms", Note: never, Degraded: 50, Invalid: 500,
+		Doc:     "99th percentile of the same lag: bursts of our own making",
+		value:   func(s *Summary) (float64, bool) { return lagAt(s, 99) },
+		inWords: func(_ *Summary, v float64) string { return lagWords("one in a hundred", v) },
+	},
+	{
+		Code: "drift", Unit: "ms", Note: never, Degraded: 50, Invalid: 500,
+		Doc: "mean lag of the last tenth - mean lag of the first tenth: the client falls behind its own schedule",
+		value: func(s *Summary) (float64, bool) {
+			if s.Drift == nil || allAtOnce(s) {
+				return 0, false
+			}
+			return s.Drift.LastTenthMillis - s.Drift.FirstTenthMillis, true
+		},
+		inWords: func(_ *Summary, v float64) string {
+			return fmt.Sprintf("the client fell %.0f ms behind its schedule in the course of the run: give it more CPU or less load", v)
+		},
+	},
+	{
+		Code: "rate", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
+		Doc: fmt.Sprintf("|achieved / scheduled rate - 1|, where the schedule spans at least %d s and the limit did not bind", rateMinSpanS),
+		value: func(s *Summary) (float64, bool) {
+			if r := s.Rate; !s.LimitBound && r != nil && r.SpanS >= rateMinSpanS && r.ScheduledPerS != nil && r.AchievedPerS != nil {
+				return math.Abs(*r.AchievedPerS / *r.ScheduledPerS - 1), true
+			}
+			return 0, false
+		},
+		inWords: func(s *Summary, v float64) string {
+			return fmt.Sprintf("sent %.2f req/s where the schedule has %.2f (%s off): the client cannot keep this rate",
+				*s.Rate.AchievedPerS, *s.Rate.ScheduledPerS, percent(v))
+		},
+	},
+	{
+		Code: "limit-bound", Unit: "runs", Note: 0, Degraded: never, Invalid: never,
+		Doc:   "1 when the concurrency limit held back an asked rate: latency from due counts the wait, the classic numbers do not",
+		value: func(s *Summary) (float64, bool) { return oneIf(s.LimitBound && s.Config.RequestRate > 0), true },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("the limit of %d concurrent requests was reached, so requests may have waited in the client: read the latencies from due",
+				s.Config.MaxConcurrency)
+		},
+	},
+	{
+		Code: "coalesced", Unit: "share", Note: never, Degraded: 0.01, Invalid: 0.10,
+		Doc: fmt.Sprintf("token events that shared a read with a later one / all: their times are upper bounds, by about our delay in reading; a note where the kernel's stamps show that delay to be at most %d ms at p99, for then the server sent them together", promptReadMillis),
+		value: func(s *Summary) (float64, bool) {
+			return ratio(s.CoalescedEvents, s.Events)
+		},
+		lightened: func(s *Summary) bool {
+			d := s.Dist(ReadLag)
+			return s.Clock.Name == tacho.KernelClock.String() && d.Stats != nil && d.Stats.Percentile(99) <= promptReadMillis
+		},
+		inWords: coalescedWords,
+	},
+	{
+		Code: "clock-step", Unit: "share", Note: never, Degraded: 0, Invalid: 0.10,
+		Doc:   fmt.Sprintf("requests during which the wall clock was moved by more than %v and more than %g of their time / all: their latencies are off by as much", clockStepMin, clockStepShare),
+		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Steps, s.Requests) },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("the wall clock moved during %d requests, by up to %.3f s: stop time synchronization while measuring", s.Clock.Steps, s.Clock.WorstStepS)
+		},
+	},
+	{
+		Code: "read-clock", Unit: "share", Note: 0, Degraded: never, Invalid: never,
+		Doc:   "requests stamped when the read returned and not by the kernel / all: delays of our own process are in the latencies",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Read, s.Clock.Kernel+s.Clock.Read) },
+		inWords: func(_ *Summary, v float64) string {
+			return fmt.Sprintf("%s of the requests have no kernel receive times: delays of the client are in their latencies", percent(v))
+		},
+	},
+	{
+		Code: "retried", Unit: "share", Note: 0, Degraded: 0.05, Invalid: never,
+		Doc:   "requests for which a first connection was no good / all: the server or something before it drops idle connections",
+		value: func(s *Summary) (float64, bool) { return ratio(s.RetriedConns, s.Requests) },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("%d requests needed more than one connection", s.RetriedConns)
+		},
+	},
+	{
+		Code: "prompt-count", Unit: "share", Note: 0, Degraded: 0.02, Invalid: never,
+		Doc:   "sum of |server's - workload's prompt tokens| / workload's: a few are the chat template, more is another tokenizer or another prompt than was meant",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.Prompt.Off, s.Tokens.Prompt.Asked) },
+		inWords: func(s *Summary, v float64) string {
+			p := s.Tokens.Prompt
+			return fmt.Sprintf("server and workload differ on %d of %d prompts, by %s of the tokens and %+d in the worst prompt: check the tokenizer and the chat template",
+				p.Differ, p.Requests, percent(v), p.Worst)
+		},
+	},
+	{
+		Code: "input-estimated", Unit: "share", Note: never, Degraded: 0, Invalid: never,
+		Doc: "successes whose prompt tokens are an estimate / all: total token throughput is an estimate too",
+		value: func(s *Summary) (float64, bool) {
+			if !s.Config.InputEstimated {
+				return 0, false
+			}
+			return ratio(s.Tokens.InputByWorkload, s.Completed)
+		},
+		inWords: func(_ *Summary, v float64) string {
+			return fmt.Sprintf("the input tokens of %s of the requests are estimated: give a tokenizer", percent(v))
+		},
+	},
+	{
+		Code: "output-count", Unit: "share", Note: 0, Degraded: 0.01, Invalid: never,
+		Doc:   "requests told to give an exact number of tokens that gave another / all told so: the load was not the one asked for",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.Short+s.Tokens.Long, s.Tokens.Exact) },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("of %d requests that had to give an exact number of tokens %d gave fewer and %d more: does the server honour ignore_eos?",
+				s.Tokens.Exact, s.Tokens.Short, s.Tokens.Long)
+		},
+	},
+	{
+		Code: "more-events", Unit: "share", Note: 0, Degraded: 0.01, Invalid: never,
+		Doc:   "successes with more token events than output tokens / all: one of the two counts is wrong, and so is ITL or TPOT",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.MoreEvents, s.Completed) },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("%d requests have more token events than output tokens: ITL and TPOT do not describe the same tokens", s.Tokens.MoreEvents)
+		},
+	},
+	{
+		Code: "output-by-events", Unit: "share", Note: never, Degraded: 0.01, Invalid: never,
+		Doc:   "successes whose output tokens were counted as one for each event / all: a lower bound where an event holds several tokens",
+		value: func(s *Summary) (float64, bool) { return ratio(countedBy(s, tacho.FromEvents), s.Completed) },
+		inWords: func(_ *Summary, v float64) string {
+			return fmt.Sprintf("the output tokens of %s of the requests are a count of events: ask the server for usage or give a tokenizer", percent(v))
+		},
+	},
+	{
+		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never,
+		Doc:   "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99): the largest sample is shown where the percentile should be",
+		value: func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
+		inWords: func(s *Summary, _ float64) string {
+			return "too few samples for " + strings.Join(thinPercentiles(s), ", ") + ": run longer or read it as a maximum"
+		},
+	},
+}
+
+const (
+	rateMinSpanS     = 1 // below it, ordinary jitter of sending is percents of the rate
+	promptReadMillis = 1 // a reader this prompt moves no event by more than about as much
+)
+
+// Judge weighs a summary. It is a function of the summary's facts alone.
+func Judge(s *Summary) Verdict {
+	v := Verdict{Level: Valid}
+	for i := range Rules {
+		if reason, found := Rules[i].ask(s); found {
+			v.Reasons = append(v.Reasons, reason)
+		}
+	}
+	v.Reasons = append(v.Reasons, s.Config.Known...)
+	for _, r := range v.Reasons {
+		if r.Level == Invalid || r.Level == Degraded && v.Level == Valid {
+			v.Level = r.Level
+		}
+	}
+	return v
+}
+
+func (r *Rule) ask(s *Summary) (Reason, bool) {
+	value, applies := r.value(s)
+	level := r.weigh(value)
+	if !applies || level == Valid {
+		return Reason{}, false
+	}
+	if r.lightened != nil && r.lightened(s) {
+		level = Note
+	}
+	return Reason{r.Code, level, r.inWords(s, value)}, true
+}
+
+// weigh is the level of the highest threshold value is above, or Valid.
+func (r *Rule) weigh(value float64) Level {
+	switch {
+	case value > r.Invalid:
+		return Invalid
+	case value > r.Degraded:
+		return Degraded
+	case value > r.Note:
+		return Note
+	}
+	return Valid
+}
+
+// allAtOnce says that nothing paced the requests, neither a schedule nor the
+// limit: then a lag is the time it takes to send them, and no fault.
+func allAtOnce(s *Summary) bool {
+	return !s.LimitBound && (s.Rate == nil || s.Rate.ScheduledPerS == nil)
+}
+
+func lagAt(s *Summary, p float64) (float64, bool) {
+	m := Lag
+	if s.LimitBound {
+		m = SendLag
+	}
+	d := s.Dist(m)
+	if d.Stats == nil || allAtOnce(s) {
+		return 0, false
+	}
+	return d.Stats.Percentile(p), true
+}
+
+func lagWords(who string, v float64) string {
+	return fmt.Sprintf("%s of the requests were sent %.1f ms late or more: the client is short of CPU, or the rate is beyond it", who, v)
+}
+
+func coalescedWords(s *Summary, v float64) string {
+	text := fmt.Sprintf("%s of the token events shared a read with a later one, so their times are upper bounds", percent(v))
+	d := s.Dist(ReadLag)
+	if d.Stats == nil {
+		return text
+	}
+	return text + fmt.Sprintf(" (we read within %.2f ms at p99)", d.Stats.Percentile(99))
+}
+
+// thinPercentiles names the percentiles shown that rest on too few samples.
+func thinPercentiles(s *Summary) []string {
+	var thin []string
+	for _, p := range s.Config.Percentiles {
+		for _, m := range Classic {
+			d, need := s.Dist(m), stat.EnoughFor(p/100)
+			if s.Config.Wants(m) && d.N > 0 && d.N < need {
+				thin = append(thin, fmt.Sprintf("P%s %s (%d of %d)", strconv.FormatFloat(p, 'f', -1, 64), strings.ToUpper(m.Name), d.N, need))
+			}
+		}
+	}
+	return thin
+}
+
+func countedBy(s *Summary, source tacho.CountSource) int {
+	for _, c := range s.Tokens.OutputBy {
+		if c.Source == source {
+			return c.Requests
+		}
+	}
+	return 0
+}
+
+// ratio does not apply where there is nothing to have a part of.
+func ratio(part, whole int) (float64, bool) {
+	if whole == 0 {
+		return 0, false
+	}
+	return float64(part) / float64(whole), true
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }

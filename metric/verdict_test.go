@@ -1,0 +1,202 @@
+package metric_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/metric"
+)
+
+// healthy is a summary nothing can be said against.
+func healthy() *metric.Summary {
+	scheduled, achieved := 10.0, 10.0
+	s := &metric.Summary{
+		Config:   metric.DefaultConfig(),
+		Requests: 1000, Completed: 1000,
+		Tokens: metric.Tokens{
+			InputByServer: 1000, Exact: 1000,
+			Prompt:   metric.PromptCheck{Requests: 1000, Asked: 100_000, Served: 100_000},
+			OutputBy: []metric.CountedBy{{Source: tacho.FromUsage, Requests: 1000}},
+		},
+		Rate:  &metric.Rate{ScheduledPerS: &scheduled, AchievedPerS: &achieved, SpanS: 100},
+		Drift: &metric.Drift{FirstTenthMillis: 1, LastTenthMillis: 1},
+		Clock: metric.ClockUse{Kernel: 1000, Name: "kernel"}, Events: 100_000,
+	}
+	for _, m := range metric.All {
+		s.Dists = append(s.Dists, metric.Dist{Name: m.Name, Unit: m.Unit, N: 1000, Stats: &metric.Stats{
+			Percentiles: []metric.Percentile{{P: 50, Value: 0.1}, {P: 99, Value: 0.5}},
+		}})
+	}
+	return s
+}
+
+func setPercentile(s *metric.Summary, m *metric.Metric, p, value float64) {
+	for i, v := range s.Dist(m).Stats.Percentiles {
+		if v.P == p {
+			s.Dist(m).Stats.Percentiles[i].Value = value
+		}
+	}
+}
+
+func setSamples(s *metric.Summary, m *metric.Metric, n int) {
+	for i := range s.Dists {
+		if s.Dists[i].Name == m.Name {
+			s.Dists[i].N = n
+		}
+	}
+}
+
+// Each case breaks one thing; want is all that may be said of it.
+var verdictCases = []struct {
+	name string
+	harm func(*metric.Summary)
+	want string // "code LEVEL", or empty
+}{
+	{"healthy", func(*metric.Summary) {}, ""},
+	{"no success", func(s *metric.Summary) { s.Completed = 0 }, "no-success INVALID"},
+	{"one failure", func(s *metric.Summary) { s.Failed = 1 }, "failures DEGRADED"},
+	{"half failed", func(s *metric.Summary) { s.Failed = 1000 }, "failures DEGRADED"},
+	{"more than half failed", func(s *metric.Summary) { s.Failed = 1001 }, "failures INVALID"},
+	{"canceled requests are no failures", func(s *metric.Summary) { s.Canceled = 7 }, ""},
+	{"interrupted", func(s *metric.Summary) { s.Config.Interrupted = true }, "interrupted DEGRADED"},
+	{"median lag 5 ms", func(s *metric.Summary) { setPercentile(s, metric.Lag, 50, 5) }, ""},
+	{"median lag 6 ms", func(s *metric.Summary) { setPercentile(s, metric.Lag, 50, 6) }, "lag-median DEGRADED"},
+	{"median lag 51 ms", func(s *metric.Summary) { setPercentile(s, metric.Lag, 50, 51) }, "lag-median INVALID"},
+	{"p99 lag 51 ms", func(s *metric.Summary) { setPercentile(s, metric.Lag, 99, 51) }, "lag-p99 DEGRADED"},
+	{"p99 lag 501 ms", func(s *metric.Summary) { setPercentile(s, metric.Lag, 99, 501) }, "lag-p99 INVALID"},
+	{"waiting for the limit is no lag", func(s *metric.Summary) {
+		s.LimitBound = true
+		setPercentile(s, metric.Lag, 50, 1000)
+	}, ""},
+	{"sending late once the limit allows is", func(s *metric.Summary) {
+		s.LimitBound = true
+		setPercentile(s, metric.SendLag, 50, 6)
+	}, "lag-median DEGRADED"},
+	{"nothing is late when all is due at once", func(s *metric.Summary) {
+		s.Rate.ScheduledPerS = nil
+		setPercentile(s, metric.Lag, 50, 1000)
+		s.Drift.LastTenthMillis = 1000
+	}, ""},
+	{"drift", func(s *metric.Summary) { s.Drift.LastTenthMillis = 60 }, "drift DEGRADED"},
+	{"strong drift", func(s *metric.Summary) { s.Drift.LastTenthMillis = 600 }, "drift INVALID"},
+	{"catching up is no drift", func(s *metric.Summary) { s.Drift.FirstTenthMillis = 600 }, ""},
+	{"rate 1 % off", func(s *metric.Summary) { *s.Rate.AchievedPerS = 9.9 }, ""},
+	{"rate 3 % off", func(s *metric.Summary) { *s.Rate.AchievedPerS = 9.7 }, "rate DEGRADED"},
+	{"rate 11 % too high", func(s *metric.Summary) { *s.Rate.AchievedPerS = 11.1 }, "rate INVALID"},
+	{"rate off where the limit bound", func(s *metric.Summary) { *s.Rate.AchievedPerS, s.LimitBound = 5, true }, ""},
+	{"rate of a short run", func(s *metric.Summary) { *s.Rate.AchievedPerS, s.Rate.SpanS = 9, 0.5 }, ""},
+	{"a rate held back", func(s *metric.Summary) { s.Config.RequestRate, s.LimitBound = 10, true }, "limit-bound NOTE"},
+	{"events coalesced by a prompt reader", func(s *metric.Summary) { s.CoalescedEvents = 50_000 }, "coalesced NOTE"},
+	{"few events coalesced by a slow reader", func(s *metric.Summary) {
+		s.CoalescedEvents = 900
+		setPercentile(s, metric.ReadLag, 99, 4)
+	}, ""},
+	{"events coalesced by a slow reader", func(s *metric.Summary) {
+		s.CoalescedEvents = 2000
+		setPercentile(s, metric.ReadLag, 99, 4)
+	}, "coalesced DEGRADED"},
+	{"many events coalesced by a slow reader", func(s *metric.Summary) {
+		s.CoalescedEvents = 11_000
+		setPercentile(s, metric.ReadLag, 99, 4)
+	}, "coalesced INVALID"},
+	{"the clock was moved once", func(s *metric.Summary) { s.Clock.Steps = 1 }, "clock-step DEGRADED"},
+	{"the clock was moved much", func(s *metric.Summary) { s.Clock.Steps = 101 }, "clock-step INVALID"},
+	{"read clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Read: 1000, Name: "read"} }, "read-clock NOTE"},
+	{"a second connection", func(s *metric.Summary) { s.RetriedConns = 1 }, "retried NOTE"},
+	{"many second connections", func(s *metric.Summary) { s.RetriedConns = 51 }, "retried DEGRADED"},
+	{"prompts off by 1 %", func(s *metric.Summary) { s.Tokens.Prompt.Off = 1000 }, "prompt-count NOTE"},
+	{"prompts off by 3 %", func(s *metric.Summary) { s.Tokens.Prompt.Off = 3000 }, "prompt-count DEGRADED"},
+	{"input estimated, but the server counted", func(s *metric.Summary) { s.Config.InputEstimated = true }, ""},
+	{"input estimated", func(s *metric.Summary) { s.Config.InputEstimated, s.Tokens.InputByWorkload = true, 1 }, "input-estimated DEGRADED"},
+	{"an output too short", func(s *metric.Summary) { s.Tokens.Short = 1 }, "output-count NOTE"},
+	{"outputs too short and too long", func(s *metric.Summary) { s.Tokens.Short, s.Tokens.Long = 6, 6 }, "output-count DEGRADED"},
+	{"more events than tokens, once", func(s *metric.Summary) { s.Tokens.MoreEvents = 1 }, "more-events NOTE"},
+	{"more events than tokens", func(s *metric.Summary) { s.Tokens.MoreEvents = 11 }, "more-events DEGRADED"},
+	{"output counted by events", func(s *metric.Summary) {
+		s.Tokens.OutputBy = append(s.Tokens.OutputBy, metric.CountedBy{Source: tacho.FromEvents, Requests: 11})
+	}, "output-by-events DEGRADED"},
+	{"too few samples for p99", func(s *metric.Summary) { setSamples(s, metric.TTFT, 367) }, "few-samples NOTE"},
+	{"enough samples for p99", func(s *metric.Summary) { setSamples(s, metric.TTFT, 368) }, ""},
+	{"too few samples of what nobody asked for", func(s *metric.Summary) { setSamples(s, metric.E2EL, 1) }, ""},
+	{"what the caller knows", func(s *metric.Summary) {
+		s.Config.Known = []metric.Reason{{Code: "cpu", Level: metric.Degraded, Text: "client CPU at 100 %"}}
+	}, "cpu DEGRADED"},
+}
+
+func TestVerdict(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range verdictCases {
+		t.Run(c.name, func(t *testing.T) {
+			s := healthy()
+			c.harm(s)
+			v := metric.Judge(s)
+			var got []string
+			for _, r := range v.Reasons {
+				got = append(got, r.Code+" "+string(r.Level))
+				seen[r.Code+" "+string(r.Level)] = true
+				if r.Text == "" || strings.Contains(r.Text, "%!") {
+					t.Errorf("%s says %q", r.Code, r.Text)
+				}
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			wantLevel := metric.Valid
+			if _, level, _ := strings.Cut(c.want, " "); level != "" && metric.Level(level) != metric.Note {
+				wantLevel = metric.Level(level)
+			}
+			if v.Level != wantLevel {
+				t.Errorf("the run is %s, want %s", v.Level, wantLevel)
+			}
+		})
+	}
+	for _, r := range metric.Rules {
+		for level, threshold := range map[metric.Level]float64{metric.Note: r.Note, metric.Degraded: r.Degraded, metric.Invalid: r.Invalid} {
+			if what := r.Code + " " + string(level); !math.IsInf(threshold, 1) && !seen[what] {
+				t.Errorf("no case for %s", what)
+			}
+		}
+		if r.Doc == "" || r.Unit == "" {
+			t.Errorf("rule %s has no doc or no unit", r.Code)
+		}
+	}
+}
+
+// The worst reason makes the level, wherever it stands.
+func TestWorstReasonWins(t *testing.T) {
+	s := healthy()
+	s.Failed, s.Clock.Steps, s.RetriedConns, s.Tokens.MoreEvents = 1, 500, 1, 11
+	v := metric.Judge(s)
+	if v.Level != metric.Invalid || len(v.Reasons) != 4 {
+		t.Errorf("got %s for %d reasons, want INVALID for 4: %+v", v.Level, len(v.Reasons), v.Reasons)
+	}
+}
+
+func TestFewSamplesNamesThem(t *testing.T) {
+	s := healthy()
+	s.Config.Percentiles = []float64{50, 99.9}
+	setSamples(s, metric.TPOT, 0) // nothing measured is not a thin percentile
+	v := metric.Judge(s)
+	want := "too few samples for P99.9 TTFT (1000 of 3688), P99.9 ITL (1000 of 3688): run longer or read it as a maximum"
+	if len(v.Reasons) != 1 || v.Reasons[0].Text != want {
+		t.Errorf("got %+v, want %q", v.Reasons, want)
+	}
+}
+
+func TestRuleCodesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range metric.Rules {
+		if seen[r.Code] {
+			t.Errorf("two rules called %s", r.Code)
+		}
+		seen[r.Code] = true
+		if !(r.Note <= r.Degraded || math.IsInf(r.Note, 1)) || r.Degraded > r.Invalid && !math.IsInf(r.Degraded, 1) {
+			t.Errorf("%s: thresholds out of order: %s", r.Code, fmt.Sprint(r.Note, r.Degraded, r.Invalid))
+		}
+	}
+}

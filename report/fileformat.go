@@ -1,0 +1,26 @@
+package report
+
+import "io"
+
+// A FileFormat is one way to print a File.
+type FileFormat struct {
+	Name, Doc string
+	Render    func(w io.Writer, f *File) error
+}
+
+// FileFormats are all the ways to print a File, in the order help prints them.
+var FileFormats = []FileFormat{
+	{"text", "as it was, byte for byte", renderFileText},
+	{"json", "the values of every block, and the text around them", renderFileJSON},
+	{"csv", "one line for each block", renderFileCSV},
+}
+
+// FileFormatNamed is the format of that name.
+func FileFormatNamed(name string) (FileFormat, error) {
+	return named(FileFormats, func(f FileFormat) string { return f.Name }, "format", name)
+}
+
+func renderFileText(w io.Writer, f *File) error {
+	_, err := io.WriteString(w, f.String())
+	return err
+}

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+)
+
+var jsonFormat = Format{
+	Name: "json", Doc: "everything, for programs; null is not measured",
+	Render: renderJSON,
+}
+
+// Schema names the shape of the JSON; it changes when a reader would break.
+const Schema = "tacho.report/1"
+
+func renderJSON(w io.Writer, r *Report) error {
+	return writeIndented(w, struct {
+		Schema string `json:"schema"`
+		*Report
+	}{Schema, r})
+}
+
+func writeIndented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// FileSchema names the shape of a foreign report in JSON.
+const FileSchema = "tacho.blocks/1"
+
+type jsonBlock struct {
+	Line    int        `json:"line"`
+	Style   string     `json:"style"` // empty: of no known generation
+	Before  string     `json:"text_before"`
+	Values  jsonValues `json:"values"`
+	Unknown []string   `json:"unknown,omitempty"`
+}
+
+func renderFileJSON(w io.Writer, f *File) error {
+	out := struct {
+		Schema string      `json:"schema"`
+		Blocks []jsonBlock `json:"blocks"`
+		After  string      `json:"text_after"`
+		Notes  []FileNote  `json:"notes,omitempty"`
+	}{Schema: FileSchema, After: f.After, Notes: f.Notes}
+	for _, b := range f.Blocks {
+		out.Blocks = append(out.Blocks, jsonBlock{b.Line, b.Style(), b.Before, jsonValues{b}, b.Unknown()})
+	}
+	return writeIndented(w, out)
+}
+
+// jsonValues are the numbers of a block as one object, in their order.
+type jsonValues struct{ block *Block }
+
+// MarshalJSON implements json.Marshaler.
+func (v jsonValues) MarshalJSON() ([]byte, error) {
+	text := []byte("{")
+	for value := range v.block.Values() {
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		key, err := json.Marshal(value.Key)
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, key...), ':')
+		// The reference has printed nan and inf at times; JSON has neither.
+		if math.IsNaN(value.Number) || math.IsInf(value.Number, 0) {
+			text = append(text, "null"...)
+			continue
+		}
+		number, err := json.Marshal(value.Number)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, number...)
+	}
+	return append(text, '}'), nil
+}

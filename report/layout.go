@@ -1,0 +1,319 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tacho/metric"
+)
+
+// A Style is the classic block as one generation of the reference printed it.
+type Style struct {
+	Name    string
+	Aliases []string
+	Doc     string
+}
+
+// Styles are the generations, oldest first.
+var Styles = []Style{
+	{"2024", []string{"old"}, "no failed requests, no peaks, no configured limits"},
+	{"2025-09", nil, "with peaks and the configured rate and concurrency"},
+	{"2025-10", nil, "with failed requests"},
+	{"2025-12", []string{"current"}, `"Total token" with a small t`},
+}
+
+// Positions in Styles.
+const (
+	style2024 = iota
+	style2025Sep
+	style2025Oct
+	style2025Dec
+	styleCurrent = style2025Dec
+)
+
+// styleNamed is the position of a style by its name or alias; empty is current.
+func styleNamed(name string) (int, error) {
+	if name == "" {
+		return styleCurrent, nil
+	}
+	var all []string
+	for i, s := range Styles {
+		for _, n := range append([]string{s.Name}, s.Aliases...) {
+			if n == name {
+				return i, nil
+			}
+			all = append(all, n)
+		}
+	}
+	return 0, fmt.Errorf("unknown report style %q: want one of %s", name, strings.Join(all, ", "))
+}
+
+// How a row of the classic block looks.
+type rowKind int
+
+const (
+	wholeRow    rowKind = iota // label and integer
+	decimalRow                 // label and number with two decimals
+	bareRow                    // label alone
+	titleRow                   // label centred in '='
+	sectionRow                 // label centred in '-'
+	footerRow                  // '=' from end to end
+	unknownRow                 // text kept as it is
+	labelWidth  = 40
+	valueWidth  = 10
+	blockWidth  = 50
+	placeholder = "{}" // in a key or label, stands for the row's parameter
+)
+
+// A row is one line the classic block may have.
+type row struct {
+	kind  rowKind
+	key   string // name of the value in JSON and CSV, that of the reference's own JSON
+	label string
+	since int  // position in Styles of the first to print it
+	until int  // position of the last
+	must  bool // every block of those styles has it
+
+	// show calls emit for each line the row makes of s. Nil: only ever read.
+	show func(s *metric.Summary, emit emitter)
+}
+
+// An emitter takes one line: the parameter of its label, and its value.
+type emitter func(param string, value float64)
+
+// rows are all the lines of a classic block, in order.
+var rows = classicRows()
+
+func classicRows() []row {
+	list := openEnded(
+		row{kind: titleRow, label: " Serving Benchmark Result ", must: true, show: heading(nil)},
+		whole("completed", "Successful requests:", func(s *metric.Summary) int { return s.Completed }),
+		whole("failed", "Failed requests:", func(s *metric.Summary) int { return s.Failed }).from(style2025Oct),
+		whole("max_concurrency", "Maximum request concurrency:", func(s *metric.Summary) int { return s.Config.MaxConcurrency }).
+			from(style2025Sep).when(func(s *metric.Summary) bool { return s.Config.MaxConcurrency > 0 }),
+		decimal("request_rate", "Request rate configured (RPS):", func(s *metric.Summary) float64 { return s.Config.RequestRate }).
+			from(style2025Sep).when(func(s *metric.Summary) bool { return s.Config.RequestRate > 0 }),
+		decimal("duration", "Benchmark duration (s):", func(s *metric.Summary) float64 { return s.DurationS }),
+		whole("total_input_tokens", "Total input tokens:", func(s *metric.Summary) int { return s.Tokens.Input }),
+		whole("total_output_tokens", "Total generated tokens:", func(s *metric.Summary) int { return s.Tokens.Output }),
+		decimal("request_throughput", "Request throughput (req/s):", func(s *metric.Summary) float64 { return throughputOf(s).RequestsPerS }),
+		foreign(decimalRow, "input_sequence_throughput", "Input throughput (inputs/s):"),
+		foreign(decimalRow, "input_throughput", "Input token throughput (tok/s):"),
+		decimal("request_goodput", "Request goodput (req/s):", func(s *metric.Summary) float64 { return goodputOf(s) }).
+			when(func(s *metric.Summary) bool { return len(s.Config.Goodput) > 0 }),
+		decimal("output_throughput", "Output token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).OutputTokensPerS }),
+		decimal("max_output_tokens_per_s", "Peak output token throughput (tok/s):", func(s *metric.Summary) float64 { return float64(peaksOf(s).EventsPerS) }).from(style2025Sep),
+		decimal("max_concurrent_requests", "Peak concurrent requests:", func(s *metric.Summary) float64 { return float64(peaksOf(s).TouchingASecond) }).from(style2025Sep),
+		foreign(decimalRow, "rtfx", "RTFx (Inverse Real-Time Factor):"),
+		decimal("total_token_throughput", "Total Token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).to(style2025Oct),
+		decimal("total_token_throughput", "Total token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).from(style2025Dec),
+	)
+	list = append(list, probeRows()...)
+	for _, m := range metric.Classic {
+		list = append(list, sectionRows(m)...)
+	}
+	list = append(list, foreignSections()...)
+	return append(list, row{kind: footerRow, must: true, until: styleCurrent, show: heading(nil)})
+}
+
+// openEnded makes the current style the last of each row that names none.
+func openEnded(list ...row) []row {
+	for i := range list {
+		if list[i].until == 0 {
+			list[i].until = styleCurrent
+		}
+	}
+	return list
+}
+
+func whole(key, label string, of func(*metric.Summary) int) row {
+	return row{kind: wholeRow, key: key, label: label, must: true, show: func(s *metric.Summary, emit emitter) { emit("", float64(of(s))) }}
+}
+
+func decimal(key, label string, of func(*metric.Summary) float64) row {
+	return row{kind: decimalRow, key: key, label: label, must: true, show: func(s *metric.Summary, emit emitter) { emit("", of(s)) }}
+}
+
+// foreign is a row others print and we only read.
+func foreign(kind rowKind, key, label string) row { return row{kind: kind, key: key, label: label} }
+
+func (r row) from(style int) row { r.since = style; return r }
+func (r row) to(style int) row   { r.until = style; return r }
+
+// when makes the row conditional.
+func (r row) when(shown func(*metric.Summary) bool) row {
+	show := r.show
+	r.must = false
+	r.show = func(s *metric.Summary, emit emitter) {
+		if shown(s) {
+			show(s, emit)
+		}
+	}
+	return r
+}
+
+// heading shows a line without a value, where shown says so; nil is always.
+func heading(shown func(*metric.Summary) bool) func(*metric.Summary, emitter) {
+	return func(s *metric.Summary, emit emitter) {
+		if shown == nil || shown(s) {
+			emit("", 0)
+		}
+	}
+}
+
+// sectionRows are the section of one metric. Percentiles come in the order asked for.
+func sectionRows(m *metric.Metric) []row {
+	wanted := func(s *metric.Summary) bool { return s.Config.Wants(m) }
+	label := func(statistic string) string { return statistic + " " + strings.ToUpper(m.Name) + " (ms):" }
+	key := func(statistic string) string { return statistic + "_" + m.Name + "_ms" }
+	percentiles := row{
+		kind: decimalRow, key: key("p" + placeholder), label: label("P" + placeholder),
+		show: func(s *metric.Summary, emit emitter) {
+			stats := s.Classic(m)
+			for _, p := range s.Config.Percentiles {
+				emit(percentileWord(p), stats.Percentile(p))
+			}
+		},
+	}
+	return openEnded(
+		row{kind: sectionRow, label: m.Title, show: heading(wanted)},
+		decimal(key("mean"), label("Mean"), func(s *metric.Summary) float64 { return s.Classic(m).Mean }).when(wanted),
+		decimal(key("median"), label("Median"), func(s *metric.Summary) float64 { return s.Classic(m).Median }).when(wanted),
+		percentiles.when(wanted),
+	)
+}
+
+func probeRows() []row {
+	probed := func(s *metric.Summary) bool { return s.Probe != nil && s.Probe.Completed > 0 }
+	return openEnded(
+		row{kind: sectionRow, label: "Probe Requests", show: heading(probed)},
+		whole("probe_completed", "Probe requests completed:", func(s *metric.Summary) int { return s.Probe.Completed }).when(probed),
+		whole("probe_failed", "Probe requests failed:", func(s *metric.Summary) int { return s.Probe.Failed }).when(probed),
+		decimal("probe_median_e2el_ms", "Median probe E2EL (ms):", func(s *metric.Summary) float64 { return s.Probe.MedianMillis }).when(probed),
+		decimal("probe_p99_e2el_ms", "P99 probe E2EL (ms):", func(s *metric.Summary) float64 { return s.Probe.P99Millis }).when(probed),
+		decimal("probe_max_e2el_ms", "Max probe E2EL (ms):", func(s *metric.Summary) float64 { return s.Probe.MaxMillis }).when(probed),
+	)
+}
+
+// foreignSections are the sections that need numbers from inside the server.
+func foreignSections() []row {
+	return openEnded(
+		foreign(sectionRow, "", "Diffusion Decoding"),
+		foreign(decimalRow, "diffusion_committed_throughput", "Committed throughput (tok/s):"),
+		foreign(decimalRow, "diffusion_steps_per_canvas", "Denoising steps per canvas:"),
+		foreign(decimalRow, "diffusion_committed_per_step", "Committed per denoising step:"),
+		foreign(wholeRow, "diffusion_committed_tokens", "Committed tokens:"),
+		foreign(wholeRow, "diffusion_denoising_steps", "Denoising steps:"),
+		foreign(wholeRow, "diffusion_canvas_positions", "Canvas positions evaluated:"),
+		foreign(sectionRow, "", "Speculative Decoding"),
+		foreign(decimalRow, "spec_decode_acceptance_rate", "Acceptance rate (%):"),
+		foreign(decimalRow, "spec_decode_acceptance_length", "Acceptance length:"),
+		foreign(wholeRow, "spec_decode_num_drafts", "Drafts:"),
+		foreign(wholeRow, "spec_decode_draft_tokens", "Draft tokens:"),
+		foreign(wholeRow, "spec_decode_accepted_tokens", "Accepted tokens:"),
+		foreign(bareRow, "", "Per-position acceptance (%):"),
+		foreign(decimalRow, "spec_decode_position_"+placeholder+"_acceptance", "  Position "+placeholder+":"),
+	)
+}
+
+// In the classic convention nothing measured is 0.
+
+func throughputOf(s *metric.Summary) metric.Throughput {
+	if s.Throughput == nil {
+		return metric.Throughput{}
+	}
+	return *s.Throughput
+}
+
+func goodputOf(s *metric.Summary) float64 {
+	if t := throughputOf(s); t.GoodPerS != nil {
+		return *t.GoodPerS
+	}
+	return 0
+}
+
+func peaksOf(s *metric.Summary) metric.Peaks {
+	if s.Peaks == nil {
+		return metric.Peaks{}
+	}
+	return *s.Peaks
+}
+
+// A line is one line of a classic block: which row, and what is in it.
+type line struct {
+	row     *row
+	param   string  // of the row's label
+	value   float64 // of a whole or decimal row
+	width   int     // of a title, section or footer
+	trimmed bool    // the spaces after the value are missing
+	cr      bool    // it ends in a carriage return
+	text    string  // of an unknown row
+}
+
+// key is the name of the line's value.
+func (l line) key() string { return strings.ReplaceAll(l.row.key, placeholder, l.param) }
+
+// number is the line's value as it prints.
+func (l line) number() string {
+	if l.row.kind == wholeRow {
+		return strconv.FormatInt(int64(l.value), 10)
+	}
+	return pythonFixed(l.value)
+}
+
+// String is the line as it prints, without its newline.
+func (l line) String() string {
+	text := l.text
+	label := strings.ReplaceAll(l.row.label, placeholder, l.param)
+	switch l.row.kind {
+	case wholeRow, decimalRow:
+		text = fmt.Sprintf("%-*s %-*s", labelWidth, label, valueWidth, l.number())
+		if l.trimmed {
+			text = strings.TrimRight(text, " ")
+		}
+	case bareRow:
+		text = label
+	case titleRow, footerRow:
+		text = centre(label, "=", l.width)
+	case sectionRow:
+		text = centre(label, "-", l.width)
+	}
+	if l.cr {
+		text += "\r"
+	}
+	return text
+}
+
+// centre puts text in the middle of fill; an odd place goes to the right.
+func centre(text, fill string, width int) string {
+	room := max(width-len(text), 0)
+	return strings.Repeat(fill, room/2) + text + strings.Repeat(fill, room-room/2)
+}
+
+// classicLines is the classic block of s in the style at that position.
+func classicLines(s *metric.Summary, style int) []line {
+	var lines []line
+	for i := range rows {
+		r := &rows[i]
+		if r.show == nil || style < r.since || style > r.until {
+			continue
+		}
+		r.show(s, func(param string, value float64) {
+			lines = append(lines, line{row: r, param: param, value: value, width: blockWidth})
+		})
+	}
+	return lines
+}
+
+// joinLines is the text of a block; its last line has no newline.
+func joinLines(lines []line) string {
+	var b strings.Builder
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(l.String())
+	}
+	return b.String()
+}

@@ -1,0 +1,294 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/report"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+const ms = time.Millisecond
+
+// hostile is what a server or a user may put where a name or a message goes.
+const hostile = "=cmd|'/c calc'!A1 %s%n \x1b[31mred\x1b[0m\r\nline two\t<script>alert(1)</script> \u202egnitirw \xff\xfe \x00, \"end\""
+
+// records are n requests that arrive every 50 ms; each has one more token than
+// the one before it, up to five.
+func records(n int) []*tacho.Record {
+	var list []*tacho.Record
+	for i := range n {
+		r := &tacho.Record{Session: uint64(i), Timeline: tacho.NewTimeline(time.Duration(i) * 50 * ms), Input: 100, Asked: 5}
+		r.Slot, r.Start, r.Conn = r.Due, r.Due+ms/10, r.Due+ms/5
+		r.Sent, r.Wrote, r.Head = r.Due+ms/4, r.Due+ms/2, r.Due+20*ms
+		r.Clock, r.Conns = tacho.KernelClock, 1
+		at := r.Sent + 25*ms + time.Duration(i%7)*ms
+		for j := range 1 + i%5 {
+			r.Events = append(r.Events, tacho.Event{At: at, ReadLag: int32(20_000 + 1000*j), Tokens: 1})
+			at += 10*ms + time.Duration(j)*ms
+		}
+		r.End = r.Last() + 1*ms
+		r.Output, r.OutputFrom, r.Text = 1+i%5, tacho.FromUsage, fmt.Sprintf("text %d", i)
+		r.Usage = &tacho.Usage{Prompt: 100 + i%2, Completion: r.Output}
+		list = append(list, r)
+	}
+	return list
+}
+
+func summarize(c metric.Config, list []*tacho.Record) metric.Summary {
+	var a metric.Accumulator
+	for _, r := range list {
+		if err := a.Add(r); err != nil {
+			panic(err)
+		}
+	}
+	return a.Summary(c)
+}
+
+// healthyStage is a run against a server that does well.
+func healthyStage() report.Stage {
+	c := metric.DefaultConfig()
+	c.RequestRate = 20
+	return report.Stage{Name: "rate 20", Value: "20", Summary: summarize(c, records(400))}
+}
+
+// fullStage has every row the classic block can have.
+func fullStage() report.Stage {
+	c := metric.Config{
+		RequestRate: 20, Burstiness: 1, MaxConcurrency: 64,
+		Goodput:     []metric.SLO{{Metric: "ttft", LimitMillis: 28}},
+		Percentiles: []float64{99.9, 50}, Metrics: []string{"e2el", "ttft", "itl", "tpot"},
+	}
+	s := summarize(c, records(40))
+	s.Probe = &metric.Probe{Completed: 5, Failed: 1, MedianMillis: 12.345, P99Millis: 20, MaxMillis: 21}
+	return report.Stage{Name: "full", Value: "20", Summary: s}
+}
+
+// sickStage has failures with hostile words, and few successes.
+func sickStage() report.Stage {
+	list := records(12)
+	for i, r := range list[2:] {
+		r.Events = nil
+		r.Failure = &tacho.Failure{Cause: tacho.Status, Status: 500, Message: hostile}
+		if i > 5 {
+			r.Failure = &tacho.Failure{Cause: tacho.Canceled, Message: "stopped"}
+		}
+	}
+	c := metric.DefaultConfig()
+	c.Interrupted = true
+	return report.Stage{Name: hostile, Value: hostile, Summary: summarize(c, list)}
+}
+
+// emptyStage measured nothing at all.
+func emptyStage() report.Stage {
+	return report.Stage{Name: "nothing", Value: "0", Summary: summarize(metric.DefaultConfig(), nil)}
+}
+
+var reports = map[string]*report.Report{
+	"one": {Stages: []report.Stage{healthyStage()}},
+	"many": {
+		Title: "a run", Began: time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), Varies: "req/s",
+		Meta:   []report.Field{{Name: "target", Value: "http://127.0.0.1:8000"}, {Name: "model", Value: "tiny"}},
+		Stages: []report.Stage{healthyStage(), fullStage(), sickStage(), emptyStage()},
+	},
+}
+
+func render(t testing.TB, format string, r *report.Report) string {
+	t.Helper()
+	f, err := report.FormatNamed(format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := f.Render(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// golden compares got with testdata/name.golden, or rewrites it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-%s +got (run with -update to accept)\n%s", path, diff)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, f := range report.Formats {
+		for name, r := range reports {
+			t.Run(f.Name+" "+name, func(t *testing.T) { golden(t, name+"."+f.Name, render(t, f.Name, r)) })
+		}
+	}
+}
+
+// Each style is a golden file, with every row and with only those that must be.
+func TestStyles(t *testing.T) {
+	for _, style := range report.Styles {
+		r := &report.Report{Style: style.Name, Stages: []report.Stage{fullStage(), healthyStage()}}
+		text := render(t, "classic", r)
+		golden(t, "style-"+style.Name, text)
+		for _, alias := range style.Aliases {
+			r.Style = alias
+			if got := render(t, "classic", r); got != text {
+				t.Errorf("style %s is not %s", alias, style.Name)
+			}
+		}
+		f := parse(t, text)
+		if len(f.Notes) != 0 || f.String() != text {
+			t.Errorf("style %s: we do not read our own block: %v", style.Name, f.Notes)
+		}
+		for _, b := range f.Blocks {
+			if b.Style() != style.Name {
+				t.Errorf("style %s at line %d is taken for %q", style.Name, b.Line, b.Style())
+			}
+		}
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	var names []string
+	for _, f := range report.Formats {
+		names = append(names, f.Name)
+	}
+	_, err := report.FormatNamed("pdf")
+	if want := `unknown format "pdf": want one of ` + strings.Join(names, ", "); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := report.FileFormatNamed("pdf"); err == nil {
+		t.Error("pdf is a file format")
+	}
+	for _, format := range []string{"text", "classic"} {
+		f, err := report.FormatNamed(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Render(&bytes.Buffer{}, &report.Report{Style: "1999"})
+		if want := `unknown report style "1999": want one of 2024, old, 2025-09, 2025-10, 2025-12, current`; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// Foreign strings neither steer the terminal nor break lines, and stay
+// strings in JSON and in a spreadsheet.
+func TestHostileStrings(t *testing.T) {
+	r := &report.Report{Title: hostile, Varies: hostile, Meta: []report.Field{{Name: hostile, Value: hostile}}, Stages: []report.Stage{sickStage(), sickStage()}}
+	text := render(t, "text", r)
+	for i, c := range text {
+		if c != '\n' && !unicode.IsPrint(c) {
+			t.Errorf("text has %q at %d", c, i)
+		}
+	}
+	if strings.Contains(text, "\nline two") || !strings.Contains(text, `%s%n \x1b[31mred`) {
+		t.Errorf("message not shown escaped on one line:\n%s", text)
+	}
+	lines := strings.Count(text, "\n")
+	tame := *r
+	tame.Title, tame.Varies, tame.Meta = "x", "x", []report.Field{{Name: "x", Value: "x"}}
+	tame.Stages = []report.Stage{sickStage(), sickStage()}
+	for i := range tame.Stages {
+		tame.Stages[i].Name, tame.Stages[i].Value, tame.Stages[i].Summary.Failures[0].Example = "x", "x", "x"
+	}
+	if want := strings.Count(render(t, "text", &tame), "\n"); lines != want {
+		t.Errorf("%d lines with hostile strings, %d with tame ones", lines, want)
+	}
+
+	var decoded report.Report
+	if err := json.Unmarshal([]byte(render(t, "json", r)), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.ToValidUTF8(hostile, "\ufffd\ufffd"); decoded.Stages[0].Summary.Failures[0].Example != want {
+		t.Errorf("JSON has %q, want %q", decoded.Stages[0].Summary.Failures[0].Example, want)
+	}
+	if strings.Contains(render(t, "json", r), "<script") {
+		t.Error("JSON may not be put in a page")
+	}
+
+	table, err := csv.NewReader(strings.NewReader(render(t, "csv", r))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(table[1][0], "'=cmd") {
+		t.Errorf("the spreadsheet would run %q", table[1][0])
+	}
+}
+
+// A long message does not fill the screen.
+func TestLongMessagesAreCut(t *testing.T) {
+	stage := sickStage()
+	stage.Summary.Failures[0].Example = strings.Repeat("x", 100_000)
+	text := render(t, "text", &report.Report{Stages: []report.Stage{stage}})
+	if len(text) > 5000 || !strings.Contains(text, "xxx...") {
+		t.Errorf("%d bytes of report", len(text))
+	}
+}
+
+// A report survives its own JSON.
+func TestJSONRoundTrip(t *testing.T) {
+	r := &report.Report{Title: "t", Stages: []report.Stage{fullStage(), emptyStage()}}
+	var decoded report.Report
+	if err := json.Unmarshal([]byte(render(t, "json", r)), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(*r, decoded); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// failing takes a few bytes and then nothing more.
+type failing struct{ left int }
+
+var errFull = errors.New("disk full")
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.left -= len(b); f.left < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
+}
+
+// No format hides that it could not write.
+func TestWriteErrors(t *testing.T) {
+	file := parse(t, readSeed(t, seeds[0].file))
+	for _, left := range []int{0, 100} {
+		for _, f := range report.Formats {
+			if err := f.Render(&failing{left}, reports["many"]); !errors.Is(err, errFull) {
+				t.Errorf("%s after %d bytes: got %v", f.Name, left, err)
+			}
+		}
+		for _, f := range report.FileFormats {
+			if err := f.Render(&failing{left}, file); !errors.Is(err, errFull) {
+				t.Errorf("file %s after %d bytes: got %v", f.Name, left, err)
+			}
+		}
+		if err := vllmResult().Write(&failing{left}); !errors.Is(err, errFull) {
+			t.Errorf("vLLM result after %d bytes: got %v", left, err)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tacho"
+	"tacho/metric"
+)
+
+var textFormat = Format{
+	Name: "text", Doc: "for people: the classic block, what is behind its numbers, and a table of all levels",
+	Render: renderText,
+}
+
+// notMeasured stands where a number would be and nothing was measured.
+const notMeasured = "n/a"
+
+func renderText(w io.Writer, r *Report) error {
+	style, err := styleNamed(r.Style)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w) // keeps the first error for Flush
+	p := printer{out}
+	if r.Title != "" {
+		p.line(safe(r.Title))
+	}
+	for _, f := range r.Meta {
+		p.line(safe(f.Name) + ": " + safe(f.Value))
+	}
+	for i := range r.Stages {
+		stage := &r.Stages[i]
+		if i > 0 || r.Title != "" || len(r.Meta) > 0 {
+			p.line("")
+		}
+		if len(r.Stages) > 1 {
+			p.line("# " + safe(stage.Name))
+		}
+		p.line(joinLines(classicLines(&stage.Summary, style)))
+		p.behind(&stage.Summary)
+	}
+	if len(r.Stages) > 1 {
+		p.line("")
+		p.levels(r)
+	}
+	return out.Flush()
+}
+
+// A printer writes lines; the writer under it keeps the first error.
+type printer struct{ out *bufio.Writer }
+
+func (p printer) line(text string) { _, _ = p.out.WriteString(text + "\n") }
+
+// fact writes one line aligned with those of the classic block.
+func (p printer) fact(label, value string) {
+	p.line(fmt.Sprintf("%-*s %s", labelWidth, label, value))
+}
+
+// behind writes what the classic block does not say.
+func (p printer) behind(s *metric.Summary) {
+	p.line(centre(" Behind the Numbers ", "=", blockWidth))
+	p.schedule(s)
+	p.line(centre("Clock", "-", blockWidth))
+	p.fact("Arrivals stamped by:", orNotMeasured(s.Clock.Name))
+	p.fact("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
+	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
+	p.line(centre("Token Counts", "-", blockWidth))
+	p.tokens(&s.Tokens)
+	if len(s.Failures) > 0 || s.Canceled > 0 {
+		p.line(centre("Failures", "-", blockWidth))
+		p.failures(s)
+	}
+	p.line(centre("Verdict", "-", blockWidth))
+	p.verdict(&s.Verdict)
+	p.line(strings.Repeat("=", blockWidth))
+}
+
+func (p printer) schedule(s *metric.Summary) {
+	p.fact("Client lag p50/p99/max (ms):", spread(s, metric.Lag))
+	if s.Config.MaxConcurrency > 0 {
+		p.fact("  waiting for the limit:", spread(s, metric.Queue))
+		p.fact("  sending after that:", spread(s, metric.SendLag))
+	}
+	if d := s.Drift; d != nil {
+		p.fact("  first/last tenth, mean:", fixed(&d.FirstTenthMillis)+" / "+fixed(&d.LastTenthMillis))
+	}
+	p.fact("TTFT from due p50/p99/max (ms):", spread(s, metric.TTFTDue))
+	p.fact("E2EL from due p50/p99/max (ms):", spread(s, metric.E2ELDue))
+	var scheduled, achieved *float64
+	if s.Rate != nil {
+		scheduled, achieved = s.Rate.ScheduledPerS, s.Rate.AchievedPerS
+	}
+	p.fact("Request rate scheduled/sent (req/s):", fixed(scheduled)+" / "+fixed(achieved))
+	inFlight := notMeasured
+	if s.Peaks != nil {
+		inFlight = strconv.Itoa(s.Peaks.InFlight)
+	}
+	p.fact("Most requests in flight at once:", inFlight)
+	if s.RetriedConns > 0 {
+		p.fact("Requests on a second connection:", strconv.Itoa(s.RetriedConns))
+	}
+}
+
+func (p printer) tokens(t *metric.Tokens) {
+	var input, output []string
+	if t.InputByServer > 0 {
+		input = append(input, fmt.Sprintf("server (%d)", t.InputByServer))
+	}
+	if t.InputByWorkload > 0 {
+		input = append(input, fmt.Sprintf("workload (%d)", t.InputByWorkload))
+	}
+	for _, c := range t.OutputBy {
+		source := c.Source
+		if source == "" {
+			source = tacho.CountSource("nobody")
+		}
+		output = append(output, fmt.Sprintf("%s (%d)", source, c.Requests))
+	}
+	p.fact("Input counted by (requests):", orNotMeasured(strings.Join(input, ", ")))
+	p.fact("Output counted by (requests):", orNotMeasured(strings.Join(output, ", ")))
+	if c := t.Prompt; c.Differ > 0 {
+		p.fact("Prompts counted otherwise by the server:", fmt.Sprintf("%d of %d, worst %+d tokens", c.Differ, c.Requests, c.Worst))
+	}
+	if t.Short+t.Long > 0 {
+		p.fact("Exact outputs too short/too long:", fmt.Sprintf("%d / %d of %d", t.Short, t.Long, t.Exact))
+	}
+	if t.MoreEvents > 0 {
+		p.fact("Requests with more events than tokens:", strconv.Itoa(t.MoreEvents))
+	}
+	if t.Cached > 0 {
+		p.fact("Input tokens cached by the server:", strconv.Itoa(t.Cached))
+	}
+	if t.Reasoning > 0 {
+		p.fact("Output tokens that are reasoning:", strconv.Itoa(t.Reasoning))
+	}
+}
+
+func (p printer) failures(s *metric.Summary) {
+	for _, f := range s.Failures {
+		cause := safe(string(f.Cause))
+		if f.Status != 0 {
+			cause += " " + strconv.Itoa(f.Status)
+		}
+		p.fact(cause+":", fmt.Sprintf("%d, first at %.2f s", f.Count, f.FirstS))
+		p.line("  " + safe(f.Example))
+	}
+	if s.Canceled > 0 {
+		p.fact("canceled when the run was stopped:", strconv.Itoa(s.Canceled))
+	}
+}
+
+func (p printer) verdict(v *metric.Verdict) {
+	p.fact("Verdict:", string(v.Level))
+	for _, r := range v.Reasons {
+		p.line(fmt.Sprintf("  %-9s%s: %s", strings.ToLower(string(r.Level)), safe(r.Code), safe(r.Text)))
+	}
+}
+
+// levels writes one line for each stage: the run at a glance.
+func (p printer) levels(r *Report) {
+	level := r.Varies
+	if level == "" {
+		level = "level"
+	}
+	table := [][]string{{safe(level), "ok", "failed", "req/s", "out tok/s", "total tok/s", "mean TTFT", "p99 TTFT", "mean TPOT", "mean ITL", "verdict"}}
+	for i := range r.Stages {
+		stage := &r.Stages[i]
+		s := &stage.Summary
+		value := stage.Value
+		if value == "" {
+			value = stage.Name
+		}
+		mean := func(m *metric.Metric) string {
+			return statistic(s, m, func(stats *metric.Stats) float64 { return stats.Mean })
+		}
+		t := []string{notMeasured, notMeasured, notMeasured}
+		if s.Throughput != nil {
+			t = []string{fixed(&s.Throughput.RequestsPerS), fixed(&s.Throughput.OutputTokensPerS), fixed(&s.Throughput.TotalTokensPerS)}
+		}
+		table = append(table, []string{
+			safe(value), strconv.Itoa(s.Completed), strconv.Itoa(s.Failed), t[0], t[1], t[2],
+			mean(metric.TTFT), statistic(s, metric.TTFT, func(stats *metric.Stats) float64 { return stats.Percentile(99) }),
+			mean(metric.TPOT), mean(metric.ITL), string(s.Verdict.Level),
+		})
+	}
+	p.table(table)
+}
+
+// table writes columns as wide as their widest cell, numbers to the right and
+// the last column to the left.
+func (p printer) table(cells [][]string) {
+	widths := make([]int, len(cells[0]))
+	for _, line := range cells {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, line := range cells {
+		var b strings.Builder
+		for i, cell := range line[:len(line)-1] {
+			fmt.Fprintf(&b, "%*s  ", widths[i], cell)
+		}
+		p.line(b.String() + line[len(line)-1])
+	}
+}
+
+func statistic(s *metric.Summary, m *metric.Metric, of func(*metric.Stats) float64) string {
+	stats := s.Dist(m).Stats
+	if stats == nil {
+		return notMeasured
+	}
+	v := of(stats)
+	return fixed(&v)
+}
+
+// spread is the median, the 99th percentile and the maximum of a metric.
+func spread(s *metric.Summary, m *metric.Metric) string {
+	stats := s.Dist(m).Stats
+	if stats == nil {
+		return notMeasured
+	}
+	p99 := stats.Percentile(99)
+	return fixed(&stats.Median) + " / " + fixed(&p99) + " / " + fixed(&stats.Max)
+}
+
+func fixed(v *float64) string {
+	if v == nil {
+		return notMeasured
+	}
+	return strconv.FormatFloat(*v, 'f', 2, 64)
+}
+
+// share is a part of one as a percentage.
+func share(v *float64) string {
+	if v == nil {
+		return notMeasured
+	}
+	percentage := 100 * *v
+	return fixed(&percentage)
+}
+
+func orNotMeasured(text string) string {
+	if text == "" {
+		return notMeasured
+	}
+	return text
+}
+
+// safeLimit is how much of a foreign string is worth a reader's time.
+const safeLimit = 300
+
+// safe makes a foreign string fit to print on a terminal, on one line:
+// whatever is not a printable character (control characters, newlines, marks
+// that turn the direction of writing, bytes that are no UTF-8) is shown escaped.
+func safe(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		if b.Len() >= safeLimit {
+			b.WriteString("...")
+			break
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,307 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/metric"
+)
+
+// A VLLMResult is a run as the result file of vLLM's serving benchmark: the
+// same keys in the same order, with Python's spelling, so that the scripts that
+// read those files read ours.
+type VLLMResult struct {
+	Date         time.Time // in the zone it is to be printed in
+	EndpointType string
+	Backend      string
+	Label        string // empty is null
+	ModelID      string
+	TokenizerID  string // empty is null
+	NumPrompts   int    // asked for
+	Metadata     []Field
+	RampUp       *RampUp
+	RateChanges  []RateChange // with RampUp
+	Summary      *metric.Summary
+
+	// Records are the requests for the detailed arrays; nil leaves those out.
+	// They come in any order and are printed in that of the workload.
+	Records iter.Seq2[*tacho.Record, error]
+	// EpochMonotonicS is CLOCK_MONOTONIC, in seconds, at the records' epoch.
+	EpochMonotonicS float64
+}
+
+// A RampUp is a request rate that rises.
+type RampUp struct {
+	Strategy         string // linear or exponential
+	StartRPS, EndRPS int
+}
+
+// A RateChange is a moment at which a rising rate passed a whole number.
+type RateChange struct {
+	RPS       int
+	Timestamp time.Time
+}
+
+const vllmDate = "20060102-150405"
+
+// Write writes the result: one line, without a newline at its end.
+func (v *VLLMResult) Write(w io.Writer) error {
+	out := &pythonObject{out: bufio.NewWriter(w)}
+	v.identity(out)
+	v.totals(out)
+	if v.Records != nil {
+		details, err := v.details()
+		if err != nil {
+			return fmt.Errorf("read records: %w", err)
+		}
+		writeDetails(out, details)
+	}
+	v.peaks(out)
+	v.latencies(out)
+	return out.close()
+}
+
+func (v *VLLMResult) identity(o *pythonObject) {
+	c := &v.Summary.Config
+	o.text("date", v.Date.Format(vllmDate))
+	o.text("endpoint_type", v.EndpointType)
+	o.text("backend", v.Backend)
+	o.textOrNull("label", v.Label)
+	o.text("model_id", v.ModelID)
+	o.textOrNull("tokenizer_id", v.TokenizerID)
+	o.whole("num_prompts", v.NumPrompts)
+	for _, f := range v.Metadata {
+		o.text(f.Name, f.Value)
+	}
+	if c.RequestRate > 0 {
+		o.number("request_rate", c.RequestRate)
+	} else {
+		o.text("request_rate", "inf")
+	}
+	o.number("burstiness", c.Burstiness)
+	if c.MaxConcurrency > 0 {
+		o.whole("max_concurrency", c.MaxConcurrency)
+	} else {
+		o.raw("max_concurrency", "null")
+	}
+	if r := v.RampUp; r != nil {
+		o.text("ramp_up_strategy", r.Strategy)
+		o.whole("ramp_up_start_rps", r.StartRPS)
+		o.whole("ramp_up_end_rps", r.EndRPS)
+	}
+}
+
+func (v *VLLMResult) totals(o *pythonObject) {
+	s := v.Summary
+	t := throughputOf(s)
+	o.number("duration", s.DurationS)
+	o.whole("completed", s.Completed)
+	o.whole("failed", s.Failed)
+	o.whole("total_input_tokens", s.Tokens.Input)
+	o.whole("total_output_tokens", s.Tokens.Output)
+	o.number("request_throughput", t.RequestsPerS)
+	if len(s.Config.Goodput) > 0 {
+		o.number("request_goodput", goodputOf(s))
+	} else {
+		o.raw("request_goodput", "null")
+	}
+	o.number("output_throughput", t.OutputTokensPerS)
+	o.number("total_token_throughput", t.TotalTokensPerS)
+}
+
+func (v *VLLMResult) peaks(o *pythonObject) {
+	p := peaksOf(v.Summary)
+	o.number("max_output_tokens_per_s", float64(p.EventsPerS))
+	o.whole("max_concurrent_requests", p.TouchingASecond)
+	o.number("rtfx", 0) // the speed of transcription, and we send no audio
+	if p := v.Summary.Probe; p != nil {
+		o.whole("probe_completed", p.Completed)
+		o.whole("probe_failed", p.Failed)
+		o.number("probe_median_e2el_ms", p.MedianMillis)
+		o.number("probe_p99_e2el_ms", p.P99Millis)
+		o.number("probe_max_e2el_ms", p.MaxMillis)
+	}
+	if v.RampUp != nil {
+		array(o, "rps_change_events", v.RateChanges, func(b []byte, c RateChange) []byte {
+			b = strconv.AppendInt(append(b, `{"rps": `...), int64(c.RPS), 10)
+			b = appendPythonString(append(b, `, "timestamp": `...), c.Timestamp.Format("2006-01-02T15:04:05.000000"))
+			return append(b, '}')
+		})
+	}
+}
+
+func (v *VLLMResult) latencies(o *pythonObject) {
+	for _, m := range metric.Classic {
+		if !v.Summary.Config.Wants(m) {
+			continue
+		}
+		s := v.Summary.Classic(m)
+		o.number("mean_"+m.Name+"_ms", s.Mean)
+		o.number("median_"+m.Name+"_ms", s.Median)
+		o.number("std_"+m.Name+"_ms", s.Std)
+		for _, p := range v.Summary.Config.Percentiles {
+			o.number("p"+percentileWord(p)+"_"+m.Name+"_ms", s.Percentile(p))
+		}
+	}
+}
+
+// A detail is what the detailed arrays keep of a record.
+type detail struct {
+	session       uint64
+	turn          int
+	input, output int
+	ttftS, startS float64
+	itlsS         []float64
+	text, failure string
+}
+
+// details are the records in the order of the workload.
+func (v *VLLMResult) details() ([]detail, error) {
+	var list []detail
+	for r, err := range v.Records {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, newDetail(r, v.EpochMonotonicS))
+	}
+	slices.SortStableFunc(list, func(a, b detail) int {
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.turn, b.turn))
+	})
+	return list, nil
+}
+
+// newDetail follows the reference: a failed request has no output, and the
+// times of whatever had arrived before it failed.
+func newDetail(r *tacho.Record, epochMonotonicS float64) detail {
+	d := detail{session: r.Session, turn: r.Turn, input: metric.InputTokens(r), text: r.Text}
+	started := r.Due
+	for _, at := range []time.Duration{r.Slot, r.Start, r.Sent} {
+		if at != tacho.Never {
+			started = at
+		}
+	}
+	d.startS = epochMonotonicS + seconds(started)
+	if first := r.First(); first != tacho.Never {
+		d.ttftS = seconds(first - started)
+	}
+	for i := 1; i < len(r.Events); i++ {
+		d.itlsS = append(d.itlsS, seconds(r.Events[i].At-r.Events[i-1].At))
+	}
+	if r.OK() {
+		d.output = r.Output
+	} else {
+		d.failure = r.Failure.Error()
+	}
+	return d
+}
+
+func writeDetails(o *pythonObject, list []detail) {
+	whole := func(of func(detail) int) func([]byte, detail) []byte {
+		return func(b []byte, d detail) []byte { return strconv.AppendInt(b, int64(of(d)), 10) }
+	}
+	number := func(of func(detail) float64) func([]byte, detail) []byte {
+		return func(b []byte, d detail) []byte { return append(b, pythonJSONFloat(of(d))...) }
+	}
+	text := func(of func(detail) string) func([]byte, detail) []byte {
+		return func(b []byte, d detail) []byte { return appendPythonString(b, of(d)) }
+	}
+	array(o, "input_lens", list, whole(func(d detail) int { return d.input }))
+	array(o, "output_lens", list, whole(func(d detail) int { return d.output }))
+	array(o, "ttfts", list, number(func(d detail) float64 { return d.ttftS }))
+	array(o, "itls", list, func(b []byte, d detail) []byte {
+		b = append(b, '[')
+		for i, itl := range d.itlsS {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = append(b, pythonJSONFloat(itl)...)
+		}
+		return append(b, ']')
+	})
+	array(o, "start_times", list, number(func(d detail) float64 { return d.startS }))
+	array(o, "generated_texts", list, text(func(d detail) string { return d.text }))
+	array(o, "errors", list, text(func(d detail) string { return d.failure }))
+}
+
+func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
+
+// FileName is what the reference would call the file of this result.
+func (v *VLLMResult) FileName() string {
+	c := &v.Summary.Config
+	rate := "inf"
+	if c.RequestRate > 0 {
+		rate = pythonFloat(c.RequestRate)
+	}
+	load := rate + "qps"
+	if r := v.RampUp; r != nil {
+		load = fmt.Sprintf("ramp-up-%s-%dqps-%dqps", r.Strategy, r.StartRPS, r.EndRPS)
+	}
+	if c.MaxConcurrency > 0 {
+		load += "-concurrency" + strconv.Itoa(c.MaxConcurrency)
+	}
+	model := v.ModelID[strings.LastIndexByte(v.ModelID, '/')+1:]
+	name := cmp.Or(v.Label, v.Backend) + "-" + load + "-" + model + "-" + v.Date.Format(vllmDate) + ".json"
+	// A label or model must not lead out of the directory.
+	return strings.NewReplacer("/", "-", `\`, "-", "\x00", "-").Replace(name)
+}
+
+// A pythonObject writes one JSON object as json.dump does. The writer under it
+// keeps the first error.
+type pythonObject struct {
+	out   *bufio.Writer
+	begun bool
+}
+
+func (o *pythonObject) key(name string) {
+	opening := ", "
+	if !o.begun {
+		opening, o.begun = "{", true
+	}
+	_, _ = o.out.WriteString(opening)
+	_, _ = o.out.Write(appendPythonString(nil, name))
+	_, _ = o.out.WriteString(": ")
+}
+
+func (o *pythonObject) raw(key, value string) {
+	o.key(key)
+	_, _ = o.out.WriteString(value)
+}
+
+func (o *pythonObject) text(key, value string)           { o.raw(key, string(appendPythonString(nil, value))) }
+func (o *pythonObject) number(key string, value float64) { o.raw(key, pythonJSONFloat(value)) }
+func (o *pythonObject) whole(key string, value int)      { o.raw(key, strconv.Itoa(value)) }
+
+func (o *pythonObject) textOrNull(key, value string) {
+	if value == "" {
+		o.raw(key, "null")
+		return
+	}
+	o.text(key, value)
+}
+
+func (o *pythonObject) close() error {
+	_, _ = o.out.WriteString("}")
+	return o.out.Flush()
+}
+
+// array writes a list, item by item: detailed results are large.
+func array[T any](o *pythonObject, key string, items []T, appendItem func([]byte, T) []byte) {
+	o.raw(key, "[")
+	var buf []byte
+	for i, item := range items {
+		buf = buf[:0]
+		if i > 0 {
+			buf = append(buf, ", "...)
+		}
+		_, _ = o.out.Write(appendItem(buf, item))
+	}
+	_, _ = o.out.WriteString("]")
+}

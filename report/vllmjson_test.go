@@ -1,0 +1,174 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/report"
+)
+
+func each(list []*tacho.Record) iter.Seq2[*tacho.Record, error] {
+	return func(yield func(*tacho.Record, error) bool) {
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// vllmResult has everything a result can have.
+func vllmResult() *report.VLLMResult {
+	stage := fullStage()
+	list := records(6)
+	list[1].Text = "quote \" slash \\ tab \t bell \a é € 😀 \u007f \xff"
+	list[2].Failure = &tacho.Failure{Cause: tacho.Truncated, Message: "no [DONE]"}
+	list[3].Failure, list[3].Events, list[3].Sent = &tacho.Failure{Cause: tacho.Refused, Message: "refused"}, nil, tacho.Never
+	slices.Reverse(list) // they finish in any order
+	return &report.VLLMResult{
+		Date: time.Date(2025, 11, 13, 17, 16, 28, 0, time.UTC), EndpointType: "openai", Backend: "openai",
+		ModelID: "Qwen/Qwen3-32B", TokenizerID: "Qwen/Qwen3-32B", NumPrompts: 40,
+		Metadata: []report.Field{{Name: "gpu", Value: "none"}, {Name: "note", Value: "a\nb"}},
+		RampUp:   &report.RampUp{Strategy: "linear", StartRPS: 1, EndRPS: 20},
+		RateChanges: []report.RateChange{
+			{RPS: 1, Timestamp: time.Date(2025, 11, 13, 17, 16, 28, 123456000, time.UTC)},
+			{RPS: 2, Timestamp: time.Date(2025, 11, 13, 17, 16, 29, 0, time.UTC)},
+		},
+		Summary: &stage.Summary, Records: each(list), EpochMonotonicS: 1000.5,
+	}
+}
+
+func writeResult(t *testing.T, v *report.VLLMResult) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := v.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// keysOf are the keys of a JSON object, in order.
+func keysOf(t *testing.T, text string) []string {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(text))
+	if _, err := dec.Token(); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.(string))
+		var value any
+		if err := dec.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
+func TestVLLMResultKeys(t *testing.T) {
+	full := strings.Fields(`date endpoint_type backend label model_id tokenizer_id num_prompts gpu note
+		request_rate burstiness max_concurrency ramp_up_strategy ramp_up_start_rps ramp_up_end_rps
+		duration completed failed total_input_tokens total_output_tokens request_throughput request_goodput
+		output_throughput total_token_throughput
+		input_lens output_lens ttfts itls start_times generated_texts errors
+		max_output_tokens_per_s max_concurrent_requests rtfx
+		probe_completed probe_failed probe_median_e2el_ms probe_p99_e2el_ms probe_max_e2el_ms
+		rps_change_events
+		mean_ttft_ms median_ttft_ms std_ttft_ms p99.9_ttft_ms p50_ttft_ms
+		mean_tpot_ms median_tpot_ms std_tpot_ms p99.9_tpot_ms p50_tpot_ms
+		mean_itl_ms median_itl_ms std_itl_ms p99.9_itl_ms p50_itl_ms
+		mean_e2el_ms median_e2el_ms std_e2el_ms p99.9_e2el_ms p50_e2el_ms`)
+	plain := strings.Fields(`date endpoint_type backend label model_id tokenizer_id num_prompts
+		request_rate burstiness max_concurrency
+		duration completed failed total_input_tokens total_output_tokens request_throughput request_goodput
+		output_throughput total_token_throughput max_output_tokens_per_s max_concurrent_requests rtfx
+		mean_ttft_ms median_ttft_ms std_ttft_ms p99_ttft_ms mean_tpot_ms median_tpot_ms std_tpot_ms p99_tpot_ms
+		mean_itl_ms median_itl_ms std_itl_ms p99_itl_ms`)
+	if diff := cmp.Diff(full, keysOf(t, writeResult(t, vllmResult()))); diff != "" {
+		t.Errorf("full: -want +got\n%s", diff)
+	}
+	summary := summarize(metric.DefaultConfig(), records(3))
+	if diff := cmp.Diff(plain, keysOf(t, writeResult(t, &report.VLLMResult{Summary: &summary}))); diff != "" {
+		t.Errorf("plain: -want +got\n%s", diff)
+	}
+}
+
+func TestVLLMResultGolden(t *testing.T) {
+	golden(t, "vllm-full", writeResult(t, vllmResult()))
+	summary := summarize(metric.DefaultConfig(), nil)
+	golden(t, "vllm-empty", writeResult(t, &report.VLLMResult{Summary: &summary, Backend: "vllm"}))
+}
+
+// The detailed arrays are in the order of the workload, one entry a request.
+func TestVLLMResultDetails(t *testing.T) {
+	var got struct {
+		InputLens  []int       `json:"input_lens"`
+		OutputLens []int       `json:"output_lens"`
+		TTFTs      []float64   `json:"ttfts"`
+		ITLs       [][]float64 `json:"itls"`
+		StartTimes []float64   `json:"start_times"`
+		Texts      []string    `json:"generated_texts"`
+		Errors     []string    `json:"errors"`
+	}
+	want := got
+	if err := json.Unmarshal([]byte(writeResult(t, vllmResult())), &got); err != nil {
+		t.Fatal(err)
+	}
+	want.InputLens = []int{100, 101, 100, 101, 100, 101}
+	want.OutputLens = []int{1, 2, 0, 0, 5, 1}
+	want.TTFTs = []float64{0.025, 0.026, 0.027, 0, 0.029, 0.030}
+	want.ITLs = [][]float64{{}, {0.010}, {0.010, 0.011}, {}, {0.010, 0.011, 0.012, 0.013}, {}}
+	want.StartTimes = []float64{1000.50025, 1000.55025, 1000.60025, 1000.6501, 1000.70025, 1000.75025}
+	want.Texts = []string{"text 0", "quote \" slash \\ tab \t bell \a é € 😀 \u007f \ufffd", "text 2", "text 3", "text 4", "text 5"}
+	want.Errors = []string{"", "", "truncated: no [DONE]", "refused: refused", "", ""}
+	near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestVLLMResultRecordsFail(t *testing.T) {
+	v := vllmResult()
+	broken := errors.New("record 7 is broken")
+	v.Records = func(yield func(*tacho.Record, error) bool) { yield(nil, broken) }
+	if err := v.Write(&bytes.Buffer{}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+}
+
+func TestVLLMFileName(t *testing.T) {
+	date := time.Date(2025, 11, 13, 17, 16, 28, 0, time.UTC)
+	for want, v := range map[string]*report.VLLMResult{
+		"openai-infqps-Qwen3-32B-20251113-171628.json": {
+			Backend: "openai", ModelID: "Qwen/Qwen3-32B", Summary: &metric.Summary{},
+		},
+		"mine-10.0qps-concurrency8-m-20251113-171628.json": {
+			Backend: "openai", Label: "mine", ModelID: "m", Summary: &metric.Summary{Config: metric.Config{RequestRate: 10, MaxConcurrency: 8}},
+		},
+		"vllm-ramp-up-linear-1qps-5qps-m-20251113-171628.json": {
+			Backend: "vllm", ModelID: "m", RampUp: &report.RampUp{Strategy: "linear", StartRPS: 1, EndRPS: 5}, Summary: &metric.Summary{},
+		},
+		"..-..-x-infqps-m-20251113-171628.json": {
+			Label: "../../x", ModelID: "a/m", Summary: &metric.Summary{},
+		},
+	} {
+		v.Date = date
+		if got := v.FileName(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
