@@ -1,0 +1,120 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Cost is how long a step takes, from what is in it.
+type Cost struct {
+	Step    []Knot `yaml:"step"`    // time over the tokens in the step, straight between the knots
+	Prefill []Knot `yaml:"prefill"` // the same for steps without decodes; empty: Step serves both
+
+	DecodeNsPerContextToken     float64 `yaml:"decode_ns_per_context_token"`      // for each token of context of each decode
+	PrefillNsPerTokenAndContext float64 `yaml:"prefill_ns_per_token_and_context"` // for each pair of a computed token and one it attends to
+
+	LongContextTokens int     `yaml:"long_context_tokens"` // a pure decode step with a longer context than this ...
+	LongContextMs     float64 `yaml:"long_context_ms"`     // ... takes this much more
+
+	Noise  float64 `yaml:"noise"`   // standard deviation of the logarithm of a step's time
+	TickMs float64 `yaml:"tick_ms"` // a step longer than this ends on a multiple of it; 0: no tick
+}
+
+// A Knot is one corner of a piecewise linear function of tokens. Left of the
+// first it is level; right of the last it goes on as before.
+type Knot struct {
+	Tokens int     `yaml:"tokens"`
+	Ms     float64 `yaml:"ms"`
+}
+
+// load is what one step computes.
+type load struct {
+	prefill        int     // prompt tokens
+	decode         int     // tokens of sequences that decode, drafts included
+	prefillPairs   float64 // sum over prompt tokens of the context each attends to
+	decodeContext  float64 // sum over decoding sequences of their context
+	longestContext int     // of the decoding sequences
+}
+
+// shortestStep keeps time moving when a profile's lines reach zero or below.
+const shortestStep = time.Microsecond
+
+// longestStep keeps sums of step times within a time.Duration.
+const longestStep = time.Hour
+
+func (c *Cost) stepTime(l load, rng *rand.Rand) time.Duration {
+	line := c.Step
+	if l.decode == 0 && len(c.Prefill) > 0 {
+		line = c.Prefill
+	}
+	ms := interpolate(line, float64(l.prefill+l.decode))
+	ms += (c.DecodeNsPerContextToken*l.decodeContext + c.PrefillNsPerTokenAndContext*l.prefillPairs) / 1e6
+	if l.prefill == 0 && c.LongContextTokens > 0 && l.longestContext > c.LongContextTokens {
+		ms += c.LongContextMs
+	}
+	if c.Noise > 0 {
+		ms *= math.Exp(c.Noise * rng.NormFloat64())
+	}
+	if c.TickMs > 0 && ms > c.TickMs {
+		ms = math.Ceil(ms/c.TickMs) * c.TickMs
+	}
+	return max(shortestStep, min(longestStep, milliseconds(ms)))
+}
+
+// milliseconds converts, and saturates long before a Duration ends.
+func milliseconds(ms float64) time.Duration {
+	return time.Duration(min(ms, 1000*maxMs) * float64(time.Millisecond))
+}
+
+func interpolate(line []Knot, tokens float64) float64 {
+	if len(line) == 1 || tokens <= float64(line[0].Tokens) {
+		return line[0].Ms
+	}
+	i := 1
+	for i < len(line)-1 && tokens > float64(line[i].Tokens) {
+		i++
+	}
+	a, b := line[i-1], line[i]
+	return a.Ms + (b.Ms-a.Ms)*(tokens-float64(a.Tokens))/float64(b.Tokens-a.Tokens)
+}
+
+func (c *Cost) validate() error {
+	if len(c.Step) == 0 {
+		return errors.New("step: needs at least one {tokens, ms}")
+	}
+	for _, line := range []struct {
+		field string
+		knots []Knot
+	}{{"step", c.Step}, {"prefill", c.Prefill}} {
+		last := 0
+		for i, k := range line.knots {
+			if k.Tokens <= last || k.Tokens > maxCount {
+				return fmt.Errorf("%s[%d].tokens: %d must be above %d, knots go from few to many tokens", line.field, i, k.Tokens, last)
+			}
+			if err := within(fmt.Sprintf("%s[%d].ms", line.field, i), k.Ms, 0, maxMs); err != nil {
+				return err
+			}
+			last = k.Tokens
+		}
+	}
+	for _, f := range []struct {
+		field string
+		value float64
+		hi    float64
+	}{
+		{"decode_ns_per_context_token", c.DecodeNsPerContextToken, 1e9},
+		{"prefill_ns_per_token_and_context", c.PrefillNsPerTokenAndContext, 1e9},
+		{"long_context_tokens", float64(c.LongContextTokens), maxCount},
+		{"long_context_ms", c.LongContextMs, maxMs},
+		{"noise", c.Noise, 2},
+		{"tick_ms", c.TickMs, maxMs},
+	} {
+		if err := within(f.field, f.value, 0, f.hi); err != nil {
+			return err
+		}
+	}
+	return nil
+}

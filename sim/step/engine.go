@@ -1,0 +1,353 @@
+// Package step is an inference engine without a GPU, as pure computation: one
+// step loop in which the batch advances together. It reads no clock; whoever
+// drives it says what time it is, so that the same engine runs in virtual
+// time (Simulate) and behind a real server.
+//
+// A driver does, for as long as there is work:
+//
+//	end, ok := e.Next(now)   // plan a step that begins at now
+//	...                      // wait until end; Add and Cancel may come meanwhile
+//	e.Finish(emit)           // the step is over: hand out what it produced
+//	now = end                // the next step begins where this one ended
+//
+// Steps follow one another at the ends the engine computed, however late the
+// driver wakes up: lateness never adds up. Only after Next has said that the
+// engine is idle does the driver take the time of the next arrival for now.
+//
+// The same profile, seed and sequence of calls give the same result. An
+// Engine is not safe for concurrent use.
+package step
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Request is what the engine needs to know of a request.
+type Request struct {
+	ID        uint64   // unique among the requests in flight
+	Prompt    int      // tokens
+	Blocks    []uint64 // a hash for each full KV block of the prompt, and of the output if it is known; each covers all that is before it. May be nil
+	MaxNew    int      // most tokens to generate; 0: the profile's output.max
+	IgnoreEOS bool     // generate exactly MaxNew
+	Output    int      // tokens the model would generate before it stops; 0: the profile's distribution
+
+	index int // of the arrival, for Simulate
+}
+
+// An Emission is what one step produced for one request.
+type Emission struct {
+	ID     uint64
+	Tokens int    // tokens generated, the end-of-sequence token included
+	EOS    bool   // the last of Tokens is the end-of-sequence token: it counts and has no text
+	First  bool   // nothing came before
+	Last   bool   // nothing comes after
+	Finish string // why it ended, on Last: FinishStop or FinishLength
+
+	Admitted    time.Duration // when it first got into the running batch
+	Cached      int           // prompt tokens taken from the prefix cache at admission
+	Preemptions int           // times it has been preempted so far
+}
+
+// EOSOnly says whether the event carries no text at all.
+func (m Emission) EOSOnly() bool { return m.EOS && m.Tokens == 1 }
+
+// The reasons for which a request ends.
+const (
+	FinishStop   = "stop"   // the model stopped by itself
+	FinishLength = "length" // it reached its limit
+)
+
+// ErrTooLong is in the chain of Add's error for a request the engine could
+// never hold.
+var ErrTooLong = errors.New("request too long for this engine")
+
+// Stats is the state of an engine and what it has done so far.
+type Stats struct {
+	Running int // sequences in the batch
+	Waiting int // requests that are not in it: in the front end, queued or preempted
+
+	KVBlocks     int // 0: unlimited
+	KVUsedBlocks int // held by sequences; blocks that are only cached are free
+
+	PrefixQueryTokens int64 // prompt tokens looked up in the prefix cache
+	PrefixHitTokens   int64 // of those, found
+
+	Steps           int64
+	PromptTokens    int64 // computed, not cached; recomputed ones count again
+	GeneratedTokens int64
+	Preemptions     int64
+	Finished        int64
+	Cancelled       int64
+	BusyTime        time.Duration
+}
+
+// An Engine is the state of the step loop.
+type Engine struct {
+	p      Profile
+	policy Policy
+	seed   uint64
+	rng    *rand.Rand
+
+	front     frontEnd
+	waiting   fifo   // through the front end, never run
+	preempted []*seq // to run again before anything waiting; the last one first
+	running   []*seq // in order of admission
+	live      map[uint64]*seq
+	kv        kvCache
+
+	waitedSteps int // decode steps since the last prefill, for the reserve policy
+
+	load     load   // of the step being planned or under way
+	planned  []*seq // those it advances
+	gone     bool   // some of the batch are finished or cancelled
+	stepping bool
+	stepEnd  time.Duration
+	now      time.Duration // when it began
+
+	stats Stats
+}
+
+// A seq is a request in the engine.
+type seq struct {
+	Request
+	emits int  // tokens it will generate, the end of sequence included
+	stops bool // the last of them is the end of sequence
+	slot  burstSlot
+
+	admitted    time.Duration
+	wasAdmitted bool
+	inBatch     bool
+	cancelled   bool
+
+	computed  int // tokens of the prefill that are in the KV cache
+	prefill   int // tokens to prefill: the prompt, and after a preemption what was generated too
+	generated int
+	cached    int
+	preempts  int
+	blocks    holding
+
+	work     int // tokens of it in the step under way
+	decoding bool
+}
+
+func (s *seq) prefilled() bool { return s.computed >= s.prefill }
+
+// context is how many tokens a decode attends to.
+func (s *seq) context() int { return s.Prompt + s.generated }
+
+// New returns an idle engine.
+func New(p Profile, seed uint64) (*Engine, error) {
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	i := slices.IndexFunc(Policies, func(k Policy) bool { return k.Name == p.Policy })
+	return &Engine{
+		p: p, policy: Policies[i], seed: seed,
+		rng:   rand.New(rand.NewPCG(seed, 0)),
+		front: newFrontEnd(p.FrontEnd),
+		live:  map[uint64]*seq{},
+		kv:    newKVCache(p.KV),
+	}, nil
+}
+
+// Add hands over a request that arrived at now. It may be called between Next
+// and Finish; the request is not part of the step under way.
+func (e *Engine) Add(now time.Duration, r *Request) error {
+	if _, ok := e.live[r.ID]; ok {
+		return fmt.Errorf("request %d is already in flight", r.ID)
+	}
+	s := &seq{Request: *r, prefill: r.Prompt}
+	if s.MaxNew == 0 {
+		s.MaxNew = e.p.Output.Max
+	}
+	if err := e.check(s); err != nil {
+		return err
+	}
+	s.emits, s.stops = e.outcome(s)
+	e.live[s.ID] = s
+	e.front.add(now, s)
+	e.stats.Waiting++
+	return nil
+}
+
+func (e *Engine) check(s *seq) error {
+	switch {
+	case s.Prompt < 1 || s.Prompt > maxCount:
+		return fmt.Errorf("prompt of %d tokens: it must have at least one and at most %d", s.Prompt, maxCount)
+	case s.MaxNew < 1 || s.MaxNew > maxCount:
+		return fmt.Errorf("limit of %d new tokens: it must be at least one and at most %d", s.MaxNew, maxCount)
+	case s.Output < 0:
+		return fmt.Errorf("output of %d tokens: it cannot be negative", s.Output)
+	}
+	total := s.Prompt + s.MaxNew
+	if limit := e.p.ContextTokens; limit > 0 && total > limit {
+		return fmt.Errorf("%w: %d prompt and %d new tokens, its context has %d", ErrTooLong, s.Prompt, s.MaxNew, limit)
+	}
+	if e.kv.blocksFor(total) > e.kv.total {
+		return fmt.Errorf("%w: %d prompt and %d new tokens, its KV cache has room for %d", ErrTooLong, s.Prompt, s.MaxNew, e.kv.total*e.p.KV.BlockTokens)
+	}
+	return nil
+}
+
+// outcome is how many tokens the request will generate and whether the last
+// is the end of sequence. A draw depends on the seed and the request alone,
+// never on what else is going on.
+func (e *Engine) outcome(s *seq) (emits int, stops bool) {
+	if s.IgnoreEOS {
+		return s.MaxNew, false
+	}
+	out := s.Output
+	if out == 0 {
+		out = e.p.Output.draw(rand.New(rand.NewPCG(e.seed, s.ID)))
+	}
+	if out >= s.MaxNew {
+		return s.MaxNew, false
+	}
+	return out + 1, true
+}
+
+// Cancel forgets a request: nothing is emitted for it any more. A step under
+// way still takes as long as it was going to. It says whether the request was
+// there.
+func (e *Engine) Cancel(id uint64) bool {
+	s, ok := e.live[id]
+	if !ok {
+		return false
+	}
+	delete(e.live, id)
+	s.cancelled = true
+	e.stats.Cancelled++
+	if !s.inBatch { // its queue drops it when it gets there
+		e.stats.Waiting--
+		return true
+	}
+	if e.stepping {
+		e.gone = true
+	} else {
+		e.leave()
+	}
+	return true
+}
+
+// Next plans the step that begins at now and says when it will end; false
+// means that there is nothing to do until the next Add. A step may be empty:
+// it ends when the next request comes out of the front end. Called again
+// before Finish it repeats its answer.
+func (e *Engine) Next(now time.Duration) (end time.Duration, ok bool) {
+	if e.stepping {
+		return e.stepEnd, true
+	}
+	e.now = now
+	for s := e.front.pop(now); s != nil; s = e.front.pop(now) {
+		e.waiting.push(s)
+	}
+	e.load = load{}
+	e.planned = e.planned[:0]
+	e.policy.plan(e)
+	if len(e.planned) == 0 {
+		e.stepEnd, e.stepping = e.front.ready()
+		return e.stepEnd, e.stepping
+	}
+	took := e.p.Cost.stepTime(e.load, e.rng)
+	e.stats.Steps++
+	e.stats.BusyTime += took
+	e.stats.PromptTokens += int64(e.load.prefill)
+	e.stepping, e.stepEnd = true, now+took
+	return e.stepEnd, true
+}
+
+// Finish ends the step under way and calls emit for each request that got
+// tokens, in the order in which the policy took them. Without a step it does
+// nothing.
+func (e *Engine) Finish(emit func(Emission)) {
+	e.finish(func(s *seq, tokens int) { emit(s.emission(tokens)) })
+}
+
+func (e *Engine) finish(emit func(s *seq, tokens int)) {
+	if !e.stepping {
+		return
+	}
+	e.stepping = false
+	for _, s := range e.planned {
+		tokens := e.advance(s)
+		if tokens == 0 || s.cancelled {
+			continue
+		}
+		s.generated += tokens
+		e.stats.GeneratedTokens += int64(tokens)
+		if s.generated == s.emits {
+			delete(e.live, s.ID)
+			e.gone = true
+			e.stats.Finished++
+		}
+		emit(s, tokens)
+	}
+	e.planned = e.planned[:0]
+	if e.gone {
+		e.leave()
+	}
+}
+
+// emission is what the latest tokens of s are to the world.
+func (s *seq) emission(tokens int) Emission {
+	m := Emission{
+		ID: s.ID, Tokens: tokens, First: s.generated == tokens, Last: s.generated == s.emits,
+		Admitted: s.admitted, Cached: s.cached, Preemptions: s.preempts,
+	}
+	if m.Last {
+		m.EOS, m.Finish = s.stops, s.reason()
+	}
+	return m
+}
+
+// reason is why s ends when it does.
+func (s *seq) reason() string {
+	if s.stops {
+		return FinishStop
+	}
+	return FinishLength
+}
+
+// advance does the work planned for s and returns the tokens it generated.
+func (e *Engine) advance(s *seq) (tokens int) {
+	if !s.decoding {
+		s.computed += s.work
+		if !s.prefilled() {
+			return 0
+		}
+		return 1
+	}
+	tokens = 1
+	for tokens < s.work && e.rng.Float64() < e.p.Speculation.Acceptance {
+		tokens++
+	}
+	return min(tokens, s.emits-s.generated)
+}
+
+// leave takes finished and cancelled sequences out of the batch.
+func (e *Engine) leave() {
+	e.gone = false
+	e.running = slices.DeleteFunc(e.running, func(s *seq) bool {
+		if !s.cancelled && s.generated < s.emits {
+			return false
+		}
+		e.kv.release(&s.blocks)
+		e.stats.Running--
+		return true
+	})
+}
+
+// DropPrefixes empties the prefix cache, except for what sequences hold.
+func (e *Engine) DropPrefixes() { e.kv.dropIdle() }
+
+// Stats returns the state of the engine now.
+func (e *Engine) Stats() Stats {
+	s := e.stats
+	s.KVBlocks = e.p.KV.Blocks
+	s.KVUsedBlocks = e.kv.used()
+	return s
+}

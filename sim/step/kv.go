@@ -1,0 +1,175 @@
+package step
+
+import (
+	"math"
+	"slices"
+)
+
+// A kvCache hands out KV blocks. A block is private to a sequence, or shared
+// under the hash of all the tokens up to its end. A shared block that nobody
+// holds stays until its room is needed; the one that was let go longest ago
+// goes first.
+type kvCache struct {
+	blockTokens int
+	total       int // blocks; math.MaxInt if unlimited
+	reserve     int // blocks kept free when a sequence is let in
+	prefixes    bool
+
+	private  int // blocks held by one sequence
+	shared   map[uint64]*block
+	idle     int   // shared blocks that nobody holds
+	idleEnds block // ring of those: next is the one to go first
+}
+
+type block struct {
+	hash       uint64
+	holders    int
+	prev, next *block // in the idle list, while holders is 0
+}
+
+// A holding is the blocks of one sequence.
+type holding struct {
+	private int
+	shared  []*block
+	hashed  int // of its blocks, those that have been offered for sharing or were taken from it
+}
+
+func (h *holding) blocks() int { return h.private + len(h.shared) }
+
+func newKVCache(c KV) kvCache {
+	k := kvCache{blockTokens: c.BlockTokens, total: c.Blocks, prefixes: c.PrefixCache, shared: map[uint64]*block{}}
+	if c.Blocks == 0 {
+		k.total = math.MaxInt
+	}
+	k.reserve = int(c.Watermark * float64(c.Blocks))
+	return k
+}
+
+func (k *kvCache) blocksFor(tokens int) int {
+	return (tokens + k.blockTokens - 1) / k.blockTokens
+}
+
+// used counts the blocks that sequences hold.
+func (k *kvCache) used() int { return k.private + len(k.shared) - k.idle }
+
+// match counts the leading blocks of hashes that are there, among those that
+// lie wholly before the last of tokens: a model must compute at least one
+// token to say anything.
+func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle int) {
+	if !k.prefixes {
+		return 0, 0
+	}
+	for _, hash := range hashes[:min(len(hashes), (tokens-1)/k.blockTokens)] {
+		b := k.shared[hash]
+		if b == nil {
+			break
+		}
+		blocks++
+		if b.holders == 0 {
+			idle++
+		}
+	}
+	return blocks, idle
+}
+
+// admit gives an empty holding the blocks of its prefix that are there and
+// room for the rest of tokens, keeping spare blocks free; or nothing.
+func (k *kvCache) admit(h *holding, hashes []uint64, hits, idleHits, tokens, spare int) bool {
+	need := k.blocksFor(tokens) - hits
+	if need > k.total-k.used()-idleHits-spare {
+		return false
+	}
+	for _, hash := range hashes[:hits] {
+		b := k.shared[hash]
+		if b.holders == 0 {
+			k.unlink(b)
+		}
+		b.holders++
+		h.shared = append(h.shared, b)
+	}
+	h.hashed = hits
+	k.take(h, need)
+	return true
+}
+
+// grow makes room in h for tokens; it says no and changes nothing if there is
+// none.
+func (k *kvCache) grow(h *holding, tokens int) bool {
+	need := k.blocksFor(tokens) - h.blocks()
+	if need <= 0 {
+		return true
+	}
+	if need > k.total-k.used() {
+		return false
+	}
+	k.take(h, need)
+	return true
+}
+
+// take gives h n private blocks that are known to be free or idle.
+func (k *kvCache) take(h *holding, n int) {
+	for k.idle > 0 && n > k.total-k.private-len(k.shared) {
+		k.evict()
+	}
+	h.private += n
+	k.private += n
+}
+
+// share offers the blocks of h that are full once tokens are computed. A step
+// writes its keys and values before it reads any, so blocks can be shared as
+// soon as the step that fills them is planned.
+func (k *kvCache) share(h *holding, hashes []uint64, tokens int) {
+	if !k.prefixes {
+		return
+	}
+	for full := min(len(hashes), tokens/k.blockTokens); h.hashed < full; h.hashed++ {
+		hash := hashes[h.hashed]
+		if k.shared[hash] != nil { // another sequence was first: this one keeps its copy
+			continue
+		}
+		b := &block{hash: hash, holders: 1}
+		k.shared[hash] = b
+		h.shared = append(h.shared, b)
+		h.private--
+		k.private--
+	}
+}
+
+// release gives back all of h. The end of a sequence is the least likely part
+// of it to be of use to another, so it is the first to go.
+func (k *kvCache) release(h *holding) {
+	k.private -= h.private
+	for _, b := range slices.Backward(h.shared) {
+		if b.holders--; b.holders == 0 {
+			k.link(b)
+		}
+	}
+	*h = holding{}
+}
+
+func (k *kvCache) dropIdle() {
+	for k.idle > 0 {
+		k.evict()
+	}
+}
+
+func (k *kvCache) evict() {
+	b := k.idleEnds.next
+	k.unlink(b)
+	delete(k.shared, b.hash)
+}
+
+func (k *kvCache) link(b *block) {
+	if k.idle == 0 {
+		k.idleEnds.next, k.idleEnds.prev = &k.idleEnds, &k.idleEnds
+	}
+	b.prev, b.next = k.idleEnds.prev, &k.idleEnds
+	b.prev.next, b.next.prev = b, b
+	k.idle++
+}
+
+func (k *kvCache) unlink(b *block) {
+	b.prev.next, b.next.prev = b.next, b.prev
+	b.prev, b.next = nil, nil
+	k.idle--
+}

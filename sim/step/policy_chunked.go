@@ -1,0 +1,38 @@
+package step
+
+// chunked is the policy of vLLM V1, SGLang's mixed mode and Sarathi: one
+// budget of tokens for each step, decodes first, then as much of the prompts
+// as fits, cut where the budget ends.
+var chunked = Policy{Name: "chunked", plan: planChunked}
+
+func planChunked(e *Engine) {
+	preemptions := e.stats.Preemptions
+	budget := e.planDecodes(e.p.StepTokens)
+	// A prompt is cut only where the budget ends, so at most one is unfinished
+	// and it is the last of the batch: making room for it preempts nothing
+	// that is already in the step, except for itself.
+	if last := len(e.running) - 1; last >= 0 && budget > 0 && !e.running[last].prefilled() {
+		s := e.running[last]
+		n := min(budget, s.prefill-s.computed)
+		if e.makeRoom(s, s.computed+n) {
+			e.planPrefill(s, n)
+			budget -= n
+		}
+	}
+	if e.stats.Preemptions > preemptions {
+		return // what was put back would only be let in to be put back again
+	}
+	for budget > 0 && len(e.running) < e.p.MaxSequences {
+		s := e.nextWaiting()
+		if s == nil {
+			return
+		}
+		m := e.lookUp(s)
+		n := min(budget, s.prefill-m.tokens)
+		if !e.admit(s, m, m.tokens+n) {
+			return
+		}
+		e.planPrefill(s, n)
+		budget -= n
+	}
+}

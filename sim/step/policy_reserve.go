@@ -1,0 +1,70 @@
+package step
+
+// reserve is the policy of TGI: a request is let in when there is room for its
+// prompt and all it may generate, so nothing is ever preempted. Prefills are
+// steps of their own, and decoding is interrupted for them only after some
+// steps or for enough requests.
+var reserve = Policy{Name: "reserve", plan: planReserve}
+
+func planReserve(e *Engine) {
+	least := 0
+	if e.waitedSteps < e.p.Reserve.WaitSteps {
+		least = int(float64(len(e.running)) * e.p.Reserve.WaitingRatio)
+	}
+	if e.canReserve(least) {
+		e.planReserved()
+	}
+	if len(e.planned) > 0 {
+		e.waitedSteps = 0
+		return
+	}
+	e.planDecodes(maxCount)
+	e.waitedSteps++
+}
+
+// planReserved lets in whole prompts, up to the token budget.
+func (e *Engine) planReserved() {
+	budget := e.p.StepTokens
+	for len(e.running) < e.p.MaxSequences {
+		s := e.nextWaiting()
+		if s == nil {
+			return
+		}
+		m := e.lookUp(s)
+		n := s.prefill - m.tokens
+		if n > budget && len(e.planned) > 0 { // a prompt above the budget goes alone
+			return
+		}
+		if !e.admit(s, m, s.Prompt+s.MaxNew) {
+			return
+		}
+		e.planPrefill(s, n)
+		budget -= n
+	}
+}
+
+// canReserve says whether at least that many of the waiting requests could be
+// let in together. It does not count on the prefix cache, and so may make
+// requests wait that would just have fitted: for WaitSteps at most.
+func (e *Engine) canReserve(least int) bool {
+	if least <= 1 {
+		return true
+	}
+	free := e.kv.total - e.kv.used() - e.kv.reserve
+	budget, room := e.p.StepTokens, e.p.MaxSequences-len(e.running)
+	fit := 0
+	for _, s := range e.waiting.items[e.waiting.head:] {
+		if s.cancelled {
+			continue
+		}
+		free -= e.kv.blocksFor(s.Prompt + s.MaxNew)
+		if free < 0 || fit == room || (s.Prompt > budget && fit > 0) {
+			return false
+		}
+		budget -= s.Prompt
+		if fit++; fit == least {
+			return true
+		}
+	}
+	return false
+}

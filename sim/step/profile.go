@@ -1,0 +1,183 @@
+package step
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tacho/sim/profiles"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Profile describes one inference engine serving one model on one machine.
+// It is what a profile file holds; every field that is left out is zero.
+type Profile struct {
+	Name   string `yaml:"name"`
+	About  string `yaml:"about"`  // for people: what it describes and how far to trust it
+	Engine string `yaml:"engine"` // the server it poses as: vllm, tgi, sglang, llamacpp, ...
+	Model  string `yaml:"model"`  // the model name it answers to
+
+	Policy        string `yaml:"policy"`         // a name of Policies
+	MaxSequences  int    `yaml:"max_sequences"`  // most sequences that run together
+	StepTokens    int    `yaml:"step_tokens"`    // most tokens one step computes
+	ContextTokens int    `yaml:"context_tokens"` // most tokens of prompt and output together; 0: no limit of its own
+
+	KV          KV          `yaml:"kv"`
+	Reserve     Reserve     `yaml:"reserve"`
+	Speculation Speculation `yaml:"speculation"`
+	Output      Lengths     `yaml:"output"`
+	FrontEnd    FrontEnd    `yaml:"front_end"`
+	Cost        Cost        `yaml:"cost"`
+}
+
+// KV is the memory for keys and values, in blocks.
+type KV struct {
+	BlockTokens int     `yaml:"block_tokens"` // tokens in a block
+	Blocks      int     `yaml:"blocks"`       // blocks there are; 0: never the limit
+	Watermark   float64 `yaml:"watermark"`    // share of blocks kept free when a sequence is let in
+	PrefixCache bool    `yaml:"prefix_cache"` // blocks with a known hash are kept and shared
+}
+
+// Reserve is how the policy of that name waits before it interrupts decoding
+// for a prefill.
+type Reserve struct {
+	WaitSteps    int     `yaml:"wait_steps"`    // decode steps after which any waiting request is let in
+	WaitingRatio float64 `yaml:"waiting_ratio"` // before that: at least this many waiting for each one running
+}
+
+// Speculation is speculative decoding: each decode proposes DraftTokens and
+// keeps those before the first that is rejected, and always one more.
+type Speculation struct {
+	DraftTokens int     `yaml:"draft_tokens"`
+	Acceptance  float64 `yaml:"acceptance"` // probability that a draft token is kept, given those before it were
+}
+
+// FrontEnd is what happens to a request between its arrival and the scheduler.
+type FrontEnd struct {
+	FixedMs      float64 `yaml:"fixed_ms"`       // delay of every request; they overlap
+	PerRequestMs float64 `yaml:"per_request_ms"` // work on each request, one after the other
+	HoldsBurst   bool    `yaml:"holds_burst"`    // nothing of a burst is scheduled until the last of it is through
+}
+
+// Names lists the embedded profiles.
+func Names() []string {
+	entries, err := fs.ReadDir(profiles.FS, ".")
+	if err != nil { // an embedded directory is always there
+		return nil
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Load returns the embedded profile of that name or, where nameOrPath has a
+// slash or ends in .yaml or .yml, the one in that file.
+func Load(nameOrPath string) (Profile, error) {
+	ext := filepath.Ext(nameOrPath)
+	if strings.ContainsAny(nameOrPath, `/\`) || ext == ".yaml" || ext == ".yml" {
+		b, err := os.ReadFile(nameOrPath)
+		if err != nil {
+			return Profile{}, fmt.Errorf("read profile: %w", err)
+		}
+		return named(nameOrPath, b)
+	}
+	b, err := profiles.FS.ReadFile(nameOrPath + ".yaml")
+	if err != nil {
+		return Profile{}, fmt.Errorf("no profile %q: the built-in ones are %s; a path to a file of your own has a slash or ends in .yaml",
+			nameOrPath, strings.Join(Names(), ", "))
+	}
+	return named(nameOrPath, b)
+}
+
+func named(name string, b []byte) (Profile, error) {
+	p, err := Parse(b)
+	if err != nil {
+		return Profile{}, fmt.Errorf("profile %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Parse reads a profile from YAML and checks it. A field it does not know is
+// an error, since it is most likely a misspelt one.
+func Parse(b []byte) (Profile, error) {
+	var p Profile
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&p); err != nil {
+		if errors.Is(err, io.EOF) {
+			return Profile{}, errors.New("the file is empty")
+		}
+		return Profile{}, err
+	}
+	if err := p.Validate(); err != nil {
+		return Profile{}, err
+	}
+	return p, nil
+}
+
+// Bounds that no real engine comes near and that keep the arithmetic exact.
+const (
+	maxCount = 1 << 31
+	maxMs    = 3.6e6
+)
+
+// Validate says which field cannot be used, and what it may be.
+func (p *Profile) Validate() error {
+	if !slices.ContainsFunc(Policies, func(k Policy) bool { return k.Name == p.Policy }) {
+		return fmt.Errorf("policy: %q is none of %s", p.Policy, strings.Join(policyNames(), ", "))
+	}
+	if err := p.validateNumbers(); err != nil {
+		return err
+	}
+	if err := p.Output.validate(); err != nil {
+		return fmt.Errorf("output.%w", err)
+	}
+	if err := p.Cost.validate(); err != nil {
+		return fmt.Errorf("cost.%w", err)
+	}
+	return nil
+}
+
+func (p *Profile) validateNumbers() error {
+	for _, f := range []struct {
+		field  string
+		value  float64
+		lo, hi float64
+	}{
+		{"max_sequences", float64(p.MaxSequences), 1, maxCount},
+		{"step_tokens", float64(p.StepTokens), 1, maxCount},
+		{"context_tokens", float64(p.ContextTokens), 0, maxCount},
+		{"kv.block_tokens", float64(p.KV.BlockTokens), 1, maxCount},
+		{"kv.blocks", float64(p.KV.Blocks), 0, maxCount},
+		{"kv.watermark", p.KV.Watermark, 0, 0.9},
+		{"reserve.wait_steps", float64(p.Reserve.WaitSteps), 0, maxCount},
+		{"reserve.waiting_ratio", p.Reserve.WaitingRatio, 0, maxCount},
+		{"speculation.draft_tokens", float64(p.Speculation.DraftTokens), 0, 1024},
+		{"speculation.acceptance", p.Speculation.Acceptance, 0, 1},
+		{"front_end.fixed_ms", p.FrontEnd.FixedMs, 0, maxMs},
+		{"front_end.per_request_ms", p.FrontEnd.PerRequestMs, 0, maxMs},
+	} {
+		if err := within(f.field, f.value, f.lo, f.hi); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within complains about a value outside [lo, hi], and about NaN.
+func within(field string, v, lo, hi float64) error {
+	if math.IsNaN(v) || v < lo || v > hi {
+		return fmt.Errorf("%s: %v is not between %v and %v", field, v, lo, hi)
+	}
+	return nil
+}
