@@ -37,8 +37,13 @@ be cut short where that is clear. A list of numbers (1,2,4 or 1,2,...,4096) for
 --num-prompts, --max-concurrency or --request-rate runs one level after the
 other. OPENAI_API_KEY is sent as a bearer token.
 
+Without any flag that names a server, bench measures the simulated engine that
+tacho carries, as --sim does.
+
 Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
-		Example: `  tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100
+		Example: `  tacho bench
+  tacho bench --sim vllm-405b-mi300x --random-input-len 80 --num-prompts 1,2,4,8,16
+  tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100
   tacho bench --backend openai-chat --request-rate 10 --max-seconds 60
   tacho bench --backend tgi --dataset-name book --dataset-path book.txt --book-input-len 10000 --num-prompts 1,2,...,64
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
@@ -48,7 +53,12 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench(cmd.Context(), env, plan) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := chooseTarget(env, cmd.Flags(), &plan); err != nil {
+				return err
+			}
+			return bench(cmd.Context(), env, plan)
+		},
 	}
 	cmd.Flags().SortFlags = false
 	bind(cmd.Flags(), &plan)
@@ -100,6 +110,11 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 		return usage(err)
 	}
 	engine.Tune()
+	stopSim, err := startSim(env, &plan)
+	if err != nil {
+		return err
+	}
+	defer stopSim()
 	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
 	defer b.progress.stop()
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Begin: b.begin, End: b.end}
@@ -168,17 +183,22 @@ func (b *benchRun) manifest(apiKey string) store.Manifest {
 
 // begin notes that a level has begun.
 func (b *benchRun) begin(s run.Stage, live *engine.Live) error {
+	b.progress.begin(s, live)
+	return b.keepStage(s)
+}
+
+func (b *benchRun) keepStage(s run.Stage) error {
 	config, err := json.Marshal(s.Config)
 	if err != nil {
 		return err
 	}
-	b.progress.begin(s, live)
-	return b.keep.Begin(store.Stage{Index: s.Index, Name: s.Name, Value: s.Value, Epoch: s.Epoch, Monotonic: s.Monotonic, Config: config})
+	return b.keep.Stage(store.Stage{Index: s.Index, Name: s.Name, Value: s.Value, Epoch: s.Epoch, Monotonic: s.Monotonic, Config: config})
 }
 
 // end shows the report of a level and writes its result file.
 func (b *benchRun) end(s run.Stage, sum *metric.Summary) {
 	b.progress.end()
+	b.note(b.keepStage(s))
 	stage := report.Stage{Name: s.Name, Value: s.Value, Summary: *sum}
 	b.report.Stages = append(b.report.Stages, stage)
 	b.stages = append(b.stages, s)

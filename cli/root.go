@@ -29,6 +29,7 @@ const (
 // Env is the process as the commands see it.
 type Env struct {
 	Args      []string // without the program's name
+	Stdin     io.Reader
 	Stdout    io.Writer
 	Stderr    io.Writer
 	Getenv    func(string) string
@@ -43,7 +44,7 @@ func System() *Env {
 	interrupt := make(chan os.Signal, 2)
 	signal.Notify(interrupt, os.Interrupt)
 	return &Env{
-		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Interrupt: interrupt, Kill: os.Exit,
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Interrupt: interrupt, Kill: os.Exit,
 		Terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Width: func() int {
 			w, _, err := term.GetSize(int(os.Stderr.Fd()))
@@ -75,7 +76,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are the verbs, in the order of help.
-var commands = []func(*Env) *cobra.Command{newBench, newReport, newMetrics, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newSim, newReport, newMetrics, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(env *Env) int {

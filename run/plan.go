@@ -25,6 +25,8 @@ type Target struct {
 	BaseURL         string   `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port"`
 	Host            string   `flag:"host" help:"server's host"`
 	Port            int      `flag:"port" help:"server's port"`
+	Sim             string   `flag:"sim" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
+	SimSpeedup      float64  `flag:"sim-speedup" help:"+ run the simulated engine so many times faster than the real thing"`
 	Endpoint        string   `flag:"endpoint" help:"path to ask; by default the one the backend goes with"`
 	Model           string   `flag:"model" help:"model to ask for; by default the first the server lists"`
 	ServedModelName string   `flag:"served-model-name" help:"the model's name in requests, where the server calls it something else"`
@@ -108,6 +110,7 @@ type Results struct {
 	ResultFilename    string   `flag:"result-filename" help:"its name"`
 	Metadata          []string `flag:"metadata" help:"further entries of that file, as KEY=VALUE ..."`
 	PlotTimeline      bool     `flag:"plot-timeline" help:"draw every request on a time axis, into an HTML file"`
+	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; the lengths are in tacho report --format json"`
 	TimelineITL       string   `flag:"timeline-itl-thresholds" help:"milliseconds at which its colours change"`
 	RunsDir           string   `flag:"runs-dir" help:"+ where runs are kept"`
 }
@@ -115,7 +118,7 @@ type Results struct {
 // DefaultPlan is the plan of somebody who said nothing.
 func DefaultPlan() Plan {
 	return Plan{
-		Target: Target{Backend: "openai", Host: "127.0.0.1", Port: 8000, TokenizerMode: "auto", Clock: "kernel"},
+		Target: Target{Backend: "openai", Host: "127.0.0.1", Port: 8000, TokenizerMode: "auto", Clock: "kernel", SimSpeedup: 1},
 		Load: Load{
 			NumPrompts: IntLevels{1000}, RequestRate: FloatLevels{math.Inf(1)}, Burstiness: 1,
 			RequestTimeout: 6 * 3600, LoraAssignment: "random",

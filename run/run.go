@@ -59,7 +59,6 @@ type Runner struct {
 	backend tacho.Backend
 	live    *engine.Live // of the level that runs
 	hooks   Hooks
-	notes   []metric.Reason
 }
 
 // Open gets in touch with the server: what it serves, and whether it counts
@@ -227,7 +226,11 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	for _, n := range work.Notes() {
 		config.Known = append(config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
 	}
-	config.Known = append(config.Known, r.notes...)
+	if r.Plan.Sim != "" {
+		config.Known = append(config.Known, metric.Reason{
+			Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + r.Plan.Sim + "): these are not figures of any hardware",
+		})
+	}
 	if err := r.warmUp(ctx, l, work); err != nil {
 		return err
 	}
@@ -261,12 +264,14 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 	probes := newProbes(r, s.Index)
 	words := replacer(r.Plan.secrets(r.env.APIKey))
 	var began error
+	var health *health
 	err := engine.Run(ctx, engine.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(pacer.Arrivals(), 0, 1), Limit: s.Concurrency,
 		Source: r.named(work, s.Level), Backend: r.backend, Live: r.live, Precise: true,
 		Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
 		Begin: func(epoch time.Time) {
 			s.Epoch, s.Monotonic = epoch, monotonicSeconds()
+			health = newHealth()
 			if r.hooks.Begin != nil {
 				began = r.hooks.Begin(s, r.live)
 			}
@@ -274,6 +279,7 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 		},
 	}, scrubber{tee{sum, sink}, words})
 	s.Config.Interrupted = ctx.Err() != nil
+	s.Config.Known = append(s.Config.Known, health.reasons()...)
 	probeErr := probes.stop(scrubber{sink, words})
 	summary := sum.Summary(s.Config)
 	summary.Probe = probes.sum.Probe()

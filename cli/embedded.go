@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"tacho/run"
+	"tacho/sim/step"
+)
+
+// childFlag makes the simulator a child of bench.
+const childFlag = "child"
+
+// defaultSim is the engine that is measured when nobody names a server.
+const defaultSim = "vllm-8b-h100"
+
+// chooseTarget decides between a server and the simulated engine: that is
+// taken when it is asked for, or when no flag says anything about a server.
+func chooseTarget(env *Env, flags *pflag.FlagSet, plan *run.Plan) error {
+	target := false
+	for _, o := range plan.Options() {
+		target = target || o.Group == "Server" && flags.Changed(o.Name) && o.Name != "label" && o.Name != "sim-speedup"
+	}
+	if !target {
+		plan.Sim = defaultSim
+		defaultScenario(flags, plan)
+		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", plan.Sim) // for information
+	}
+	if plan.Sim == "" {
+		return nil
+	}
+	if plan.BaseURL != "" || flags.Changed("host") || flags.Changed("port") {
+		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
+	}
+	profile, err := step.Load(plan.Sim)
+	if err != nil {
+		return usage(err)
+	}
+	if !flags.Changed("backend") {
+		plan.Backend = backendOf(profile.Engine)
+	}
+	return nil
+}
+
+// backendOf is the protocol that goes with an engine.
+func backendOf(engine string) string {
+	if engine == "tgi" {
+		return "tgi"
+	}
+	return "vllm"
+}
+
+// defaultScenario is a run of some ten seconds that shows all there is to see,
+// as far as the user did not say otherwise.
+func defaultScenario(flags *pflag.FlagSet, plan *run.Plan) {
+	for _, name := range []string{"num-prompts", "request-rate", "max-concurrency", "max-seconds", "ramp-up-strategy", "dataset-name"} {
+		if flags.Changed(name) {
+			return
+		}
+	}
+	plan.NumPrompts, plan.RequestRate = run.IntLevels{400}, run.FloatLevels{40}
+	if !flags.Changed("random-input-len") {
+		plan.RandomInputLen = 512
+	}
+}
+
+// announced finds the address in what the simulator says first.
+var announced = regexp.MustCompile(`http://\S+`)
+
+// startSim starts the simulated engine, if the plan has one, as a process of
+// its own: sharing one, the two would take each other's time.
+func startSim(env *Env, plan *run.Plan) (stop func(), err error) {
+	if plan.Sim == "" {
+		return func() {}, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("start the simulated engine: %w", err)
+	}
+	cmd := exec.Command(self, "sim", "--"+childFlag, "--profile", plan.Sim, "--host", "127.0.0.1", "--port", "0", //nolint:noctx // it ends with its standard input
+		"--speedup", strconv.FormatFloat(plan.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(randomSeed(), 10))
+	cmd.Stderr = env.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the simulated engine: %w", err)
+	}
+	stop = func() {
+		_ = stdin.Close() // which ends it
+		_ = cmd.Wait()
+	}
+	out := bufio.NewReader(stdout)
+	line, err := out.ReadString('\n')
+	plan.BaseURL = announced.FindString(line)
+	if plan.BaseURL == "" {
+		stop()
+		return nil, fmt.Errorf("the simulated engine did not start: %w", err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // or it would wait for a reader
+	return stop, nil
+}
