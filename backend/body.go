@@ -1,0 +1,84 @@
+package backend
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"tacho/wire/jsonscan"
+)
+
+// marshal encodes a body. It leaves < > & as they are, so that a prompt has
+// the length on the wire that it has everywhere else.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// marshalWith encodes a body and sets the members of extras in it, the later
+// map over the earlier: at their place if the body has them, else at its end.
+func marshalWith(v any, extras ...map[string]any) ([]byte, error) {
+	body, err := marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	merged := map[string]any{}
+	for _, extra := range extras {
+		maps.Copy(merged, extra)
+	}
+	if len(merged) == 0 {
+		return body, nil
+	}
+	values := make(map[string][]byte, len(merged))
+	for name, value := range merged {
+		if values[name], err = marshal(value); err != nil {
+			return nil, fmt.Errorf("extra body field %q: %w", name, err)
+		}
+	}
+	return setMembers(body, values)
+}
+
+func setMembers(body []byte, values map[string][]byte) ([]byte, error) {
+	out := []byte{'{'}
+	add := func(name string, value []byte) error {
+		key, err := marshal(name)
+		if err != nil {
+			return err
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, key...), ':'), value...)
+		return nil
+	}
+	var s jsonscan.Scanner
+	var failed error
+	s.Reset(body)
+	s.Object(func(key []byte) {
+		name := string(key)
+		own := s.Skip()
+		if value, ok := values[name]; ok {
+			own = value
+			delete(values, name)
+		}
+		if err := add(name, own); err != nil {
+			failed = err
+		}
+	})
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if err := add(name, values[name]); err != nil {
+			failed = err
+		}
+	}
+	return append(out, '}'), failed
+}

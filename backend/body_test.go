@@ -1,0 +1,226 @@
+package backend_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/transport"
+)
+
+// sent is the request that reaches a server.
+func sent(t *testing.T, name string, o backend.Options, r *tacho.Request) (body string, req *http.Request) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, got *http.Request) {
+		b, _ := io.ReadAll(got.Body)
+		body, req = string(b), got
+	}))
+	defer srv.Close()
+	b := newBackend(t, name, srv.URL, o)
+	send(t.Context(), t, b, r)
+	return body, req
+}
+
+func newBackend(t *testing.T, name, url string, o backend.Options) tacho.Backend {
+	t.Helper()
+	kind, err := backend.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Client, err = transport.New(transport.Options{BaseURL: url}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Client.Close)
+	b, err := kind.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBodies(t *testing.T) {
+	zero, half, one, k, n := 0.0, 0.5, 1.0, 40, 2
+	text := tacho.Input{Text: "a <b> & \"c\""}
+	all := backend.Sampling{Temperature: &half, TopP: &half, TopK: &k, MinP: &half, FrequencyPenalty: &half, PresencePenalty: &half, RepetitionPenalty: &half}
+	for _, tc := range []struct {
+		name, kind string
+		options    backend.Options
+		request    tacho.Request
+		want       string
+	}{
+		{
+			"text", "vllm",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text, MaxTokens: 5},
+			`{"model":"m","prompt":"a <b> & \"c\"","repetition_penalty":1,"max_tokens":5,"logprobs":null,"stream":true,"stream_options":{"include_usage":true}}`,
+		},
+		{
+			"ids", "openai",
+			backend.Options{Model: "m"},
+			tacho.Request{Model: "adapter", Input: tacho.Input{IDs: []int32{1, 20, 300}}, MaxTokens: 5, IgnoreEOS: true},
+			`{"model":"adapter","prompt":[1,20,300],"max_tokens":5,"logprobs":null,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+		},
+		{
+			"sampling", "vllm",
+			backend.Options{Model: "m", Sampling: all, Logprobs: &n},
+			tacho.Request{Input: text, MaxTokens: 5},
+			`{"model":"m","prompt":"a <b> & \"c\"","repetition_penalty":0.5,"max_tokens":5,"logprobs":2,"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"top_p":0.5,"top_k":40,"min_p":0.5,"frequency_penalty":0.5,"presence_penalty":0.5}`,
+		},
+		{
+			"extra fields", "vllm",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &half}, Extra: map[string]any{"temperature": 0, "seed": 1, "stream_options": map[string]any{"include_usage": true, "continuous_usage_stats": true}}},
+			tacho.Request{Input: text, MaxTokens: 5, Extra: map[string]any{"seed": 2, "cache_salt": "x"}},
+			`{"model":"m","prompt":"a <b> & \"c\"","repetition_penalty":1,"max_tokens":5,"logprobs":null,"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"temperature":0,"cache_salt":"x","seed":2}`,
+		},
+		{
+			"chat text", "openai-chat",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a <b> & \"c\""}]}],"max_completion_tokens":5,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+		},
+		{
+			"chat messages", "openai-chat",
+			backend.Options{Model: "m", Sampling: backend.Sampling{RepetitionPenalty: &half, Temperature: &zero}, Logprobs: &n},
+			tacho.Request{Input: tacho.Input{Messages: []tacho.Message{{Role: "system", Content: "be"}, {Role: "user", Content: "hi"}}}, MaxTokens: 5},
+			`{"model":"m","messages":[{"role":"system","content":"be"},{"role":"user","content":"hi"}],"max_completion_tokens":5,"logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"repetition_penalty":0.5,"temperature":0}`,
+		},
+		{
+			"tgi", "tgi",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"inputs":"a <b> & \"c\"","parameters":{"max_new_tokens":5,"details":true,"do_sample":false}}`,
+		},
+		{
+			"tgi samples", "tgi",
+			backend.Options{Sampling: backend.Sampling{Temperature: &half, TopP: &half, TopK: &k}, Extra: map[string]any{"seed": 3}},
+			tacho.Request{Input: text, MaxTokens: 5},
+			`{"inputs":"a <b> & \"c\"","parameters":{"max_new_tokens":5,"details":true,"do_sample":true,"temperature":0.5,"top_p":0.5,"top_k":40,"seed":3}}`,
+		},
+		{
+			"tgi is greedy at temperature 0", "tgi",
+			backend.Options{Sampling: backend.Sampling{Temperature: &zero, TopP: &one}},
+			tacho.Request{Input: text, MaxTokens: 5},
+			`{"inputs":"a <b> & \"c\"","parameters":{"max_new_tokens":5,"details":true,"do_sample":false}}`,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, _ := sent(t, tc.kind, tc.options, &tc.request)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if !json.Valid([]byte(got)) {
+				t.Error("not JSON")
+			}
+		})
+	}
+}
+
+func TestHeaderAndPath(t *testing.T) {
+	r := textRequest("hi")
+	_, req := sent(t, "vllm", backend.Options{Header: http.Header{"authorization": {"Bearer k"}, "X-Mine": {"1", "2"}}}, r)
+	for name, want := range map[string]string{
+		"Content-Type": "application/json", "Accept": "text/event-stream", "Authorization": "Bearer k", "X-Request-Id": "r1", "X-Mine": "1", "Accept-Encoding": "",
+	} {
+		if got := req.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if req.Method != http.MethodPost || req.URL.Path != "/v1/completions" {
+		t.Errorf("%s %s", req.Method, req.URL)
+	}
+	r.ID = ""
+	_, req = sent(t, "tgi", backend.Options{Endpoint: "/proxy/generate_stream?x=1"}, r)
+	if _, ok := req.Header["X-Request-Id"]; ok {
+		t.Error("an empty request id was sent")
+	}
+	if req.URL.String() != "/proxy/generate_stream?x=1" {
+		t.Errorf("sent to %s", req.URL)
+	}
+}
+
+func TestInputForms(t *testing.T) {
+	inputs := map[string]tacho.Input{
+		"text": {Text: "a"}, "ids": {IDs: []int32{1}}, "messages": {Messages: []tacho.Message{{Role: "user", Content: "a"}}},
+	}
+	for _, kind := range backend.Kinds {
+		b := newBackend(t, kind.Name, "http://127.0.0.1:1", backend.Options{})
+		takes := map[string]bool{"text": kind.Takes.Text, "ids": kind.Takes.IDs, "messages": kind.Takes.Messages}
+		for form, in := range inputs {
+			_, err := b.Prepare(&tacho.Request{Input: in, MaxTokens: 1})
+			if (err == nil) != takes[form] {
+				t.Errorf("%s takes %s: %v, but Prepare says %v", kind.Name, form, takes[form], err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "use a backend that can (") {
+				t.Errorf("%s, %s: the error does not say what to do: %v", kind.Name, form, err)
+			}
+		}
+		for _, in := range []tacho.Input{{}, {Text: "a", IDs: []int32{1}}} {
+			if _, err := b.Prepare(&tacho.Request{Input: in}); err == nil {
+				t.Errorf("%s took the input %+v", kind.Name, in)
+			}
+		}
+		if _, err := b.Prepare(&tacho.Request{Input: inputs["text"], Extra: map[string]any{"f": func() {}}}); err == nil || !strings.Contains(err.Error(), `"f"`) {
+			t.Errorf("%s: an extra field that is no JSON: %v", kind.Name, err)
+		}
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := 0.5
+	for name, tc := range map[string]struct {
+		kind    string
+		options backend.Options
+		says    string
+	}{
+		"no transport":     {"vllm", backend.Options{}, "transport"},
+		"absolute path":    {"vllm", backend.Options{Client: client, Endpoint: "http://127.0.0.1/x"}, "path"},
+		"min_p":            {"tgi", backend.Options{Client: client, Sampling: backend.Sampling{MinP: &half}}, "min_p"},
+		"presence_penalty": {"tgi", backend.Options{Client: client, Sampling: backend.Sampling{PresencePenalty: &half}}, "presence_penalty"},
+	} {
+		kind, err := backend.Find(tc.kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kind.New(tc.options); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: error %v, want one about %s", name, err, tc.says)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	for name, want := range map[string]string{
+		"vllm": "vllm", "openai": "openai", " OpenAI-Chat ": "openai-chat", "sglang": "openai", "text-generation-inference": "tgi",
+	} {
+		if k, err := backend.Find(name); err != nil || k.Name != want {
+			t.Errorf("%q: found %q, %v, want %q", name, k.Name, err, want)
+		}
+	}
+	for name, says := range map[string]string{"vlm": `"vllm"`, "openai_chat": `"openai-chat"`, "tig": `"tgi"`, "something else": "vllm, openai, openai-chat, tgi"} {
+		if _, err := backend.Find(name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want an error with %s", name, err, says)
+		}
+	}
+	names := map[string]bool{}
+	for _, k := range backend.Kinds {
+		for _, n := range append([]string{k.Name}, k.Aliases...) {
+			if names[n] {
+				t.Errorf("two kinds are called %q", n)
+			}
+			names[n] = true
+		}
+		if k.Doc == "" || !strings.HasPrefix(k.Endpoint, "/") || k.Takes == (backend.Forms{}) {
+			t.Errorf("%s is not described: %+v", k.Name, k)
+		}
+	}
+}

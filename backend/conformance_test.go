@@ -1,0 +1,321 @@
+package backend_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/transport"
+)
+
+// A dialect is how a server of one Kind says the things that every server has
+// to say. A new Kind needs one line in dialects to go through all trials.
+type dialect struct {
+	token   func(text string) string // an event with a token
+	last    func(text string) string // the events that end a stream; text is all of it
+	empty   string                   // a complete stream without a token
+	failure string                   // an event that says "out of memory"
+	done    string                   // what follows even a failure
+	whole   string                   // a whole answer, not streamed
+	counted bool                     // last has the server's counts, prompt 7 and output 3
+	finish  string                   // the finish reason that last gives
+}
+
+var dialects = map[string]dialect{
+	"vllm":        completions,
+	"openai":      completions,
+	"openai-chat": chat,
+	"tgi": {
+		token: func(text string) string {
+			return fmt.Sprintf("data:{\"index\":1,\"token\":{\"id\":34,\"text\":%q,\"logprob\":-0.1,\"special\":false},\"generated_text\":null,\"details\":null}\n\n", text)
+		},
+		last: func(text string) string {
+			// The last token of the trials is this one, and it is special.
+			return fmt.Sprintf("data:{\"index\":3,\"token\":{\"id\":2,\"text\":\"</s>\",\"special\":true},\"generated_text\":%q,\"details\":{\"finish_reason\":\"eos_token\",\"generated_tokens\":3,\"seed\":null,\"input_length\":7}}\n\n", text)
+		},
+		empty:   "data:{\"token\":null,\"generated_text\":\"\",\"details\":null}\n\n",
+		failure: "data:{\"error\":\"out of memory\",\"error_type\":\"generation\"}\n\n",
+		whole:   `{"generated_text":"abc","details":{"finish_reason":"length","generated_tokens":3}}`,
+		counted: true, finish: "eos_token",
+	},
+}
+
+var completions = dialect{
+	token: func(text string) string {
+		return fmt.Sprintf("data: {\"id\":\"cmpl-1\",\"object\":\"text_completion\",\"choices\":[{\"index\":0,\"text\":%q,\"logprobs\":null,\"finish_reason\":null}]}\n\n", text)
+	},
+	last:    openAILast(`"text":""`),
+	empty:   "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+	failure: "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}\n\n",
+	done:    "data: [DONE]\n\n",
+	whole:   `{"id":"cmpl-1","object":"text_completion","choices":[{"index":0,"text":"abc","finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
+	counted: true, finish: "length",
+}
+
+var chat = dialect{
+	token: func(text string) string {
+		return fmt.Sprintf("data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", text)
+	},
+	last:    openAILast(`"delta":{}`),
+	empty:   "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+	failure: completions.failure,
+	done:    completions.done,
+	whole:   `{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"abc"},"finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
+	counted: true, finish: "length",
+}
+
+func openAILast(nothing string) func(string) string {
+	return func(string) string {
+		return "data: {\"choices\":[{\"index\":0," + nothing + ",\"finish_reason\":\"length\"}]}\n\n" +
+			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"total_tokens\":10,\"completion_tokens\":3}}\n\n" +
+			"data: [DONE]\n\n"
+	}
+}
+
+// An outcome is what a trial says of a record.
+type outcome struct {
+	Cause   tacho.Cause
+	Status  int
+	Message string // a part of it
+	Events  int    // with a token of a's, b's and c's; the events of last come on top
+	Last    bool   // last was sent
+	Text    string
+}
+
+func TestConformance(t *testing.T) {
+	for _, kind := range backend.Kinds {
+		d, ok := dialects[kind.Name]
+		if !ok {
+			t.Errorf("%s has no dialect: add one, and it goes through all trials", kind.Name)
+			continue
+		}
+		abc := d.token("a") + d.token("b") + d.token("c") + d.last("abc")
+		unicode := d.token("é") + d.token("😀") + d.token("\"\\\n") + d.last("é😀\"\\\n")
+		for _, tc := range []struct {
+			name  string
+			serve http.HandlerFunc
+			want  outcome
+		}{
+			{"whole", pieces(abc), outcome{Events: 3, Last: true, Text: "abc"}},
+			{"event by event", pieces(d.token("a"), d.token("b"), d.token("c"), d.last("abc")), outcome{Events: 3, Last: true, Text: "abc"}},
+			{"byte by byte", pieces(bytewise(unicode)...), outcome{Events: 3, Last: true, Text: "é😀\"\\\n"}},
+			{"comments and CRLF", pieces(": ping\r\n\r\n" + strings.ReplaceAll(abc, "\n", "\r\n: ping\r\n")), outcome{Events: 3, Last: true, Text: "abc"}},
+			{"blanks before newlines", pieces(strings.ReplaceAll(abc, "}\n", "} \n")), outcome{Events: 3, Last: true, Text: "abc"}},
+			{"no blank line at the end", pieces(strings.TrimSuffix(abc, "\n")), outcome{Events: 3, Last: true, Text: "abc"}},
+			{"cut inside a token", pieces(d.token("a"), d.token("b")[:20]), outcome{Cause: tacho.Truncated, Status: 200, Message: "after 1 token", Events: 1, Text: "a"}},
+			{"no end mark", pieces(d.token("a"), d.token("b")), outcome{Cause: tacho.Truncated, Status: 200, Message: "end mark", Events: 2, Text: "ab"}},
+			{"nothing at all", pieces(), outcome{Cause: tacho.Truncated, Status: 200, Message: "after 0 token"}},
+			{"empty", pieces(d.empty), outcome{Cause: tacho.Empty, Status: 200, Message: "no token"}},
+			{"failure first", pieces(d.failure + d.done), outcome{Cause: tacho.InBand, Status: 200, Message: "out of memory"}},
+			{"failure after tokens", pieces(d.token("a"), d.failure, d.done), outcome{Cause: tacho.InBand, Status: 200, Message: "out of memory", Events: 1, Text: "a"}},
+			{"failure then silence", pieces(d.token("a") + d.failure), outcome{Cause: tacho.InBand, Status: 200, Message: "out of memory", Events: 1, Text: "a"}},
+			{"named failure", pieces(d.token("a") + "event: error\ndata: all lost\n\n"), outcome{Cause: tacho.InBand, Status: 200, Message: "all lost", Events: 1, Text: "a"}},
+			{"malformed", pieces(d.token("a") + "data: {nonsense\n\n" + d.last("a")), outcome{Cause: tacho.Malformed, Status: 200, Message: "{nonsense", Events: 1, Last: true, Text: "a"}},
+			{"no events", typed("text/event-stream", "hello"), outcome{Cause: tacho.Malformed, Status: 200, Message: "hello"}},
+			{"not streamed", typed("application/json; charset=utf-8", d.whole), outcome{Cause: tacho.Malformed, Status: 200, Message: "did not stream"}},
+			{"failure not streamed", typed("application/json", `{"error":{"message":"out of memory"}}`), outcome{Cause: tacho.InBand, Status: 200, Message: "out of memory"}},
+			{"login page", typed("text/html", "<html><title>Log in</title></html>"), outcome{Cause: tacho.Malformed, Status: 200, Message: "did not stream"}},
+			{"mislabelled stream", typed("text/plain", abc), outcome{Events: 3, Last: true, Text: "abc"}},
+			{"busy", status(429, "application/json", `{"error":{"message":"slow \"down\"","code":429}}`), outcome{Cause: tacho.Status, Status: 429, Message: `slow "down"`}},
+			{"bad gateway", status(502, "text/html", "<html>\n<head><title>502 Bad\nGateway</title></head><body>nginx</body></html>"), outcome{Cause: tacho.Status, Status: 502, Message: "502 Bad Gateway"}},
+			{"page without a title", status(503, "text/html", "<html><head><style>a{}</style></head><body><h1>Try</h1> later</body></html>"), outcome{Cause: tacho.Status, Status: 503, Message: "Try later"}},
+			{"silent status", status(500, "", ""), outcome{Cause: tacho.Status, Status: 500, Message: "Internal Server Error"}},
+			{"framework error", status(422, "application/json", `{"detail":[{"msg":"too long"}]}`), outcome{Cause: tacho.Status, Status: 422, Message: "too long"}},
+			{"key repeated", status(401, "application/json", `{"error":{"message":"Incorrect API key: sk-verysecret"}}`), outcome{Cause: tacho.Status, Status: 401, Message: "Incorrect API key: [redacted]"}},
+			{"reset", reset(d.token("a")), outcome{Cause: tacho.Reset, Status: 200, Events: 1, Text: "a"}},
+			{"reset behind the end", reset(abc), outcome{Events: 3, Last: true, Text: "abc"}},
+		} {
+			t.Run(kind.Name+"/"+tc.name, func(t *testing.T) {
+				t.Parallel()
+				rec := exchange(t, kind, tc.serve, textRequest("hi"))
+				checkOutcome(t, d, tc.want, rec)
+			})
+		}
+		t.Run(kind.Name+"/refused before the body is read", func(t *testing.T) {
+			t.Parallel()
+			refuse := status(429, "application/json", `{"error":{"message":"busy"}}`)
+			rec := exchange(t, kind, refuse, textRequest(strings.Repeat("x", 4<<20)))
+			checkOutcome(t, d, outcome{Cause: tacho.Status, Status: 429, Message: "busy"}, rec)
+		})
+	}
+}
+
+func checkOutcome(t *testing.T, d dialect, want outcome, rec *tacho.Record) {
+	t.Helper()
+	got := outcome{Events: len(rec.Events), Last: want.Last, Text: rec.Text}
+	extra := 0
+	if want.Last {
+		for e := range strings.Lines(d.last("")) {
+			if strings.Contains(e, `"token":{`) { // the last event of TGI is a token too
+				extra++
+			}
+		}
+	}
+	got.Events -= extra
+	if f := rec.Failure; f != nil {
+		got.Cause, got.Status = f.Cause, f.Status
+		if strings.Contains(f.Message, want.Message) {
+			got.Message = want.Message
+		} else {
+			got.Message = f.Message
+		}
+		if strings.Contains(f.Message, "verysecret") {
+			t.Errorf("the message repeats the API key: %s", f.Message)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if want.Last {
+		if rec.Finish != d.finish {
+			t.Errorf("finish reason %q, want %q", rec.Finish, d.finish)
+		}
+		if d.counted {
+			if diff := cmp.Diff(&tacho.Usage{Prompt: 7, Completion: 3}, rec.Usage); diff != "" {
+				t.Errorf("usage (-want +got):\n%s", diff)
+			}
+			if rec.Output != 3 || rec.OutputFrom != tacho.FromUsage {
+				t.Errorf("output %d from %q, want 3 from usage", rec.Output, rec.OutputFrom)
+			}
+		}
+	}
+	checkTimes(t, rec)
+}
+
+// checkTimes says whether the moments of a timeline are in order.
+func checkTimes(t *testing.T, rec *tacho.Record) {
+	t.Helper()
+	moments := []time.Duration{rec.Conn, rec.Sent, rec.Head}
+	for _, e := range rec.Events {
+		moments = append(moments, e.At)
+	}
+	moments = append(moments, rec.End)
+	before := time.Duration(0)
+	for i, m := range moments {
+		if m == tacho.Never && rec.Failure != nil {
+			continue
+		}
+		// The kernel's clock and ours agree to some microseconds only.
+		if m < before-time.Millisecond {
+			t.Errorf("moment %d of %v is before the one before it", i, moments)
+		}
+		before = m
+	}
+	if rec.Conns != 1 {
+		t.Errorf("%d connections tried, want 1", rec.Conns)
+	}
+	if rec.Clock != tacho.KernelClock && rec.Clock != tacho.ReadClock {
+		t.Errorf("clock %v", rec.Clock)
+	}
+	if rec.ClockStep != 0 {
+		t.Errorf("the clock stepped by %v", rec.ClockStep)
+	}
+}
+
+func textRequest(text string) *tacho.Request {
+	return &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: 3}
+}
+
+// exchange sends one request to a server on loopback.
+func exchange(t *testing.T, kind backend.Kind, serve http.HandlerFunc, r *tacho.Request) *tacho.Record {
+	t.Helper()
+	srv := httptest.NewServer(serve)
+	t.Cleanup(srv.Close)
+	client, err := transport.New(transport.Options{BaseURL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	b, err := kind.New(backend.Options{
+		Client: client, Model: "m", KeepText: true,
+		Header: http.Header{"Authorization": {"Bearer sk-verysecret"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return send(t.Context(), t, b, r)
+}
+
+func send(ctx context.Context, t *testing.T, b tacho.Backend, r *tacho.Request) *tacho.Record {
+	t.Helper()
+	call, err := b.Prepare(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
+	call.Do(ctx, time.Now(), rec)
+	if rec.Due != 0 || rec.Slot != tacho.Never || rec.Start != tacho.Never {
+		t.Error("the backend touched what belongs to the engine")
+	}
+	return rec
+}
+
+// pieces is a server that streams, with a flush after each piece.
+func pieces(ps ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_ = http.NewResponseController(w).Flush()
+		for _, p := range ps {
+			_, _ = io.WriteString(w, p)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+func bytewise(s string) []string {
+	ps := make([]string, len(s))
+	for i := range len(s) {
+		ps[i] = s[i : i+1]
+	}
+	return ps
+}
+
+// typed is a server that answers with a body of a type.
+func typed(contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", contentType)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// status is a server that refuses without reading.
+func status(code int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// reset is a server that streams one piece and breaks the connection once the
+// client has had the time to take it.
+func reset(piece string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(piece), piece)
+		// Closing with what cannot be read yet would be a reset at once, and
+		// take away what was sent; half a chunk is a break that cannot.
+		_, _ = io.WriteString(conn, "100\r\nda")
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+		_, _ = io.Copy(io.Discard, conn)
+		_ = conn.Close()
+	}
+}

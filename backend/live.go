@@ -1,0 +1,61 @@
+package backend
+
+import "bytes"
+
+// maxLine is how long an unfinished line may get before the live counter gives
+// it up; the record is not affected.
+const maxLine = 64 << 10
+
+// A liveCounter counts token events in pieces of a stream as they arrive. It
+// looks for a few byte strings and does not parse: it runs while other streams
+// are being timed, and its figures are for watching, not for the record.
+type liveCounter struct {
+	marks   []string
+	tell    func(n int)
+	partial []byte // a line that has not ended yet
+}
+
+func (l *liveCounter) feed(piece []byte) {
+	n := 0
+	for {
+		i := bytes.IndexByte(piece, '\n')
+		if i < 0 {
+			break
+		}
+		line := piece[:i]
+		piece = piece[i+1:]
+		if len(l.partial) > 0 {
+			l.partial = append(l.partial, line...)
+			line, l.partial = l.partial, l.partial[:0]
+		}
+		if l.hasToken(line) {
+			n++
+		}
+	}
+	if len(piece) > 0 && len(l.partial)+len(piece) <= maxLine {
+		l.partial = append(l.partial, piece...)
+	}
+	if n > 0 {
+		l.tell(n)
+	}
+}
+
+func (l *liveCounter) hasToken(line []byte) bool {
+	if !bytes.HasPrefix(line, []byte("data:")) {
+		return false
+	}
+	for _, mark := range l.marks {
+		rest := line
+		for {
+			i := bytes.Index(rest, []byte(mark))
+			if i < 0 {
+				break
+			}
+			rest = rest[i+len(mark):]
+			if len(rest) > 0 && rest[0] != '"' {
+				return true
+			}
+		}
+	}
+	return false
+}

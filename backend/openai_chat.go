@@ -1,0 +1,51 @@
+package backend
+
+import (
+	"tacho"
+	"tacho/wire/openai"
+)
+
+var openAIChat = Kind{
+	Name:        "openai-chat",
+	Aliases:     []string{"chat", "vllm-chat", "openai-chat-completions"},
+	Doc:         "the OpenAI chat endpoint: text or messages, through the model's chat template",
+	Endpoint:    openai.ChatPath,
+	Takes:       Forms{Text: true, Messages: true},
+	ExactLength: true,
+	encode:      encodeChat,
+	decoder:     newOpenAIDecoder,
+	live: []string{
+		`"content":"`, `"content": "`, `"reasoning":"`, `"reasoning": "`,
+		`"reasoning_content":"`, `"reasoning_content": "`, `"arguments":"`, `"arguments": "`,
+	},
+	models: openAIModels,
+	count:  countChatTokens,
+}
+
+func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
+	return marshalWith(&openai.ChatRequest{
+		Model:               modelOf(o, r),
+		Messages:            chatMessages(&r.Input),
+		MaxCompletionTokens: r.MaxTokens,
+		Logprobs:            o.Logprobs != nil,
+		TopLogprobs:         o.Logprobs,
+		Stream:              true,
+		StreamOptions:       &openai.StreamOptions{IncludeUsage: true},
+		RepetitionPenalty:   o.Sampling.RepetitionPenalty,
+		Sampling:            openAISampling(o, r),
+	}, o.Extra, r.Extra)
+}
+
+// chatMessages puts a plain text into one message of the user, as a list of
+// parts: the form in which vLLM's own benchmark sends it.
+func chatMessages(in *tacho.Input) []openai.Message {
+	if in.Messages == nil {
+		parts := []openai.Part{{Type: "text", Text: in.Text}}
+		return []openai.Message{{Role: "user", Content: openai.Content{Parts: parts}}}
+	}
+	messages := make([]openai.Message, len(in.Messages))
+	for i, m := range in.Messages {
+		messages[i] = openai.Message{Role: m.Role, Content: openai.Content{Text: m.Content}}
+	}
+	return messages
+}

@@ -1,0 +1,144 @@
+package backend_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tacho"
+	"tacho/backend"
+)
+
+func events(payloads ...string) string {
+	var b strings.Builder
+	for _, p := range payloads {
+		fmt.Fprintf(&b, "data: %s\n\n", p)
+	}
+	return b.String()
+}
+
+// What servers that speak the OpenAI protocol do differently.
+func TestOpenAIStreams(t *testing.T) {
+	const (
+		role   = `{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`
+		finish = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+		usage  = `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9}}`
+		done   = `[DONE]`
+	)
+	content := func(s, rest string) string {
+		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]%s}`, s, rest)
+	}
+	used := func(n int) string { return fmt.Sprintf(`,"usage":{"prompt_tokens":7,"completion_tokens":%d}`, n) }
+	type event struct {
+		Tokens int16
+		Kind   tacho.Kind
+	}
+	for _, tc := range []struct {
+		name   string
+		stream string
+		events []event
+		text   string
+		output int
+		from   tacho.CountSource
+		usage  *tacho.Usage
+		cause  tacho.Cause
+	}{
+		{
+			"an early role is no token", events(role, content("a", ""), finish, usage, done),
+			[]event{{}},
+			"a", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9}, "",
+		},
+		{
+			"usage missing", events(role, content("a", ""), content("b", ""), finish, done),
+			[]event{{}, {}},
+			"ab", 2, tacho.FromEvents, nil, "",
+		},
+		{
+			"usage on the finish chunk", events(content("a", ""), content("b", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":9}}`, done),
+			[]event{{}, {}},
+			"ab", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9}, "",
+		},
+		{
+			"details of usage", events(content("a", ""), finish, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}}`, done),
+			[]event{{}},
+			"a", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9, Cached: 4, Reasoning: 5}, "",
+		},
+		{
+			"continuous usage counts tokens, also those without a text",
+			events(`{"choices":[{"delta":{"role":"assistant","content":""}}]`+used(0)+`}`, content("a", used(1)), content("bcd", used(4)), content("", used(5)), `{"choices":[{"delta":{},"finish_reason":"length"}]`+used(5)+`}`, `{"choices":[]`+used(5)+`}`, done),
+			[]event{{Tokens: 1}, {Tokens: 3}, {Tokens: 1}},
+			"abcd", 5, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 5}, "",
+		},
+		{
+			"zeros until the last are no continuous usage",
+			events(content("a", used(0)), content("b", used(0)), `{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]`+used(2)+`}`, done),
+			[]event{{}, {}},
+			"ab", 2, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 2}, "",
+		},
+		{
+			"token ids count, also without a text",
+			events(`{"choices":[{"delta":{"content":"abc"},"token_ids":[1,2,3]}]}`, `{"choices":[{"delta":{"content":""},"token_ids":[4]}]}`, finish, done),
+			[]event{{Tokens: 3}, {Tokens: 1}},
+			"abc", 4, tacho.FromTokens, nil, "",
+		},
+		{
+			"reasoning and tool calls",
+			events(role, `{"choices":[{"delta":{"reasoning_content":"hm"}}]}`, `{"choices":[{"delta":{"reasoning":"so"}}]}`, content("a", ""),
+				`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":""}}]}}]}`, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}`, finish, done),
+			[]event{{Kind: tacho.Reasoning}, {Kind: tacho.Reasoning}, {Kind: tacho.Content}, {Kind: tacho.ToolCall}, {Kind: tacho.ToolCall}},
+			"hmsoaf{}", 5, tacho.FromEvents, nil, "",
+		},
+		{
+			"a finish reason is end mark enough", events(content("a", ""), finish),
+			[]event{{}},
+			"a", 1, tacho.FromEvents, nil, "",
+		},
+		{
+			"and so is the end mark alone", events(content("a", ""), done),
+			[]event{{}},
+			"a", 1, tacho.FromEvents, nil, "",
+		},
+		{
+			"abort", events(content("a", ""), `{"choices":[{"delta":{},"finish_reason":"abort"}]}`, done),
+			[]event{{}},
+			"a", 1, tacho.FromEvents, nil, tacho.InBand,
+		},
+		{
+			"failure as a text", events(content("a", ""), `{"error":"gone"}`, done),
+			[]event{{}},
+			"a", 1, tacho.FromEvents, nil, tacho.InBand,
+		},
+		{
+			"failure beside nothing", events(`{"object":"error","message":"gone","code":500}`),
+			nil, "", 0, "", nil, tacho.InBand,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			kind, err := backend.Find("openai-chat")
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := exchange(t, kind, pieces(tc.stream), textRequest("hi"))
+			var got []event
+			for _, e := range rec.Events {
+				got = append(got, event{e.Tokens, e.Kind})
+			}
+			if diff := cmp.Diff(tc.events, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if rec.Text != tc.text || rec.Output != tc.output || rec.OutputFrom != tc.from {
+				t.Errorf("text %q, output %d from %q, want %q, %d from %q", rec.Text, rec.Output, rec.OutputFrom, tc.text, tc.output, tc.from)
+			}
+			if diff := cmp.Diff(tc.usage, rec.Usage); diff != "" {
+				t.Errorf("usage (-want +got):\n%s", diff)
+			}
+			if f := rec.Failure; (f == nil) != (tc.cause == "") || f != nil && f.Cause != tc.cause {
+				t.Errorf("failure %v, want %q", f, tc.cause)
+			}
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package backend
+
+import (
+	"bytes"
+	"math"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/transport"
+	"tacho/wire/sse"
+)
+
+const (
+	maxBody  = 64 << 10 // how much of an answer that is no stream is kept for its message
+	maxQuote = 200      // how much of a malformed payload is shown
+	// maxReserve is how many events are made room for at once, however many
+	// tokens were asked for.
+	maxReserve = 4096
+)
+
+// A chunk is what one event of a stream says, in any protocol.
+type chunk struct {
+	token  bool       // the event brings tokens
+	kind   tacho.Kind // of them
+	tokens int        // how many; 0 if the wire does not say
+	text   []byte
+	whole  bool // text is all that was generated, and replaces what came before
+
+	end    bool   // the stream is complete
+	finish []byte // the finish reason, empty while there is none
+
+	counted bool // usage is given
+	usage   tacho.Usage
+
+	failed  bool
+	message []byte // the server's words for a failure
+}
+
+// A decoder reads the payloads of one stream, in order. c is empty when decode
+// is called, and what decode puts there is used before the next call.
+type decoder interface {
+	decode(payload []byte, c *chunk) error
+}
+
+// A reader is the transport.Consumer of one response: it splits and decodes
+// what arrived, and enters token events into the record.
+type reader struct {
+	client   *client
+	exchange *transport.Exchange
+	decoder  decoder
+	rec      *tacho.Record
+	epoch    int64 // wall-clock nanoseconds
+	asked    int   // output tokens
+
+	started bool   // the two below are settled
+	stream  bool   // what arrives is a stream of events
+	whole   bool   // the server answered in one document instead
+	body    []byte // the beginning of what arrived, for messages
+
+	split sse.Splitter
+	base  int64 // offset in the stream of the data being consumed
+	reads []transport.Read
+	next  int            // the first of reads that may hold the next event
+	held  transport.Read // arrival of an event whose blank line is still to come
+
+	lastRecv uint32 // of the token event before
+	payloads int
+	chunk    chunk
+	text     []byte
+	ended    bool
+	failure  *tacho.Failure
+}
+
+// Consume implements transport.Consumer.
+func (r *reader) Consume(data []byte, reads []transport.Read) {
+	if !r.started {
+		r.started = true
+		r.sort()
+	}
+	keep := maxBody
+	if r.stream {
+		keep = maxQuote
+	}
+	r.body = append(r.body, data[:min(max(keep-len(r.body), 0), len(data))]...)
+	if !r.stream {
+		return
+	}
+	r.reads, r.next = reads, 0
+	r.split.Feed(data, r.event)
+	if end, ok := r.split.Pending(); ok && end >= r.base {
+		r.held = r.arrival(end)
+	}
+	r.base += int64(len(data))
+	r.reads = nil
+}
+
+// sort tells a stream from an answer in one piece. Only types that cannot be a
+// stream are taken at their word: some servers and proxies mislabel theirs.
+func (r *reader) sort() {
+	if r.exchange.Status != http.StatusOK {
+		return
+	}
+	switch t := mediaType(r.exchange); {
+	case t == "application/json", strings.HasSuffix(t, "+json"), t == "text/html":
+		r.whole = true
+	default:
+		r.stream = true
+	}
+}
+
+func mediaType(x *transport.Exchange) string {
+	t, _, err := mime.ParseMediaType(x.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return t
+}
+
+// arrival is the read that holds the byte at offset. Offsets must not go back.
+func (r *reader) arrival(offset int64) transport.Read {
+	if offset < r.base {
+		return r.held
+	}
+	for r.next < len(r.reads)-1 && int64(r.reads[r.next].End) <= offset-r.base {
+		r.next++
+	}
+	return r.reads[r.next]
+}
+
+// event takes one event of the stream.
+func (r *reader) event(e sse.Event) {
+	if len(e.Data) == 0 {
+		return
+	}
+	r.payloads++
+	c := &r.chunk
+	*c = chunk{}
+	err := r.decoder.decode(e.Data, c)
+	switch {
+	case string(e.Name) == "error":
+		if !c.failed || len(c.message) == 0 {
+			c.message = e.Data
+		}
+		c.failed = true
+	case err != nil:
+		r.note(tacho.Malformed, err.Error()+": "+r.client.quote(e.Data))
+		return
+	}
+	if c.failed {
+		r.note(tacho.InBand, r.client.clip(string(c.message)))
+	}
+	if c.token {
+		r.token(c, r.arrival(e.End))
+	}
+	if r.client.KeepText {
+		if c.whole {
+			r.text = r.text[:0]
+		}
+		r.text = append(r.text, c.text...)
+	}
+	if c.counted {
+		if r.rec.Usage == nil {
+			r.rec.Usage = new(tacho.Usage)
+		}
+		*r.rec.Usage = c.usage
+	}
+	r.ended = r.ended || c.end
+	if len(c.finish) > 0 {
+		r.rec.Finish = string(c.finish)
+		if badFinish[r.rec.Finish] {
+			r.note(tacho.InBand, "the server ended the stream with finish reason "+r.rec.Finish)
+		}
+	}
+}
+
+// badFinish are the finish reasons by which servers say that they gave up.
+var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": true}
+
+func (r *reader) token(c *chunk, at transport.Read) {
+	events := r.rec.Events
+	switch n := len(events); {
+	case n == 0:
+		if cap(events) == 0 {
+			events = make(tacho.Events, 0, min(max(r.asked, 0), maxReserve)+1)
+		}
+	case at.Recv == r.lastRecv:
+		events[n-1].Coalesced = true
+	}
+	r.lastRecv = at.Recv
+	r.rec.Events = append(events, tacho.Event{
+		At:      time.Duration(at.At - r.epoch),
+		ReadLag: at.Lag,
+		Tokens:  int16(min(c.tokens, math.MaxInt16)),
+		Kind:    c.kind,
+	})
+}
+
+// finish is told that no more will come.
+func (r *reader) finish() {
+	if r.stream {
+		r.split.Close(r.event)
+	}
+	if r.whole {
+		r.wholeFailure()
+	}
+	if r.client.KeepText {
+		r.rec.Text = string(r.text)
+	}
+	r.rec.Output, r.rec.OutputFrom = output(r.rec)
+}
+
+// wholeFailure looks for an error in an answer that came in one document.
+func (r *reader) wholeFailure() {
+	var c chunk
+	if r.decoder.decode(bytes.TrimSpace(r.body), &c) == nil && c.failed {
+		r.note(tacho.InBand, r.client.clip(string(c.message)))
+	}
+}
+
+// output is the number of output tokens, and who counted them.
+func output(rec *tacho.Record) (int, tacho.CountSource) {
+	if rec.Usage != nil && rec.Usage.Completion > 0 {
+		return rec.Usage.Completion, tacho.FromUsage
+	}
+	sum := 0
+	for _, e := range rec.Events {
+		if e.Tokens == 0 {
+			return len(rec.Events), tacho.FromEvents
+		}
+		sum += int(e.Tokens)
+	}
+	if sum == 0 {
+		return 0, ""
+	}
+	return sum, tacho.FromTokens
+}
+
+// note keeps the first failure: what follows is mostly a consequence of it.
+func (r *reader) note(cause tacho.Cause, message string) {
+	if r.failure == nil {
+		r.failure = r.fail(cause, message)
+	}
+}
+
+func (r *reader) fail(cause tacho.Cause, message string) *tacho.Failure {
+	return &tacho.Failure{Cause: cause, Phase: "stream", Status: r.exchange.Status, Message: message}
+}
+
+// offset is a time of the exchange as an offset from the epoch.
+func (r *reader) offset(wallNanos int64) time.Duration {
+	if wallNanos == 0 {
+		return tacho.Never
+	}
+	return time.Duration(wallNanos - r.epoch)
+}

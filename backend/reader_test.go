@@ -1,0 +1,201 @@
+package backend
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/transport"
+)
+
+// newReader is a reader of a 200 event stream, without a connection.
+func newReader(k Kind) *reader {
+	c := &client{Kind: k, Options: Options{KeepText: true}}
+	x := &transport.Exchange{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}}
+	return &reader{client: c, exchange: x, decoder: k.decoder(), rec: new(tacho.Record)}
+}
+
+// read is the record of a stream whose every byte arrived by itself, the n-th
+// at n nanoseconds, and which was handed over cut at the given places.
+func read(k Kind, stream []byte, cuts ...int) *tacho.Record {
+	r := newReader(k)
+	start := 0
+	for _, end := range append(cuts, len(stream)) {
+		if end <= start {
+			continue
+		}
+		var reads []transport.Read
+		for i := start; i < end; i++ {
+			reads = append(reads, transport.Read{End: i - start + 1, At: int64(i), Recv: uint32(i)})
+		}
+		data := slices.Clone(stream[start:end])
+		r.Consume(data, reads)
+		for i := range data {
+			data[i] = '#' // the data is the transport's again
+		}
+		start = end
+	}
+	r.finish()
+	r.client.mark(r.rec, r, nil)
+	return r.rec
+}
+
+var streams = []string{
+	"data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"choices\":[{\"text\":\"é😀\",\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":2}}\r\n\r\n: ping\n\ndata: [DONE]\n\n",
+	"data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\ndata: \"token_ids\":[1,2]}]}\nid: 1\n\ndata: {\"error\":\"no\"}\n\ndata: [DONE]\n",
+	"data:{\"token\":{\"text\":\"a\"},\"generated_text\":null}\n\ndata:{\"token\":{\"text\":\"b\",\"special\":true},\"generated_text\":\"a\",\"details\":{\"finish_reason\":\"length\",\"generated_tokens\":2,\"input_length\":3}}\n\n",
+	"event: error\ndata: {}\n\n", "data: {\n\n", "hello", "",
+}
+
+// However a response is cut on its way from the transport, the record is the
+// same; and an event's time is that of the newline of its last data line.
+func FuzzRecordIgnoresCuts(f *testing.F) {
+	for i, s := range streams {
+		f.Add([]byte(s), uint16(i*7), uint16(i*31))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte, i, j uint16) {
+		x, y := int(i)%(len(stream)+1), int(j)%(len(stream)+1)
+		bytewise := make([]int, len(stream))
+		for i := range bytewise {
+			bytewise[i] = i
+		}
+		for _, k := range Kinds {
+			whole := read(k, stream)
+			for _, cuts := range [][]int{{min(x, y), max(x, y)}, bytewise} {
+				if diff := cmp.Diff(whole, read(k, stream, cuts...)); diff != "" {
+					t.Fatalf("%s cut at %v (-whole +cut):\n%s", k.Name, cuts, diff)
+				}
+			}
+			for _, e := range whole.Events {
+				if stream[e.At] != '\n' {
+					t.Errorf("%s: an event at byte %d, which is no newline", k.Name, e.At)
+				}
+			}
+		}
+	})
+}
+
+// Events that share a receive share a stamp, which is true of the last of them.
+func TestCoalesced(t *testing.T) {
+	token, usage := "data: {\"choices\":[{\"text\":\"a\"}]}\n\n", "data: {\"choices\":[],\"usage\":{\"completion_tokens\":5}}\n\n"
+	stream := token + token + token + usage + token + token + usage
+	n := len(token)
+	r := newReader(vllm)
+	r.epoch = 1000
+	// The first three events come in one receive, in two reads; the fourth in
+	// one of its own; the fifth with the usage.
+	r.Consume([]byte(stream), []transport.Read{
+		{End: n + 5, At: 2000, Lag: 7, Recv: 4},
+		{End: 3*n + len(usage), At: 2000, Lag: 8, Recv: 4},
+		{End: 4*n + len(usage), At: 3000, Lag: 9, Recv: 5},
+		{End: len(stream), At: 4000, Lag: 10, Recv: 6},
+	})
+	r.finish()
+	want := tacho.Events{
+		{At: 1000, ReadLag: 7, Coalesced: true},
+		{At: 1000, ReadLag: 8, Coalesced: true},
+		{At: 1000, ReadLag: 8},
+		{At: 2000, ReadLag: 9},
+		{At: 3000, ReadLag: 10},
+	}
+	if diff := cmp.Diff(want, r.rec.Events); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestManyTokensInAnEventSaturate(t *testing.T) {
+	ids := strings.TrimSuffix(strings.Repeat("1,", 40000), ",")
+	rec := read(vllm, []byte("data: {\"choices\":[{\"text\":\"a\",\"token_ids\":["+ids+"]}]}\n\ndata: [DONE]\n\n"))
+	if len(rec.Events) != 1 || rec.Events[0].Tokens != math.MaxInt16 {
+		t.Errorf("events %+v", rec.Events)
+	}
+}
+
+func TestClockStep(t *testing.T) {
+	for _, tc := range []struct{ wall, monotonic, want time.Duration }{
+		{time.Second, time.Second, 0},
+		{time.Second + time.Millisecond, time.Second, 0},
+		{3 * time.Second, time.Second, 2 * time.Second},
+		{-time.Second, time.Second, -2 * time.Second},
+	} {
+		if got := clockStep(tc.wall, tc.monotonic); got != tc.want {
+			t.Errorf("wall %v, monotonic %v: step %v, want %v", tc.wall, tc.monotonic, got, tc.want)
+		}
+	}
+}
+
+func TestOffset(t *testing.T) {
+	r := &reader{epoch: 100}
+	if got := r.offset(0); got != tacho.Never {
+		t.Errorf("a moment that did not come is at %v", got)
+	}
+	if got := r.offset(130); got != 30*time.Nanosecond {
+		t.Errorf("offset %v, want 30ns", got)
+	}
+}
+
+func TestLiveCounter(t *testing.T) {
+	stream := ": \"text\":\"x\"\n\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"choices\":[{\"text\": \"b\"}]}\r\n\r\n" +
+		"data: {\"choices\":[{\"text\":\"\"}]}\n\ndata: {\"choices\":[{\"index\":0,\"text\":\"\"},{\"text\":\"\\\"\"}]}\n\ndata: [DONE]\n\n"
+	for _, size := range []int{1, 2, 7, len(stream)} {
+		got := 0
+		l := liveCounter{marks: vllm.live, tell: func(n int) { got += n }}
+		for piece := range slices.Chunk([]byte(stream), size) {
+			l.feed(piece)
+		}
+		if got != 3 {
+			t.Errorf("in pieces of %d: %d token events, want 3", size, got)
+		}
+	}
+	l := liveCounter{marks: vllm.live, tell: func(int) {}}
+	for range 100 {
+		l.feed(make([]byte, 4<<10))
+	}
+	if cap(l.partial) > 2*maxLine {
+		t.Errorf("an endless line takes %d bytes", cap(l.partial))
+	}
+}
+
+func TestClip(t *testing.T) {
+	c := &client{secrets: []string{"sk-1234567890"}}
+	long := strings.Repeat("é", 400)
+	for in, want := range map[string]string{
+		" a \n\t b\x00c ": "a b c",
+		long:              strings.Repeat("é", maxMessage/2) + "…",
+		strings.Repeat("x", 295) + "sk-1234567890": strings.Repeat("x", 295) + "[reda…",
+		"\xff": "\uFFFD",
+	} {
+		if got := c.clip(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// The cost of one event of a completions stream: splitting, decoding, marking.
+func BenchmarkConsume(b *testing.B) {
+	const events = 1000
+	event := `data: {"id":"cmpl-2f6f6a0b7d5e4c3a9b8c7d6e5f4a3b2c","object":"text_completion","created":1763171717,"model":"meta-llama/Llama-3.1-8B-Instruct","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}` + "\n\n"
+	stream := []byte(strings.Repeat(event, events))
+	var reads []transport.Read
+	for i := range events {
+		reads = append(reads, transport.Read{End: (i + 1) * len(event), At: int64(i), Recv: uint32(i)})
+	}
+	r := newReader(vllm)
+	r.client.KeepText = false
+	b.ReportAllocs()
+	for b.Loop() {
+		r.rec.Events = r.rec.Events[:0]
+		r.Consume(stream, reads)
+	}
+	if len(r.rec.Events) != events {
+		b.Fatal(fmt.Sprint(len(r.rec.Events), " events"))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/event")
+}

@@ -1,0 +1,115 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"tacho"
+	"tacho/wire/openai"
+)
+
+// maxAnswer bounds the answer to a question: a list of a million tokens is
+// less than this.
+const maxAnswer = 64 << 20
+
+// ErrNoEndpoint says that the server has nobody to ask.
+var ErrNoEndpoint = errors.New("the server has no such endpoint")
+
+// A Model is what a server says of a model it serves.
+type Model struct {
+	ID     string // as requests name it
+	Root   string // where it comes from, mostly a Hugging Face name; may be empty
+	MaxLen int    // tokens of prompt and output together; 0 unknown
+}
+
+// Models implements Server.
+func (c *client) Models(ctx context.Context) ([]Model, error) {
+	models, err := c.models(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the models: %w", err)
+	}
+	return models, nil
+}
+
+// CountTokens implements Server.
+func (c *client) CountTokens(ctx context.Context, text string) (int, error) {
+	n, err := c.count(ctx, c, text)
+	if err != nil {
+		return 0, fmt.Errorf("ask for a token count: %w", err)
+	}
+	return n, nil
+}
+
+// ask puts a question to the server and decodes its answer. A nil question
+// has no body, and an answer that nobody wants is nil.
+func (c *client) ask(ctx context.Context, method, path string, question, answer any) error {
+	var body []byte
+	if question != nil {
+		var err error
+		if body, err = marshal(question); err != nil {
+			return err
+		}
+	}
+	path = c.prefix + path
+	req, err := c.Client.NewRequest(method, path, c.header("application/json"), body) //nolint:contextcheck // ctx goes in below
+	if err != nil {
+		return err
+	}
+	resp, err := c.Client.HTTP().Do(req.WithContext(ctx))
+	if err != nil {
+		return errors.New(c.redact(err.Error()))
+	}
+	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return fmt.Errorf("%s %s: status %d: %w", method, path, resp.StatusCode, ErrNoEndpoint)
+	default:
+		return fmt.Errorf("%s %s: status %d: %s", method, path, resp.StatusCode, c.words(text, http.StatusText(resp.StatusCode)))
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("read the answer of %s: %w: %s", path, err, c.quote(text))
+	}
+	return nil
+}
+
+func openAIModels(ctx context.Context, c *client) ([]Model, error) {
+	var list openai.ModelList
+	if err := c.ask(ctx, http.MethodGet, openai.ModelsPath, nil, &list); err != nil {
+		return nil, err
+	}
+	models := make([]Model, len(list.Data))
+	for i, m := range list.Data {
+		models[i] = Model{ID: m.ID, Root: m.Root, MaxLen: m.MaxModelLen}
+	}
+	return models, nil
+}
+
+// countPromptTokens counts as the completions endpoint will: with the tokens
+// that the tokenizer puts around a text.
+func countPromptTokens(ctx context.Context, c *client, text string) (int, error) {
+	special := true
+	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Prompt: &text, AddSpecialTokens: &special})
+}
+
+// countChatTokens counts as the chat endpoint will: under the chat template.
+func countChatTokens(ctx context.Context, c *client, text string) (int, error) {
+	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Messages: chatMessages(&tacho.Input{Text: text})})
+}
+
+func countTokens(ctx context.Context, c *client, question openai.TokenizeRequest) (int, error) {
+	var answer openai.TokenizeResponse
+	err := c.ask(ctx, http.MethodPost, openai.TokenizePath, question, &answer)
+	return answer.Count, err
+}

@@ -1,0 +1,150 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/transport"
+)
+
+// maxClockStep is how far wall and monotonic clock may drift apart during one
+// request, by slewing and by reading them, before it counts as a step.
+const maxClockStep = time.Millisecond
+
+// A client is a Kind with its options: all backends are one.
+type client struct {
+	Kind
+	Options
+	prefix  string // before the paths of the protocol, when the endpoint has one
+	secrets []string
+}
+
+func newClient(k Kind, o Options) (*client, error) {
+	c := &client{Kind: k, Options: o}
+	if c.Options.Endpoint == "" {
+		c.Options.Endpoint = k.Endpoint
+	}
+	if prefix, ok := strings.CutSuffix(c.Options.Endpoint, k.Endpoint); ok {
+		c.prefix = prefix
+	}
+	// A request as all will be shows a bad endpoint now, and all the secrets.
+	req, err := o.Client.NewRequest(http.MethodPost, c.Options.Endpoint, c.header(""), nil)
+	if err != nil {
+		return nil, err
+	}
+	c.secrets = secretsOf(req)
+	return c, nil
+}
+
+// Prepare implements tacho.Backend.
+func (c *client) Prepare(r *tacho.Request) (tacho.Call, error) {
+	if err := c.accepts(&r.Input); err != nil {
+		return nil, err
+	}
+	body, err := c.encode(&c.Options, r)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	header := c.header("text/event-stream")
+	if r.ID != "" {
+		header.Set("X-Request-Id", r.ID)
+	}
+	req, err := c.Client.NewRequest(http.MethodPost, c.Options.Endpoint, header, body)
+	if err != nil {
+		return nil, fmt.Errorf("build request: %w", err)
+	}
+	return &call{client: c, req: req, asked: r.MaxTokens}, nil
+}
+
+// header is what every request carries; the options have the last word.
+func (c *client) header(accept string) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "Accept": {accept}}
+	for k, v := range c.Header {
+		h[http.CanonicalHeaderKey(k)] = v
+	}
+	return h
+}
+
+// A call is one encoded request.
+type call struct {
+	client *client
+	req    *http.Request
+	asked  int
+}
+
+// Do implements tacho.Call.
+func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+	start := time.Now()
+	var x transport.Exchange
+	r := &reader{
+		client: c.client, exchange: &x, decoder: c.client.decoder(),
+		rec: rec, epoch: epoch.UnixNano(), asked: c.asked,
+	}
+	var live func([]byte)
+	if c.client.OnToken != nil {
+		live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken}).feed
+	}
+	err := c.client.Client.Do(ctx, c.req, &x, r, live)
+	end := time.Now()
+	if x.End == 0 {
+		x.End = end.UnixNano()
+	}
+	r.finish()
+	c.client.mark(rec, r, err)
+	// Round strips the monotonic reading.
+	rec.ClockStep = clockStep(end.Round(0).Sub(start.Round(0)), end.Sub(start))
+}
+
+// clockStep is how far the wall clock was set while the request ran, by the
+// time that passed on it and on the monotonic clock.
+func clockStep(wall, monotonic time.Duration) time.Duration {
+	if step := wall - monotonic; step.Abs() > maxClockStep {
+		return step
+	}
+	return 0
+}
+
+// mark writes what the exchange and the reader saw into the record.
+func (c *client) mark(rec *tacho.Record, r *reader, err error) {
+	x := r.exchange
+	rec.Conn, rec.Sent, rec.Wrote = r.offset(x.Conn), r.offset(x.Sent), r.offset(x.Wrote)
+	rec.Head, rec.End = r.offset(x.Head), r.offset(x.End)
+	rec.Clock, rec.Conns, rec.Reused = x.Clock, x.Conns, x.Reused
+	rec.Failure = c.failure(r, err)
+	if rec.Failure != nil {
+		rec.Failure.Message = c.redact(rec.Failure.Message)
+	}
+}
+
+// failure is how the exchange failed, nil if it did not.
+func (c *client) failure(r *reader, err error) *tacho.Failure {
+	x := r.exchange
+	if x.Status != 0 && x.Status != http.StatusOK {
+		return &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: x.Status, Message: c.words(r.body, http.StatusText(x.Status))}
+	}
+	if r.failure != nil {
+		return r.failure
+	}
+	if err != nil {
+		f := transport.Classify(err, x)
+		// The answer was whole, so a connection that breaks behind it took nothing away.
+		if f != nil && (!r.ended || f.Cause != tacho.Reset && f.Cause != tacho.Truncated) {
+			return f
+		}
+	}
+	switch {
+	case r.whole:
+		return r.fail(tacho.Malformed, "the server did not stream although it was asked to; check the endpoint, and proxies on the way. It answered in one "+mediaType(x)+" document: "+c.quote(r.body))
+	case !r.ended && r.payloads == 0 && len(r.body) > 0:
+		return r.fail(tacho.Malformed, "not a stream of server-sent events: "+c.quote(r.body))
+	case !r.ended:
+		return r.fail(tacho.Truncated, fmt.Sprintf("the stream ended without its end mark, after %d token events", len(r.rec.Events)))
+	case len(r.rec.Events) == 0:
+		return r.fail(tacho.Empty, "the stream was complete but held no token")
+	}
+	return nil
+}

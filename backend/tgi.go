@@ -1,0 +1,101 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"tacho"
+	"tacho/wire/tgi"
+)
+
+var textGeneration = Kind{
+	Name:     "tgi",
+	Aliases:  []string{"text-generation-inference"},
+	Doc:      "the native endpoint of Text Generation Inference: text only, one event a token",
+	Endpoint: tgi.GenerateStreamPath,
+	Takes:    Forms{Text: true},
+	encode:   encodeGenerate,
+	decoder:  func() decoder { return new(tgiDecoder) },
+	live:     []string{`"token":`},
+	check:    checkTGI,
+	models:   tgiModels,
+	count:    countTGITokens,
+}
+
+// checkTGI refuses what the server would ignore without a word.
+func checkTGI(o *Options) error {
+	if o.Sampling.MinP != nil {
+		return errors.New("the server does not know min_p: leave it out")
+	}
+	if o.Sampling.PresencePenalty != nil {
+		return errors.New("the server does not know presence_penalty: leave it out")
+	}
+	return nil
+}
+
+func encodeGenerate(o *Options, r *tacho.Request) ([]byte, error) {
+	s := o.Sampling
+	p := tgi.Parameters{
+		MaxNewTokens: r.MaxTokens, Details: true, TopK: s.TopK, TopNTokens: o.Logprobs,
+		RepetitionPenalty: s.RepetitionPenalty, FrequencyPenalty: s.FrequencyPenalty,
+	}
+	// Temperature 0 and top_p 1 are the server's way of not sampling, but it
+	// takes neither as a value.
+	if s.Temperature != nil && *s.Temperature > 0 {
+		p.Temperature = s.Temperature
+	}
+	if s.TopP != nil && *s.TopP < 1 {
+		p.TopP = s.TopP
+	}
+	p.DoSample = p.Temperature != nil || p.TopP != nil || p.TopK != nil
+	// The server reads extra fields among the parameters and ignores others.
+	parameters, err := marshalWith(&p, o.Extra, r.Extra)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(struct {
+		Inputs     string          `json:"inputs"`
+		Parameters json.RawMessage `json:"parameters"`
+	}{r.Input.Text, parameters})
+}
+
+type tgiDecoder struct{ delta tgi.Delta }
+
+func (d *tgiDecoder) decode(payload []byte, c *chunk) error {
+	if err := d.delta.Decode(payload); err != nil {
+		return err
+	}
+	x := &d.delta
+	c.failed, c.message = x.Failed, x.Error
+	if x.Token {
+		c.token, c.tokens = true, 1
+	}
+	if !x.Special {
+		c.text = x.Text
+	}
+	if x.Last {
+		c.end, c.whole, c.text = true, true, x.Whole
+	}
+	c.finish = x.Finish
+	if x.Counted {
+		c.counted = true
+		c.usage = tacho.Usage{Prompt: x.Input, Completion: x.Output}
+	}
+	return nil
+}
+
+func tgiModels(ctx context.Context, c *client) ([]Model, error) {
+	var info tgi.Info
+	if err := c.ask(ctx, http.MethodGet, tgi.InfoPath, nil, &info); err != nil {
+		return nil, err
+	}
+	return []Model{{ID: info.ModelID, Root: info.ModelID, MaxLen: info.MaxTotalTokens}}, nil
+}
+
+func countTGITokens(ctx context.Context, c *client, text string) (int, error) {
+	var tokens []tgi.SimpleToken
+	err := c.ask(ctx, http.MethodPost, tgi.TokenizePath, tgi.TokenizeRequest{Inputs: text}, &tokens)
+	return len(tokens), err
+}

@@ -1,0 +1,137 @@
+package backend_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/internal/memnet"
+	"tacho/transport"
+)
+
+// inBubble runs a server in memory, where time is what the test makes it.
+func inBubble(t *testing.T, kind backend.Kind, serve http.HandlerFunc, o backend.Options, do func(tacho.Backend)) {
+	t.Helper()
+	network := memnet.Listen()
+	srv := &http.Server{Handler: serve}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = srv.Serve(network) }()
+	client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Client = client
+	b, err := kind.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(b)
+	client.Close()
+	_ = srv.Close()
+	<-served
+}
+
+// An event has the time of the byte that completes its data line: not of its
+// first byte, and not of its blank line.
+func TestEventTimes(t *testing.T) {
+	for _, kind := range backend.Kinds {
+		d := dialects[kind.Name]
+		t.Run(kind.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, c := d.token("a"), d.token("b"), d.token("c")
+				serve := func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					w.Header().Set("Content-Type", "text/event-stream")
+					for _, p := range []string{
+						"",
+						a[:10],         // 2 s
+						a[10:],         // 3 s: the first token
+						b[:len(b)-1],   // 4 s: the second token
+						b[len(b)-1:],   // 5 s: its blank line
+						c + d.last(""), // 6 s: the third
+					} {
+						time.Sleep(time.Second)
+						_, _ = io.WriteString(w, p)
+						_ = http.NewResponseController(w).Flush()
+					}
+					time.Sleep(time.Second)
+				}
+				var live atomic.Int64
+				inBubble(t, kind, serve, backend.Options{OnToken: func(n int) { live.Add(int64(n)) }}, func(b tacho.Backend) {
+					epoch := time.Now()
+					time.Sleep(time.Minute)
+					call, err := b.Prepare(textRequest("hi"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Minute)
+					rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
+					call.Do(t.Context(), epoch, rec)
+					if rec.Failure != nil {
+						t.Fatal(rec.Failure)
+					}
+					start := 2 * time.Minute
+					type times struct{ Conn, Sent, Wrote, Head, First, Second, Third, End time.Duration }
+					want := times{start, start, start, start + time.Second, start + 3*time.Second, start + 4*time.Second, start + 6*time.Second, start + 7*time.Second}
+					e := rec.Events
+					got := times{rec.Conn, rec.Sent, rec.Wrote, rec.Head, e[0].At, e[1].At, e[2].At, rec.End}
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("(-want +got):\n%s", diff)
+					}
+					if rec.Clock != tacho.ReadClock {
+						t.Errorf("clock %v in memory", rec.Clock)
+					}
+					if int(live.Load()) != len(e) {
+						t.Errorf("%d token events were told while they arrived, want %d", live.Load(), len(e))
+					}
+					if rec.Text != "" {
+						t.Errorf("kept the text %q unasked", rec.Text)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A server that hangs, at any point, costs the deadline and no more.
+func TestHang(t *testing.T) {
+	for _, kind := range backend.Kinds {
+		token := dialects[kind.Name].token("a")
+		for name, piece := range map[string]string{"at once": "", "inside an event": token[:12], "after a token": token} {
+			t.Run(kind.Name+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					serve := func(w http.ResponseWriter, r *http.Request) {
+						_, _ = io.Copy(io.Discard, r.Body)
+						if piece != "" {
+							_, _ = io.WriteString(w, piece)
+							_ = http.NewResponseController(w).Flush()
+						}
+						<-r.Context().Done()
+					}
+					inBubble(t, kind, serve, backend.Options{}, func(b tacho.Backend) {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+						defer cancel()
+						rec := send(ctx, t, b, textRequest("hi"))
+						if rec.Failure == nil || rec.Failure.Cause != tacho.Timeout {
+							t.Errorf("failure %v, want a timeout", rec.Failure)
+						}
+						if rec.End != time.Hour {
+							t.Errorf("over after %v, want 1h", rec.End)
+						}
+						if tokens := len(rec.Events); (tokens == 1) != (piece == token) {
+							t.Errorf("%d tokens", tokens)
+						}
+					})
+				})
+			})
+		}
+	}
+}

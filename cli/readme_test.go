@@ -1,0 +1,99 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestReadmeCommands runs every command that a document shows after a $, in a
+// place that has what the document speaks of: a server, a run, a report.
+func TestReadmeCommands(t *testing.T) {
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var script strings.Builder
+	script.WriteString("cd work\n")
+	n := 0
+	for _, doc := range append(docs, "../README.md") {
+		b, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range consoleBlocks(string(b)) {
+			fmt.Fprintf(&script, "# %s\n%s\n", filepath.Base(doc), block)
+			n++
+		}
+	}
+	if n < 6 {
+		t.Fatalf("only %d commands found: has the notation changed?", n)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t)
+	testscript.Run(t, testscript.Params{
+		Dir:  dir,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"measure": measure, "serving": serving},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SERVER", "http://"+server)
+			return furnish(filepath.Join(e.WorkDir, "work"))
+		},
+	})
+}
+
+var consoleLine = regexp.MustCompile(`(?m)^\$ (tacho .*)$`)
+
+// consoleBlocks are the commands of a document, made fit for this machine: the
+// server is the test's, a server that would run for ever is only started.
+func consoleBlocks(text string) []string {
+	var out []string
+	for _, m := range consoleLine.FindAllStringSubmatch(text, -1) {
+		command := strings.ReplaceAll(m[1], "http://127.0.0.1:8000", "$SERVER")
+		switch {
+		case strings.HasPrefix(command, "tacho bench"):
+			command = strings.Replace(command, "tacho bench", "measure", 1)
+		case strings.HasPrefix(command, "tacho sim") && !strings.Contains(command, "--list") && !strings.Contains(command, "--fit"):
+			command = "serving " + strings.TrimPrefix(regexp.MustCompile(`--port \d+`).ReplaceAllString(command, "--port 0"), "tacho ")
+		}
+		out = append(out, command)
+	}
+	return out
+}
+
+// serving runs a server that is told that its parent is gone.
+func serving(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(ts.Exec("tacho", append(args, "--child")...))
+}
+
+// furnish puts in place what the documents speak of.
+func furnish(dir string) error {
+	run := filepath.Join(dir, "runs", "20260301-120000-vllm")
+	if err := os.MkdirAll(run, 0o755); err != nil {
+		return err
+	}
+	report, err := os.ReadFile("../testdata/seeds/003_659e43dd1329acd2.txt")
+	if err != nil {
+		return err
+	}
+	for path, text := range map[string]string{
+		filepath.Join(dir, "report.txt"):    string(report),
+		filepath.Join(run, "manifest.json"): `{"tool":"tacho","plan":{}}`,
+		filepath.Join(run, "stages.jsonl"):  `{"index":0,"config":{"percentiles":[99],"metrics":["ttft","tpot","itl"]}}` + "\n",
+		filepath.Join(run, "records.jsonl"): `{"stage":0,"sent":1000,"end":9000000,"events":{"at":[5000000,1000000]},"output":2}` + "\n",
+		filepath.Join(dir, "book.txt"):      "It was the best of times, it was the worst of times.\n",
+		filepath.Join(dir, "prompts.jsonl"): `{"prompt":"one two three"}` + "\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,474 @@
+// Package jsonscan reads JSON documents in one pass and without allocating. It
+// checks the whole document, so that what it accepts encoding/json accepts
+// too, and hands the caller the members it asks for.
+package jsonscan
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth is where encoding/json gives up; it also bounds the recursion.
+const maxDepth = 10000
+
+var (
+	errEnd   = errors.New("unexpected end of JSON")
+	errDepth = errors.New("JSON nested too deep")
+)
+
+// A Scanner reads one document. Errors stick: after the first, everything the
+// scanner is asked for is empty, and Err tells what it was.
+type Scanner struct {
+	doc   []byte
+	pos   int
+	depth int
+	err   error
+	key   []byte // scratch for keys with escapes
+}
+
+// Reset starts on a new document, which the scanner keeps until the next Reset.
+func (s *Scanner) Reset(doc []byte) {
+	s.doc, s.pos, s.depth, s.err = doc, 0, 0, nil
+	s.space()
+}
+
+// Err is the first error, or the complaint that something follows the document.
+// Call it when the top-level value has been read.
+func (s *Scanner) Err() error {
+	if s.err == nil {
+		s.space()
+		if s.pos < len(s.doc) {
+			s.unexpected("after the document")
+		}
+	}
+	return s.err
+}
+
+// Type is the first byte of the value that comes next: { [ " t f n, or - and
+// digits for numbers; 0 at the end.
+func (s *Scanner) Type() byte {
+	if s.pos >= len(s.doc) {
+		return 0
+	}
+	return s.doc[s.pos]
+}
+
+// Object calls member for every member of the object that comes next; member
+// may read the value, and what it does not read is skipped. It says whether
+// there was an object; any other value is skipped. key is valid until the
+// value is read.
+func (s *Scanner) Object(member func(key []byte)) bool {
+	if s.Type() != '{' {
+		s.Skip()
+		return false
+	}
+	if !s.enter() {
+		return false
+	}
+	if s.Type() == '}' {
+		return s.leave()
+	}
+	for {
+		key := s.memberKey()
+		if s.err != nil {
+			return false
+		}
+		start := s.pos
+		member(key)
+		if s.pos == start {
+			s.Skip()
+		}
+		if more := s.separator('}'); !more {
+			return s.err == nil
+		}
+	}
+}
+
+// Array calls element for every element of the array that comes next, under
+// the rules of Object.
+func (s *Scanner) Array(element func()) bool {
+	if s.Type() != '[' {
+		s.Skip()
+		return false
+	}
+	if !s.enter() {
+		return false
+	}
+	if s.Type() == ']' {
+		return s.leave()
+	}
+	for {
+		start := s.pos
+		element()
+		if s.pos == start {
+			s.Skip()
+		}
+		if more := s.separator(']'); !more {
+			return s.err == nil
+		}
+	}
+}
+
+// Len is the number of elements of the array that comes next, and 0 for any
+// other value.
+func (s *Scanner) Len() int {
+	n := 0
+	s.Array(func() { n++ })
+	return n
+}
+
+// String appends the string that comes next to dst, unescaped, and says
+// whether there was one; any other value is skipped.
+func (s *Scanner) String(dst []byte) ([]byte, bool) {
+	if s.Type() != '"' {
+		s.Skip()
+		return dst, false
+	}
+	raw, escaped := s.rawString()
+	if s.err != nil {
+		return dst, false
+	}
+	s.space()
+	if !escaped {
+		return append(dst, raw...), true
+	}
+	return unescape(dst, raw), true
+}
+
+// Int is the integer that comes next. Any other value is skipped, and so is a
+// number with a fraction, an exponent or more than 18 digits.
+func (s *Scanner) Int() (int64, bool) {
+	start := s.pos
+	s.Skip()
+	if s.err != nil {
+		return 0, false
+	}
+	n, digits, negative := int64(0), 0, false
+	for _, c := range s.doc[start:s.pos] {
+		switch {
+		case '0' <= c && c <= '9':
+			n = n*10 + int64(c-'0')
+			digits++
+		case c == '-':
+			negative = true
+		case isSpace(c):
+		default:
+			return 0, false
+		}
+	}
+	if digits == 0 || digits > 18 {
+		return 0, false
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
+// Natural is the count that comes next; what cannot be one is 0.
+func (s *Scanner) Natural() int {
+	n, _ := s.Int()
+	return int(max(n, 0))
+}
+
+// Skip reads over the value that comes next and returns its bytes.
+func (s *Scanner) Skip() []byte {
+	start := s.pos
+	switch c := s.Type(); {
+	case s.err != nil:
+		return nil
+	case c == '{':
+		s.Object(func([]byte) {})
+		return s.since(start)
+	case c == '[':
+		s.Array(func() {})
+		return s.since(start)
+	case c == '"':
+		s.rawString()
+	case c == 't':
+		s.literal("true")
+	case c == 'f':
+		s.literal("false")
+	case c == 'n':
+		s.literal("null")
+	case c == '-' || '0' <= c && c <= '9':
+		s.number()
+	default:
+		s.unexpected("where a value should begin")
+	}
+	if s.err != nil {
+		return nil
+	}
+	raw := s.doc[start:s.pos]
+	s.space()
+	return raw
+}
+
+// since is what was read since mark, without the blanks behind it.
+func (s *Scanner) since(mark int) []byte {
+	if s.err != nil {
+		return nil
+	}
+	end := s.pos
+	for end > mark && isSpace(s.doc[end-1]) {
+		end--
+	}
+	return s.doc[mark:end]
+}
+
+func (s *Scanner) enter() bool {
+	if s.depth++; s.depth > maxDepth {
+		s.fail(errDepth)
+		return false
+	}
+	s.pos++
+	s.space()
+	return true
+}
+
+func (s *Scanner) leave() bool {
+	s.depth--
+	s.pos++
+	s.space()
+	return true
+}
+
+// separator reads the comma or the closing bracket behind a value and says
+// whether another value follows.
+func (s *Scanner) separator(closing byte) bool {
+	switch s.Type() {
+	case ',':
+		s.pos++
+		s.space()
+		return true
+	case closing:
+		s.leave()
+		return false
+	}
+	s.unexpected("after a value")
+	return false
+}
+
+func (s *Scanner) memberKey() []byte {
+	if s.Type() != '"' {
+		s.unexpected("where a key should begin")
+		return nil
+	}
+	key, escaped := s.rawString()
+	if escaped && s.err == nil {
+		s.key = unescape(s.key[:0], key)
+		key = s.key
+	}
+	s.space()
+	if s.Type() != ':' {
+		s.unexpected("after a key")
+		return nil
+	}
+	s.pos++
+	s.space()
+	return key
+}
+
+// rawString reads the string that begins here and returns what is between its
+// quotes, and whether that has escapes in it.
+func (s *Scanner) rawString() (raw []byte, escaped bool) {
+	doc, start := s.doc, s.pos+1
+	for i := start; ; {
+		// Strings are most of a document, so eight bytes at a time are looked
+		// at while all of them stand for themselves.
+		for i+8 <= len(doc) {
+			special := specialBytes(binary.LittleEndian.Uint64(doc[i:]))
+			if special != 0 {
+				i += bits.TrailingZeros64(special) / 8
+				break
+			}
+			i += 8
+		}
+		if i >= len(doc) {
+			s.fail(errEnd)
+			return nil, false
+		}
+		switch c := doc[i]; {
+		case c == '"':
+			s.pos = i + 1
+			return doc[start:i], escaped
+		case c == '\\':
+			escaped = true
+			n := escapeLength(doc[i:])
+			if n == 0 {
+				s.pos = i
+				s.unexpected("in a string escape")
+				return nil, false
+			}
+			i += n
+		case c < ' ':
+			s.pos = i
+			s.unexpected("in a string")
+			return nil, false
+		default:
+			i++ // one of the last seven bytes of the document
+		}
+	}
+}
+
+// specialBytes sets the top bit of each byte of x that is a quote, a backslash
+// or a control character. A borrow may set it wrongly above such a byte, so
+// only the lowest one set is sure.
+func specialBytes(x uint64) uint64 {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := x^('"'*each), x^('\\'*each)
+	return ((x-' '*each)&^x | (quote-each)&^quote | (backslash-each)&^backslash) & top
+}
+
+// escapeLength is the length of the escape b begins with, 0 if it is none.
+func escapeLength(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) >= 6 && hex4(b[2:6]) >= 0 {
+			return 6
+		}
+	}
+	return 0
+}
+
+// hex4 is the value of four hexadecimal digits, -1 if they are not.
+func hex4(b []byte) rune {
+	var r rune
+	for _, c := range b {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// unescape appends raw, whose escapes have been checked. Half a surrogate pair
+// becomes U+FFFD, as in encoding/json.
+func unescape(dst, raw []byte) []byte {
+	for i := 0; i < len(raw); {
+		if raw[i] != '\\' {
+			dst = append(dst, raw[i])
+			i++
+			continue
+		}
+		switch c := raw[i+1]; c {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r := hex4(raw[i+2 : i+6])
+			if utf16.IsSurrogate(r) {
+				low := rune(-1)
+				if rest := raw[i+6:]; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
+					low = hex4(rest[2:6])
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					i += 6
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+			i += 4
+		default:
+			dst = append(dst, c)
+		}
+		i += 2
+	}
+	return dst
+}
+
+func (s *Scanner) number() {
+	if s.doc[s.pos] == '-' {
+		s.pos++
+	}
+	switch c := s.Type(); {
+	case c == '0':
+		s.pos++
+	case '1' <= c && c <= '9':
+		s.digits()
+	default:
+		s.unexpected("in a number")
+		return
+	}
+	if s.Type() == '.' {
+		s.pos++
+		s.digits()
+	}
+	if c := s.Type(); c == 'e' || c == 'E' {
+		s.pos++
+		if c := s.Type(); c == '+' || c == '-' {
+			s.pos++
+		}
+		s.digits()
+	}
+}
+
+// digits reads one digit or more.
+func (s *Scanner) digits() {
+	start := s.pos
+	for s.pos < len(s.doc) && '0' <= s.doc[s.pos] && s.doc[s.pos] <= '9' {
+		s.pos++
+	}
+	if s.pos == start {
+		s.unexpected("in a number")
+	}
+}
+
+func (s *Scanner) literal(word string) {
+	if end := s.pos + len(word); end <= len(s.doc) && string(s.doc[s.pos:end]) == word {
+		s.pos = end
+		return
+	}
+	s.unexpected("where a value should begin")
+}
+
+func (s *Scanner) space() {
+	if s.pos < len(s.doc) && s.doc[s.pos] > ' ' { // nearly always
+		return
+	}
+	for s.pos < len(s.doc) && isSpace(s.doc[s.pos]) {
+		s.pos++
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+func (s *Scanner) unexpected(where string) {
+	if s.pos >= len(s.doc) {
+		s.fail(errEnd)
+		return
+	}
+	s.fail(fmt.Errorf("unexpected %q %s at byte %d of JSON", s.doc[s.pos], where, s.pos))
+}
+
+// fail notes the first error and goes to the end, where there is nothing to be
+// had: so errors need no looking for on the way.
+func (s *Scanner) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+	s.pos = len(s.doc)
+}

@@ -1,0 +1,164 @@
+package openai
+
+import (
+	"errors"
+
+	"tacho/wire/jsonscan"
+)
+
+// Kind is what sort of token a chunk brings.
+type Kind uint8
+
+// The kinds. A chunk that brings several goes by the one furthest along, for
+// an answer has begun when its first word comes together with a last thought.
+const (
+	NoToken Kind = iota // nothing was generated, or it has no text
+	ContentToken
+	ReasoningToken
+	ToolCallToken
+)
+
+// Counts are the numbers of a Usage.
+type Counts struct{ Prompt, Completion, Cached, Reasoning int }
+
+// A Delta is what a client wants to know of one stream chunk, of completions
+// or of chat. Its slices are valid until the next Decode.
+type Delta struct {
+	Choices  int    // choices in the chunk; none in one that brings usage only
+	Kind     Kind   // of Text
+	Text     []byte // all that was generated, whatever its kind
+	TokenIDs int    // ids of generated tokens, if the server sends them
+	Finish   []byte // the finish reason, empty while there is none
+	Usage    Counts
+	HasUsage bool
+	Error    []byte // the server's words for what went wrong
+	Failed   bool   // the chunk is an error
+
+	scan    jsonscan.Scanner
+	thought bool   // the choice being read has told its reasoning, which goes by two names
+	object  []byte // the type of the whole chunk
+	message []byte // beside it, not within error
+}
+
+var errNotObject = errors.New("not a JSON object")
+
+// Decode reads a chunk. It fails if the chunk is not a JSON object; fields of
+// the wrong type count as absent.
+func (d *Delta) Decode(chunk []byte) error {
+	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, NoToken, d.Text[:0], 0
+	d.Finish, d.Usage, d.HasUsage = d.Finish[:0], Counts{}, false
+	d.Error, d.Failed = d.Error[:0], false
+	d.object, d.message = d.object[:0], d.message[:0]
+	d.scan.Reset(chunk)
+	isObject := d.scan.Object(d.member)
+	if err := d.scan.Err(); err != nil {
+		return err
+	}
+	if !isObject {
+		return errNotObject
+	}
+	if !d.Failed && string(d.object) == "error" { // TensorRT-LLM has no error member
+		d.Failed, d.Error = true, append(d.Error, d.message...)
+	}
+	return nil
+}
+
+func (d *Delta) member(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "choices":
+		s.Array(d.choice)
+	case "usage":
+		d.Usage = Counts{}
+		d.HasUsage = s.Object(d.usage)
+	case "error":
+		d.Error, d.Failed = s.Failure(d.Error[:0])
+	case "object":
+		d.object, _ = s.String(d.object[:0])
+	case "message":
+		d.message, _ = s.String(d.message[:0])
+	}
+}
+
+func (d *Delta) choice() {
+	d.Choices++
+	d.thought = false
+	d.scan.Object(d.choiceMember)
+}
+
+func (d *Delta) choiceMember(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "text":
+		d.text(ContentToken)
+	case "delta":
+		s.Object(d.deltaMember)
+	case "finish_reason":
+		if s.Type() == '"' {
+			d.Finish, _ = s.String(d.Finish[:0])
+		}
+	case "token_ids", "output_ids": // LMDeploy has the second name
+		d.TokenIDs += s.Len()
+	}
+}
+
+func (d *Delta) deltaMember(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "content", "refusal":
+		d.text(ContentToken)
+	case "reasoning", "reasoning_content":
+		if !d.thought {
+			d.thought = d.text(ReasoningToken)
+		}
+	case "tool_calls":
+		s.Array(d.toolCall)
+	}
+}
+
+func (d *Delta) toolCall() {
+	d.scan.Object(func(key []byte) {
+		if string(key) == "function" {
+			d.scan.Object(func(key []byte) {
+				if k := string(key); k == "name" || k == "arguments" {
+					d.text(ToolCallToken)
+				}
+			})
+		}
+	})
+}
+
+// text reads a string that was generated and says whether there was any.
+func (d *Delta) text(k Kind) bool {
+	before := len(d.Text)
+	d.Text, _ = d.scan.String(d.Text)
+	if len(d.Text) == before {
+		return false
+	}
+	if d.Kind == NoToken || d.Kind == ReasoningToken {
+		d.Kind = k
+	}
+	return true
+}
+
+func (d *Delta) usage(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "prompt_tokens":
+		d.Usage.Prompt = s.Natural()
+	case "completion_tokens":
+		d.Usage.Completion = s.Natural()
+	case "prompt_tokens_details":
+		s.Object(func(key []byte) {
+			if string(key) == "cached_tokens" {
+				d.Usage.Cached = s.Natural()
+			}
+		})
+	case "completion_tokens_details":
+		s.Object(func(key []byte) {
+			if string(key) == "reasoning_tokens" {
+				d.Usage.Reasoning = s.Natural()
+			}
+		})
+	}
+}

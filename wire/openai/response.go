@@ -1,0 +1,131 @@
+package openai
+
+import "encoding/json"
+
+// A Completion is the answer of CompletionsPath, whole or one chunk of a
+// stream: the two have the same shape.
+type Completion struct {
+	ID      string             `json:"id"`
+	Object  string             `json:"object"`
+	Created int64              `json:"created"`
+	Model   string             `json:"model"`
+	Choices []CompletionChoice `json:"choices"`
+	Usage   *Usage             `json:"usage,omitempty"`
+}
+
+// A CompletionChoice is one answer in a Completion.
+type CompletionChoice struct {
+	Index        int             `json:"index"`
+	Text         string          `json:"text"`
+	Logprobs     json.RawMessage `json:"logprobs"`
+	FinishReason *string         `json:"finish_reason"`
+	StopReason   json.RawMessage `json:"stop_reason,omitempty"`
+	TokenIDs     []int32         `json:"token_ids,omitempty"`
+}
+
+// A ChatChunk is one chunk of a stream of ChatPath.
+type ChatChunk struct {
+	ID      string       `json:"id"`
+	Object  string       `json:"object"`
+	Created int64        `json:"created"`
+	Model   string       `json:"model"`
+	Choices []ChatChoice `json:"choices"`
+	Usage   *Usage       `json:"usage,omitempty"`
+}
+
+// A ChatChoice is what a chunk adds to one answer.
+type ChatChoice struct {
+	Index        int             `json:"index"`
+	Delta        ChatDelta       `json:"delta"`
+	Logprobs     json.RawMessage `json:"logprobs"`
+	FinishReason *string         `json:"finish_reason"`
+	TokenIDs     []int32         `json:"token_ids,omitempty"`
+}
+
+// A ChatDelta is a piece of a message. Reasoning goes by two names.
+type ChatDelta struct {
+	Role             string     `json:"role,omitempty"`
+	Content          *string    `json:"content,omitempty"`
+	Reasoning        *string    `json:"reasoning,omitempty"`
+	ReasoningContent *string    `json:"reasoning_content,omitempty"`
+	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
+}
+
+// A ToolCall is a piece of a call of a function.
+type ToolCall struct {
+	Index    int          `json:"index"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function FunctionCall `json:"function"`
+}
+
+// A FunctionCall is the name and arguments of a ToolCall.
+type FunctionCall struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// A ChatCompletion is the whole answer of ChatPath when no stream was asked.
+type ChatCompletion struct {
+	ID      string              `json:"id"`
+	Object  string              `json:"object"`
+	Created int64               `json:"created"`
+	Model   string              `json:"model"`
+	Choices []ChatMessageChoice `json:"choices"`
+	Usage   *Usage              `json:"usage,omitempty"`
+}
+
+// A ChatMessageChoice is one answer in a ChatCompletion.
+type ChatMessageChoice struct {
+	Index        int       `json:"index"`
+	Message      ChatDelta `json:"message"`
+	FinishReason *string   `json:"finish_reason"`
+}
+
+// Usage is the server's count of tokens.
+type Usage struct {
+	PromptTokens            int                      `json:"prompt_tokens"`
+	TotalTokens             int                      `json:"total_tokens"`
+	CompletionTokens        int                      `json:"completion_tokens"`
+	PromptTokensDetails     *PromptTokensDetails     `json:"prompt_tokens_details,omitempty"`
+	CompletionTokensDetails *CompletionTokensDetails `json:"completion_tokens_details,omitempty"`
+}
+
+// PromptTokensDetails is the part of the prompt that came from a cache.
+type PromptTokensDetails struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+// CompletionTokensDetails is the part of the completion that was reasoning.
+type CompletionTokensDetails struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+// A ModelList is the answer of ModelsPath.
+type ModelList struct {
+	Object string  `json:"object"`
+	Data   []Model `json:"data"`
+}
+
+// A Model is one entry of a ModelList. Root and MaxModelLen are vLLM's.
+type Model struct {
+	ID          string `json:"id"`
+	Object      string `json:"object"`
+	Created     int64  `json:"created"`
+	OwnedBy     string `json:"owned_by"`
+	Root        string `json:"root,omitempty"`
+	MaxModelLen int    `json:"max_model_len,omitempty"`
+}
+
+// An ErrorResponse is the body of a failure, and its event within a stream.
+type ErrorResponse struct {
+	Error Error `json:"error"`
+}
+
+// An Error is what went wrong.
+type Error struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    int     `json:"code"`
+}

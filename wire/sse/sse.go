@@ -1,0 +1,133 @@
+// Package sse splits and writes server-sent events. The splitter is fed pieces
+// of a stream as they come and yields the same events however the stream was
+// cut, each with the place in the stream where it was complete, so that the
+// caller can look up when that byte arrived.
+package sse
+
+import (
+	"bytes"
+	"io"
+)
+
+// An Event is one server-sent event.
+type Event struct {
+	Name []byte // of the event: field; empty for most servers
+	Data []byte // its data lines, joined by newlines, without trailing blanks
+
+	// End is the offset, from the start of the stream, of the newline that
+	// completes the last data line. The event is known from that byte on; the
+	// blank line behind it may come later and says nothing new.
+	End int64
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// A Splitter cuts a stream into events. The zero value is ready for the start
+// of a stream. Lines end in LF or CRLF.
+type Splitter struct {
+	offset  int64  // of the piece being read
+	partial []byte // a line that has not ended yet
+	name    []byte
+	data    []byte // data lines that outlive their piece, or have to be joined
+	current []byte // the data of the event being read: in data, or in the piece
+	owned   bool   // current is in data
+	pending bool   // the event being read has a data line
+	begun   bool   // the first line is over
+	end     int64
+}
+
+// Feed reads the next piece of the stream and calls emit for each event that
+// its blank line ends. What emit is given is valid during the call only.
+func (s *Splitter) Feed(piece []byte, emit func(Event)) {
+	rest := piece
+	for {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			break
+		}
+		line := rest[:i]
+		rest = rest[i+1:]
+		if len(s.partial) > 0 {
+			s.partial = append(s.partial, line...)
+			line, s.partial = s.partial, s.partial[:0]
+		}
+		s.line(line, s.offset+int64(len(piece)-len(rest)-1), emit)
+	}
+	s.own()
+	s.partial = append(s.partial, rest...)
+	s.offset += int64(len(piece))
+}
+
+// Close tells that the stream is over: an event whose data lines are complete
+// counts even though its blank line never came.
+func (s *Splitter) Close(emit func(Event)) { s.dispatch(emit) }
+
+// Pending says whether an event has a complete data line but no blank line
+// yet, and where that line ended.
+func (s *Splitter) Pending() (end int64, ok bool) { return s.end, s.pending }
+
+func (s *Splitter) line(line []byte, end int64, emit func(Event)) {
+	if !s.begun {
+		s.begun = true
+		line = bytes.TrimPrefix(line, byteOrderMark)
+	}
+	line = bytes.TrimSuffix(line, []byte{'\r'})
+	if len(line) == 0 {
+		s.dispatch(emit)
+		return
+	}
+	field, value, _ := bytes.Cut(line, []byte{':'})
+	value = bytes.TrimPrefix(value, []byte{' '})
+	switch string(field) {
+	case "data":
+		// Some servers leave blanks before the newline.
+		s.addData(bytes.TrimRight(value, " \t\r"))
+		s.end = end
+	case "event":
+		s.name = append(s.name[:0], value...)
+	}
+	// Comments have an empty field name; id and retry are of no use here.
+}
+
+func (s *Splitter) addData(value []byte) {
+	if !s.pending {
+		s.current, s.owned, s.pending = value, false, true
+		return
+	}
+	s.own()
+	s.data = append(append(s.data, '\n'), value...)
+	s.current = s.data
+}
+
+// own moves the data read so far out of the piece, which is about to go away.
+func (s *Splitter) own() {
+	if s.pending && !s.owned {
+		s.data = append(s.data[:0], s.current...)
+		s.current, s.owned = s.data, true
+	}
+}
+
+func (s *Splitter) dispatch(emit func(Event)) {
+	if s.pending {
+		emit(Event{Name: s.name, Data: s.current, End: s.end})
+	}
+	s.name, s.current, s.owned, s.pending = s.name[:0], nil, false, false
+}
+
+// Append appends an event without a name to dst.
+func Append(dst, data []byte) []byte {
+	for line := range bytes.SplitSeq(data, []byte{'\n'}) {
+		dst = append(append(append(dst, "data: "...), line...), '\n')
+	}
+	return append(dst, '\n')
+}
+
+// Write writes an event in one piece. An empty name is left out.
+func Write(w io.Writer, name string, data []byte) error {
+	b := make([]byte, 0, len(name)+len(data)+32)
+	if name != "" {
+		b = append(append(append(b, "event: "...), name...), '\n')
+	}
+	_, err := w.Write(Append(b, data))
+	return err
+}

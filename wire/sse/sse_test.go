@@ -1,0 +1,157 @@
+package sse_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho/wire/sse"
+)
+
+type event struct {
+	Name, Data string
+	End        int64
+}
+
+// split feeds the pieces and closes the stream.
+func split(pieces ...[]byte) []event {
+	var s sse.Splitter
+	var out []event
+	emit := func(e sse.Event) { out = append(out, event{string(e.Name), string(e.Data), e.End}) }
+	for _, p := range pieces {
+		p = bytes.Clone(p)
+		s.Feed(p, emit)
+		for i := range p {
+			p[i] = '#' // the piece is the caller's again
+		}
+	}
+	s.Close(emit)
+	return out
+}
+
+func TestSplit(t *testing.T) {
+	for _, tc := range []struct {
+		name, stream string
+		want         []event
+	}{
+		{"nothing", "", nil},
+		{"one", "data: a\n\n", []event{{"", "a", 7}}},
+		{"no space", "data:a\n\n", []event{{"", "a", 6}}},
+		{"two spaces", "data:  a\n\n", []event{{"", " a", 8}}},
+		{"crlf", "data: a\r\n\r\ndata: b\r\n\r\n", []event{{"", "a", 8}, {"", "b", 19}}},
+		{"several lines end at the last", "data: a\ndata: b\n\n", []event{{"", "a\nb", 15}}},
+		{"a line behind the data does not move its end", "data: a\nid: 1\n\n", []event{{"", "a", 7}}},
+		{"blanks before the newline", "data: {} \t\n\n", []event{{"", "{}", 10}}},
+		{"comments", ": ping\n\n:\n\ndata: a\n: in between\n\n", []event{{"", "a", 18}}},
+		{"event name", "event: error\ndata: a\n\ndata: b\n\n", []event{{"error", "a", 20}, {"", "b", 29}}},
+		{"name without data", "event: ping\n\ndata: b\n\n", []event{{"", "b", 20}}},
+		{"id and retry", "id: 7\nretry: 10\ndata: a\n\n", []event{{"", "a", 23}}},
+		{"byte order mark", "\xef\xbb\xbfdata: a\n\n", []event{{"", "a", 10}}},
+		{"empty data", "data:\n\ndata\n\n", []event{{"", "", 5}, {"", "", 11}}},
+		{"unknown field", "datum: a\ndata : b\n\n", nil},
+		{"end behind a data line", "data: a\n\ndata: [DONE]\n", []event{{"", "a", 7}, {"", "[DONE]", 21}}},
+		{"end inside a data line", "data: a\n\ndata: b", []event{{"", "a", 7}}},
+		{"many blank lines", "\n\n\ndata: a\n\n\n\n", []event{{"", "a", 10}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, split([]byte(tc.stream))); diff != "" {
+				t.Errorf("whole (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.want, split(slices.Collect(slices.Chunk([]byte(tc.stream), 1))...)); diff != "" {
+				t.Errorf("byte by byte (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPending(t *testing.T) {
+	var s sse.Splitter
+	none := func(e sse.Event) { t.Errorf("event %q before its blank line", e.Data) }
+	s.Feed([]byte("data: a"), none)
+	if end, ok := s.Pending(); ok {
+		t.Errorf("pending at %d inside a line", end)
+	}
+	s.Feed([]byte("\n: x\n"), none)
+	if end, ok := s.Pending(); !ok || end != 7 {
+		t.Errorf("pending %v at %d, want at 7", ok, end)
+	}
+	n := 0
+	s.Feed([]byte("\n"), func(sse.Event) { n++ })
+	if _, ok := s.Pending(); ok || n != 1 {
+		t.Errorf("%d events, still pending: %v", n, ok)
+	}
+}
+
+// However the bytes are cut on their way, the events are the same.
+func FuzzCuts(f *testing.F) {
+	f.Add([]byte("\xef\xbb\xbfdata: a\n\ndata: b\r\n\r\n: ping\n\nevent: x\ndata: c\ndata: d \n\n"), uint16(3), uint16(9))
+	f.Add([]byte("data: [DONE]\n"), uint16(6), uint16(13))
+	f.Add([]byte("data: cut"), uint16(1), uint16(1))
+	f.Fuzz(func(t *testing.T, b []byte, i, j uint16) {
+		x, y := int(i)%(len(b)+1), int(j)%(len(b)+1)
+		x, y = min(x, y), max(x, y)
+		whole := split(b)
+		if cut := split(b[:x], b[x:y], b[y:]); !slices.Equal(whole, cut) {
+			t.Errorf("whole %v, cut at %d and %d %v", whole, x, y, cut)
+		}
+		if cut := split(slices.Collect(slices.Chunk(b, 1))...); !slices.Equal(whole, cut) {
+			t.Errorf("whole %v, byte by byte %v", whole, cut)
+		}
+		for _, e := range whole {
+			if e.End < 0 || e.End >= int64(len(b)) || b[e.End] != '\n' {
+				t.Errorf("event %q ends at %d, which is no newline", e.Data, e.End)
+			}
+		}
+	})
+}
+
+// What is written is what is read.
+func FuzzWrite(f *testing.F) {
+	f.Add("", `{"a":1}`)
+	f.Add("error", "two\nlines")
+	f.Fuzz(func(t *testing.T, name, data string) {
+		lines := strings.Split(data, "\n")
+		for i := range lines {
+			lines[i] = strings.TrimRight(lines[i], " \t\r") // blanks there are not kept
+		}
+		if strings.ContainsAny(name, "\r\n") {
+			t.Skip("no such event name")
+		}
+		var b bytes.Buffer
+		if err := sse.Write(&b, name, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		want := []event{{name, strings.Join(lines, "\n"), int64(b.Len() - 2)}}
+		if diff := cmp.Diff(want, split(b.Bytes())); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWholeEventsDoNotAllocate(t *testing.T) {
+	stream := bytes.Repeat([]byte("data: {\"choices\":[]}\n\n"), 100)
+	var s sse.Splitter
+	n := 0
+	emit := func(sse.Event) { n++ }
+	if allocs := testing.AllocsPerRun(10, func() { s.Feed(stream, emit) }); allocs != 0 {
+		t.Errorf("%v allocations for 100 events, want 0", allocs)
+	}
+	if n == 0 {
+		t.Error("no events")
+	}
+}
+
+func BenchmarkFeed(b *testing.B) {
+	stream := bytes.Repeat([]byte(`data: {"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null}]}`+"\n\n"), 100)
+	var s sse.Splitter
+	emit := func(sse.Event) {}
+	b.ReportAllocs()
+	b.SetBytes(int64(len(stream)))
+	for b.Loop() {
+		s.Feed(stream, emit)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*100), "ns/event")
+}

@@ -1,0 +1,62 @@
+// Package triton is the shape of Triton's generate extension, for the
+// TensorRT-LLM and the vLLM backend: the types of both ends.
+package triton
+
+// StreamPath and GeneratePath are where requests for a model go.
+func StreamPath(model string) string { return "/v2/models/" + model + "/generate_stream" }
+
+// GeneratePath is where requests for a whole answer go.
+func GeneratePath(model string) string { return "/v2/models/" + model + "/generate" }
+
+// A Request is the body of a request. TensorRT-LLM takes its parameters beside
+// the text, the vLLM backend within Parameters.
+type Request struct {
+	TextInput string `json:"text_input"`
+
+	MaxTokens        int      `json:"max_tokens,omitempty"`
+	MinTokens        int      `json:"min_tokens,omitempty"`
+	MinLength        int      `json:"min_length,omitempty"` // the older name of MinTokens
+	BadWords         *string  `json:"bad_words,omitempty"`
+	StopWords        *string  `json:"stop_words,omitempty"`
+	EndID            *int     `json:"end_id,omitempty"`
+	PadID            *int     `json:"pad_id,omitempty"`
+	Temperature      *float64 `json:"temperature,omitempty"`
+	TopK             *int     `json:"top_k,omitempty"`
+	TopP             *float64 `json:"top_p,omitempty"`
+	Stream           bool     `json:"stream,omitempty"`
+	AccumulateTokens bool     `json:"accumulate_tokens,omitempty"`
+
+	Parameters            *Parameters `json:"parameters,omitempty"`
+	ExcludeInputInOutput  bool        `json:"exclude_input_in_output,omitempty"`
+	ReturnNumInputTokens  bool        `json:"return_num_input_tokens,omitempty"`
+	ReturnNumOutputTokens bool        `json:"return_num_output_tokens,omitempty"`
+	ReturnFinishReason    bool        `json:"return_finish_reason,omitempty"`
+}
+
+// Parameters are those of the vLLM backend.
+type Parameters struct {
+	Stream      bool     `json:"stream,omitempty"`
+	MaxTokens   int      `json:"max_tokens,omitempty"`
+	MinTokens   int      `json:"min_tokens,omitempty"`
+	IgnoreEOS   bool     `json:"ignore_eos,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+}
+
+// A Response is one event of a stream, or the whole answer. The counts are of
+// this response alone.
+type Response struct {
+	ModelName       string  `json:"model_name"`
+	ModelVersion    string  `json:"model_version"`
+	SequenceEnd     bool    `json:"sequence_end"`
+	SequenceID      int     `json:"sequence_id"`
+	SequenceStart   bool    `json:"sequence_start"`
+	TextOutput      string  `json:"text_output"`
+	NumInputTokens  *int    `json:"num_input_tokens,omitempty"`
+	NumOutputTokens *int    `json:"num_output_tokens,omitempty"`
+	FinishReason    *string `json:"finish_reason,omitempty"`
+}
+
+// An ErrorResponse is the body of a failure, and its event within a stream.
+type ErrorResponse struct {
+	Error string `json:"error"`
+}
