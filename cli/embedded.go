@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -61,10 +62,9 @@ func backendOf(engine string) string {
 // defaultScenario is a run of some ten seconds that shows all there is to see,
 // as far as the user did not say otherwise.
 func defaultScenario(flags *pflag.FlagSet, plan *run.Plan) {
-	for _, name := range []string{"num-prompts", "request-rate", "max-concurrency", "max-seconds", "ramp-up-strategy", "dataset-name"} {
-		if flags.Changed(name) {
-			return
-		}
+	load := []string{"num-prompts", "request-rate", "max-concurrency", "max-seconds", "ramp-up-strategy", "dataset-name"}
+	if slices.ContainsFunc(load, flags.Changed) {
+		return
 	}
 	plan.NumPrompts, plan.RequestRate = run.IntLevels{400}, run.FloatLevels{40}
 	if !flags.Changed("random-input-len") {

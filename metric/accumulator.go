@@ -220,10 +220,11 @@ func clockUse(records []tacho.Record) ClockUse {
 	var worst time.Duration
 	for i := range records {
 		r := &records[i]
-		switch r.Clock {
-		case tacho.KernelClock:
+		switch {
+		case r.Head == tacho.Never: // nothing was received, so nothing was stamped
+		case r.Clock == tacho.KernelClock:
 			u.Kernel++
-		case tacho.ReadClock:
+		case r.Clock == tacho.ReadClock:
 			u.Read++
 		}
 		moved := max(r.ClockStep, -r.ClockStep)

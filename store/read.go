@@ -43,7 +43,11 @@ func Open(dir string) (*Run, error) {
 		if err := json.Unmarshal(line.text, &s); err != nil {
 			return nil, line.wrap(err)
 		}
-		r.Stages = append(r.Stages, s)
+		if n := len(r.Stages); n > 0 && r.Stages[n-1].Index == s.Index {
+			r.Stages[n-1] = s
+		} else {
+			r.Stages = append(r.Stages, s)
+		}
 	}
 	_, err = os.Stat(filepath.Join(dir, SummaryFile))
 	r.Whole = err == nil

@@ -125,8 +125,9 @@ func makeDir(root, name string) (string, error) {
 // Dir is where the run is kept.
 func (w *Writer) Dir() string { return w.dir }
 
-// Begin notes that a stage has begun.
-func (w *Writer) Begin(s Stage) error {
+// Stage notes that a stage has begun; or, a second time, what is known of it now
+// that it is over.
+func (w *Writer) Stage(s Stage) error {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return err

@@ -64,8 +64,12 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("directory %q, want %q", got, want)
 	}
 	stage := store.Stage{Index: 0, Name: "num-prompts=2", Epoch: began, Monotonic: 12.5, Config: json.RawMessage(`{"a":2}`)}
-	if err := w.Begin(stage); err != nil {
-		t.Fatal(err)
+	early := stage
+	early.Config = json.RawMessage(`{"a":1}`)
+	for _, s := range []store.Stage{early, stage} {
+		if err := w.Stage(s); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want := records()
 	for _, r := range want {

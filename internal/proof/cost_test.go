@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-
 	"runtime"
 	"runtime/debug"
 	"strconv"
