@@ -12,9 +12,9 @@ import (
 type Exchange struct {
 	Conn  int64 // a connection was ready
 	Sent  int64 // just before the first byte of the request was written
-	Wrote int64 // just after the last byte of the request was written
+	Wrote int64 // just after the last byte of the request was written; 0 too if the answer came before
 	Head  int64 // the first byte of the response arrived
-	End   int64 // the response was over, well or badly
+	End   int64 // the last byte of the response arrived, or it failed
 
 	Clock  tacho.Clock // what stamped Head and the reads
 	Conns  int         // connections tried
@@ -30,7 +30,7 @@ type Read struct {
 	End  int    // offset just past its last byte, in the data it was handed over with
 	At   int64  // when its last byte arrived, by the exchange's clock
 	Lag  int32  // nanoseconds from At until our code had it, saturated
-	Recv uint32 // number of the receive on this connection: equal numbers share a stamp
+	Recv uint32 // number of the receive in this exchange: equal numbers share a stamp
 }
 
 // A Consumer takes the body of a response as it was received. It is called

@@ -1,0 +1,129 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"tacho"
+)
+
+// A handshakeError is a TLS handshake that failed.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// Classify says what the error of Do (or of Warm, with an empty Exchange)
+// means. It returns nil for nil.
+func Classify(err error, x *Exchange) *tacho.Failure {
+	if err == nil {
+		return nil
+	}
+	f := &tacho.Failure{Phase: phase(x), Status: x.Status, Message: plainMessage(err)}
+	f.Cause = cause(err, f.Phase)
+	if h := hints[f.Cause]; h != "" {
+		f.Message += "; " + h
+	}
+	return f
+}
+
+// hints say what to do about a failure whose own words do not.
+var hints = map[tacho.Cause]string{
+	tacho.Refused: "nobody listens there: is the server up, and the address right?",
+	tacho.DNS:     "check the host name, or give an address",
+	tacho.TLS:     "check the scheme, the CA file and the client certificate",
+}
+
+// phase is how far x came.
+func phase(x *Exchange) string {
+	switch {
+	case x.Head != 0:
+		return "stream"
+	case x.Wrote != 0:
+		return "wait"
+	case x.Conn != 0:
+		return "send"
+	}
+	return "connect"
+}
+
+// Windows has numbers of its own for these; no other system uses them.
+var (
+	refusedErrnos = []syscall.Errno{syscall.ECONNREFUSED, 10061}
+	resetErrnos   = []syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, syscall.ETIMEDOUT, 10054, 10053, 10060}
+)
+
+func cause(err error, phase string) tacho.Cause {
+	var errno syscall.Errno
+	var dns *net.DNSError
+	errors.As(err, &errno)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return tacho.Canceled
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return tacho.Timeout
+	case errors.As(err, &dns):
+		return tacho.DNS
+	case isTLS(err):
+		return tacho.TLS
+	case phase != "connect":
+		return brokenOrMalformed(err, errno)
+	case slices.Contains(refusedErrnos, errno), errno == syscall.ENOENT: // a unix socket that is not there
+		return tacho.Refused
+	}
+	return tacho.Connect
+}
+
+// brokenOrMalformed tells a connection that broke from one that carried
+// something else than HTTP. What is left over when all the ways of breaking
+// have been taken away are the complaints of net/http's parsers.
+func brokenOrMalformed(err error, errno syscall.Errno) tacho.Cause {
+	var op *net.OpError
+	switch message := err.Error(); {
+	case slices.Contains(resetErrnos, errno),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe),
+		errors.Is(err, net.ErrClosed), errors.As(err, &op),
+		strings.Contains(message, "server closed idle connection"),
+		strings.HasPrefix(message, "http2:"), strings.HasPrefix(message, "stream error:"):
+		return tacho.Reset
+	}
+	return tacho.Malformed
+}
+
+func isTLS(err error) bool {
+	var (
+		handshake *handshakeError
+		record    tls.RecordHeaderError
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		op        *net.OpError
+	)
+	return errors.As(err, &handshake) || errors.As(err, &record) || errors.As(err, &verify) ||
+		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) ||
+		// With TLS 1.3 the server judges our certificate after our side of the
+		// handshake is done; its alert comes as an answer.
+		errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error")
+}
+
+// plainMessage is err without the port of our end: messages are counted by
+// what they say, and every connection has another port.
+func plainMessage(err error) string {
+	message := err.Error()
+	var op *net.OpError
+	if errors.As(err, &op) && op.Source != nil {
+		plain := *op
+		plain.Source = nil
+		message = strings.ReplaceAll(message, op.Error(), plain.Error())
+	}
+	return message
+}

@@ -1,0 +1,122 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tacho"
+)
+
+func TestClassify(t *testing.T) {
+	reached := &Exchange{Conn: 1, Sent: 2, Wrote: 3}
+	for _, tt := range []struct {
+		err  error
+		x    *Exchange
+		want tacho.Cause
+	}{
+		{context.Canceled, reached, tacho.Canceled},
+		{fmt.Errorf("x: %w", context.DeadlineExceeded), reached, tacho.Timeout},
+		{os.ErrDeadlineExceeded, reached, tacho.Timeout},
+		{&net.DNSError{Err: "no such host", Name: "nowhere.invalid", IsNotFound: true}, &Exchange{}, tacho.DNS},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, &Exchange{}, tacho.Refused},
+		{errors.Join(syscall.ENETUNREACH, syscall.ECONNREFUSED), &Exchange{}, tacho.Connect},
+		{syscall.Errno(10061), &Exchange{}, tacho.Refused},
+		{&net.OpError{Op: "dial", Net: "unix", Err: syscall.ENOENT}, &Exchange{}, tacho.Refused},
+		{syscall.EHOSTUNREACH, &Exchange{}, tacho.Connect},
+		{syscall.ETIMEDOUT, &Exchange{}, tacho.Connect},
+		{&handshakeError{io.EOF}, &Exchange{}, tacho.TLS},
+		{x509.HostnameError{Certificate: new(x509.Certificate), Host: "a"}, &Exchange{}, tacho.TLS},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, reached, tacho.TLS},
+		{syscall.ECONNRESET, reached, tacho.Reset},
+		{io.ErrUnexpectedEOF, reached, tacho.Reset},
+		{net.ErrClosed, reached, tacho.Reset},
+		{errors.New("http: server closed idle connection"), reached, tacho.Reset},
+		{errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), reached, tacho.Reset},
+		{errors.New(`malformed HTTP response "x"`), reached, tacho.Malformed},
+	} {
+		f := Classify(tt.err, tt.x)
+		if f.Cause != tt.want || f.Message == "" {
+			t.Errorf("%v is %v, want %s", tt.err, f, tt.want)
+		}
+	}
+	if f := Classify(nil, &Exchange{}); f != nil {
+		t.Errorf("nil is %v", f)
+	}
+}
+
+func TestPhase(t *testing.T) {
+	for want, x := range map[string]Exchange{
+		"connect": {},
+		"send":    {Conn: 1, Sent: 2},
+		"wait":    {Conn: 1, Sent: 2, Wrote: 3},
+		"stream":  {Conn: 1, Sent: 2, Wrote: 3, Head: 4},
+	} {
+		if got := Classify(io.EOF, &x).Phase; got != want {
+			t.Errorf("%+v: phase %s, want %s", x, got, want)
+		}
+	}
+	if got := Classify(io.EOF, &Exchange{Conn: 1, Sent: 2, Head: 3}).Phase; got != "stream" {
+		t.Errorf("an answer before the request was written: phase %s, want stream", got)
+	}
+}
+
+// Two failures of the same kind must say the same, or they cannot be counted.
+func TestMessagesLeaveOutOurPort(t *testing.T) {
+	for port := range 2 {
+		err := fmt.Errorf("reading: %w", &net.OpError{
+			Op: "read", Net: "tcp", Err: syscall.ECONNRESET,
+			Source: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 50000 + port}, Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000},
+		})
+		if got, want := Classify(err, &Exchange{Conn: 1}).Message, "reading: read tcp 127.0.0.1:8000: connection reset by peer"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The failures that real sockets give.
+func TestRealFailures(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	untrusted := tlsSite(t, nil)
+	mutual := tlsSite(t, func(s *httptest.Server) { s.TLS.ClientAuth = tls.RequireAnyClientCert })
+	trusting, err := TLSConfig(mutual.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		o    Options
+		want tacho.Cause
+	}{
+		{"nobody listens", Options{BaseURL: "http://" + closed.Addr().String()}, tacho.Refused},
+		{"nobody listens by name", Options{BaseURL: strings.Replace("http://"+closed.Addr().String(), "127.0.0.1", "localhost", 1)}, tacho.Refused},
+		{"no such socket", Options{BaseURL: "unix://" + filepath.Join(t.TempDir(), "none.sock")}, tacho.Refused},
+		{"untrusted certificate", Options{BaseURL: untrusted.url}, tacho.TLS},
+		{"TLS to a plain server", Options{BaseURL: strings.Replace(plainSite(t).url, "http:", "https:", 1)}, tacho.TLS},
+		{"no client certificate", Options{BaseURL: mutual.url, TLS: trusting}, tacho.TLS},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newClient(t, tt.o)
+			var x Exchange
+			err := c.Do(t.Context(), newRequest(t, c, "POST", "/", "x"), &x, nil, nil)
+			f := Classify(err, &x)
+			if f == nil || f.Cause != tt.want || x.Conns != 1 || x.End == 0 {
+				t.Errorf("%v (%+v), want %s", f, x, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,253 @@
+// Package transport is net/http over connections of our own: it knows when
+// each byte of a request left and when the kernel received each byte of the
+// response. It knows nothing of what the bytes mean.
+package transport
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"tacho"
+)
+
+const (
+	// idleTimeout is shorter than the 5 s after which uvicorn, which most
+	// inference servers run on, closes an idle connection: a connection that
+	// we close ourselves cannot be closed under a request.
+	idleTimeout = 4 * time.Second
+
+	defaultDialTimeout = 30 * time.Second
+
+	// The buffers of net/http are per connection, and there may be ten
+	// thousand of them.
+	readBufferSize  = 2 << 10
+	writeBufferSize = 2 << 10
+
+	maxHeaderBytes = 1 << 20
+)
+
+// Options say how to reach a server.
+type Options struct {
+	// BaseURL is http://host:port/prefix, https://..., or
+	// unix:///path/to.sock, with :/prefix after it where there is one.
+	BaseURL string
+	// Clock is ReadClock to do without the kernel's times; otherwise they are
+	// used wherever they can be had.
+	Clock tacho.Clock
+	// TLS is for https; nil trusts what the system trusts. See TLSConfig.
+	TLS *tls.Config
+	// Proxy says which proxy to use, as http.ProxyFromEnvironment does; nil is none.
+	Proxy func(*http.Request) (*url.URL, error)
+	// HTTP2 asks for HTTP/2: by negotiation over TLS, by prior knowledge over http.
+	HTTP2 bool
+	// DialTimeout bounds the making of a connection, and again its TLS
+	// handshake; 0 is 30 s.
+	DialTimeout time.Duration
+	// Dial makes the connections beneath, for tests and tunnels; nil is the
+	// network.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// A Client talks to one server. It is safe for concurrent use.
+type Client struct {
+	base      *url.URL
+	transport *http.Transport
+	dialer    *dialer
+	spares    *spares   // nil where connections are not to the server itself
+	clock     io.Closer // keeps the kernel's receive clock on, or nil
+	open      atomic.Int64
+}
+
+// New returns a client of the server at o.BaseURL. It connects to nothing.
+func New(o Options) (*Client, error) {
+	base, socket, err := parseBase(o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = defaultDialTimeout
+	}
+	c := &Client{base: base, dialer: newDialer(o, socket, base.Scheme == "https")}
+	proxied, err := isProxied(o.Proxy, base)
+	if err != nil {
+		return nil, err
+	}
+	if !proxied {
+		c.spares = newSpares(func(ctx context.Context) (net.Conn, error) { return c.dialer.dialTarget(ctx, hostPort(base)) })
+	}
+	c.transport = &http.Transport{
+		Proxy:                  o.Proxy,
+		DialContext:            c.dialPlain,
+		DialTLSContext:         c.dialTLS,
+		TLSClientConfig:        c.dialer.tls, // for TLS through a proxy; otherwise dialTLS
+		TLSHandshakeTimeout:    o.DialTimeout,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    1 << 20,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		ReadBufferSize:         readBufferSize,
+		WriteBufferSize:        writeBufferSize,
+		Protocols:              protocols(o.HTTP2, base.Scheme),
+	}
+	if o.Clock != tacho.ReadClock {
+		c.clock = holdKernelClock()
+	}
+	return c, nil
+}
+
+func protocols(http2 bool, scheme string) *http.Protocols {
+	p := new(http.Protocols)
+	switch {
+	case http2 && scheme == "http":
+		p.SetUnencryptedHTTP2(true)
+	case http2:
+		p.SetHTTP1(true)
+		p.SetHTTP2(true)
+	default:
+		p.SetHTTP1(true)
+	}
+	return p
+}
+
+// parseBase returns the URL that requests are relative to, and the path of the
+// unix socket if there is one. Its errors do not repeat a password.
+func parseBase(s string) (base *url.URL, socket string, err error) {
+	if rest, ok := strings.CutPrefix(s, "unix://"); ok {
+		path, prefix, _ := strings.Cut(rest, ":/")
+		if !strings.HasPrefix(path, "/") {
+			return nil, "", errors.New("base URL: unix:// wants an absolute path, as in unix:///run/server.sock")
+		}
+		return &url.URL{Scheme: "http", Host: "localhost", Path: strings.TrimRight("/"+prefix, "/")}, path, nil
+	}
+	base, err = url.Parse(s)
+	if err != nil {
+		if ue := (*url.Error)(nil); errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, "", fmt.Errorf("base URL: %w; it should look like http://127.0.0.1:8000", err)
+	}
+	switch {
+	case base.Scheme != "http" && base.Scheme != "https":
+		return nil, "", fmt.Errorf("base URL %q: it should begin with http://, https:// or unix://", base.Redacted())
+	case base.Hostname() == "":
+		return nil, "", fmt.Errorf("base URL %q names no host; it should look like http://127.0.0.1:8000", base.Redacted())
+	case base.RawQuery != "" || base.Fragment != "":
+		return nil, "", fmt.Errorf("base URL %q: leave out what follows the path", base.Redacted())
+	}
+	base.Path = strings.TrimRight(base.Path, "/")
+	base.RawPath = strings.TrimRight(base.RawPath, "/")
+	return base, "", nil
+}
+
+func isProxied(proxy func(*http.Request) (*url.URL, error), base *url.URL) (bool, error) {
+	if proxy == nil {
+		return false, nil
+	}
+	u, err := proxy(&http.Request{URL: base, Host: base.Host})
+	if err != nil {
+		return false, fmt.Errorf("proxy: %w", err)
+	}
+	return u != nil, nil
+}
+
+// hostPort is the address that net/http dials for u.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// dialPlain is for http.Transport.DialContext.
+func (c *Client) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c.base.Scheme == "http" && c.spares != nil && addr == hostPort(c.base) {
+		if spare := c.spares.take(); spare != nil {
+			return spare, nil
+		}
+	}
+	return c.dialer.dial(ctx, network, addr)
+}
+
+// dialTLS is for http.Transport.DialTLSContext.
+func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c.base.Scheme == "https" && c.spares != nil && addr == hostPort(c.base) {
+		if spare := c.spares.take(); spare != nil {
+			return spare, nil
+		}
+	}
+	return c.dialer.dialTLS(ctx, network, addr)
+}
+
+// NewRequest builds a request to path, which is relative to the base URL and
+// may have a query. The body can be sent again where nothing of it was sent.
+func (c *Client) NewRequest(method, path string, header http.Header, body []byte) (*http.Request, error) {
+	rel, err := url.Parse(path)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint: %w", err)
+	}
+	if rel.IsAbs() || rel.Host != "" {
+		return nil, fmt.Errorf("endpoint %q: it should be a path such as /v1/completions; the server is named by the base URL", rel.Redacted())
+	}
+	u := *c.base
+	u.User = nil
+	u.RawQuery = rel.RawQuery
+	separator := "/"
+	if strings.HasPrefix(path, "/") || rel.Path == "" {
+		separator = ""
+	}
+	u.RawPath = c.base.EscapedPath() + separator + rel.EscapedPath()
+	u.Path = c.base.Path + separator + rel.Path
+
+	var r io.Reader
+	if len(body) > 0 {
+		r = bytes.NewReader(body) // known to net/http, which makes GetBody of it
+	}
+	req, err := http.NewRequestWithContext(context.Background(), method, u.String(), r)
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	if user := c.base.User; user != nil && req.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	return req, nil
+}
+
+// HTTP is an ordinary client over the same connections, for small calls beside
+// the measured ones.
+func (c *Client) HTTP() *http.Client { return &http.Client{Transport: c.transport} }
+
+// Warm dials n connections, TLS handshake and all, and from then on keeps that
+// many ready for requests that find no idle connection. A server behind a
+// proxy is not kept warm.
+func (c *Client) Warm(ctx context.Context, n int) error {
+	if c.spares == nil {
+		return nil
+	}
+	return c.spares.keep(ctx, n)
+}
+
+// Close lets go of idle and spare connections. Requests under way go on.
+func (c *Client) Close() {
+	if c.spares != nil {
+		c.spares.close()
+	}
+	c.transport.CloseIdleConnections()
+	if c.clock != nil {
+		_ = c.clock.Close() // nothing was written to it
+	}
+}

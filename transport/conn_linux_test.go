@@ -1,0 +1,212 @@
+package transport
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tacho"
+)
+
+// kernelClient is a client for which the kernel has begun to stamp: that takes
+// a moment from the first time it is asked.
+func kernelClient(t *testing.T, addr string) *Client {
+	t.Helper()
+	c := newClient(t, Options{BaseURL: "http://" + addr})
+	ping := newClient(t, Options{BaseURL: "http://" + rawServer(t, answering("HTTP/1.1 204 No Content\r\n\r\n"))})
+	for range 100_000 {
+		if x, _ := mustPost(t, ping, ""); x.Clock == tacho.KernelClock {
+			return c
+		}
+	}
+	t.Fatal("the kernel gives no times")
+	return nil
+}
+
+// Every event carries the server's time just before its write. The next is
+// written only when the one before has been read, so none can merge.
+func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
+	const events = 50
+	seen := make(chan struct{})
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		readHead(r)
+		nc.Write([]byte(chunkedHead))
+		for range events {
+			nc.Write([]byte(chunk(strconv.FormatInt(time.Now().UnixNano(), 10) + "\n")))
+			<-seen
+		}
+		nc.Write([]byte("0\r\n\r\n"))
+	})
+	c := kernelClient(t, addr)
+	var x Exchange
+	sink := new(collector)
+	var readAt []int64
+	live := func([]byte) { readAt = append(readAt, time.Now().UnixNano()); seen <- struct{}{} }
+	if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, live); err != nil {
+		t.Fatal(err)
+	}
+	checkOrder(t, x, sink.reads)
+	if x.Clock != tacho.KernelClock {
+		t.Errorf("clock = %v, want kernel", x.Clock)
+	}
+	lines := strings.Fields(string(sink.data))
+	if len(lines) != events || len(sink.reads) != events {
+		t.Fatalf("%d lines in %d reads, want %d", len(lines), len(sink.reads), events)
+	}
+	for i, line := range lines {
+		wrote, _ := strconv.ParseInt(line, 10, 64)
+		r := sink.reads[i]
+		if r.At <= wrote || r.At >= readAt[i] {
+			t.Errorf("event %d: written at %d, received at %d, seen at %d", i, wrote, r.At, readAt[i])
+		}
+		if had := r.At + int64(r.Lag); had > readAt[i] || had <= r.At {
+			t.Errorf("event %d: received at %d and had after %d ns, but seen at %d", i, r.At, r.Lag, readAt[i])
+		}
+		if i > 0 && r.Recv == sink.reads[i-1].Recv {
+			t.Errorf("events %d and %d share receive %d", i-1, i, r.Recv)
+		}
+	}
+}
+
+// The kernel merges what arrives before it is read and keeps the last time
+// only. The reads must say so by their receive numbers.
+func TestUnreadWritesShareAReceive(t *testing.T) {
+	for _, size := range []int{20, 3000} { // two of the larger do not fit one receive
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			looking, wrote := make(chan struct{}), make(chan int64)
+			addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+				readHead(r)
+				nc.Write([]byte(chunkedHead + chunk("first")))
+				<-looking
+				nc.Write([]byte(chunk(strings.Repeat("a", size))))
+				second := time.Now().UnixNano()
+				nc.Write([]byte(chunk(strings.Repeat("b", size)) + "0\r\n\r\n"))
+				wrote <- second
+			})
+			c := kernelClient(t, addr)
+			var x Exchange
+			var second int64
+			sink := new(collector)
+			live := func([]byte) {
+				if second == 0 { // we are slow: both writes come before our next read
+					looking <- struct{}{}
+					second = <-wrote
+				}
+			}
+			if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, live); err != nil {
+				t.Fatal(err)
+			}
+			checkOrder(t, x, sink.reads)
+			late := sink.reads[1:]
+			if len(late) == 0 || sink.reads[0].Recv == late[0].Recv {
+				t.Fatalf("reads %+v, want the first apart from the rest", sink.reads)
+			}
+			for _, r := range late {
+				if r.Recv != late[0].Recv || r.At < second {
+					t.Errorf("read %+v, want receive %d and a time not before %d, when the second was written", r, late[0].Recv, second)
+				}
+			}
+		})
+	}
+}
+
+// TLS lies above the connection that stamps.
+func TestKernelTimeUnderTLS(t *testing.T) {
+	kernelClient(t, "127.0.0.1:1") // only to wait for the kernel
+	s := tlsSite(t, nil)
+	config, err := TLSConfig(s.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, sink := mustPost(t, newClient(t, Options{BaseURL: s.url, TLS: config}), "hello")
+	checkOrder(t, x, sink.reads)
+	if x.Clock != tacho.KernelClock {
+		t.Errorf("clock %v, want kernel", x.Clock)
+	}
+}
+
+func TestReadClockOnDemand(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+	x, sink := mustPost(t, newClient(t, Options{BaseURL: "http://" + addr, Clock: tacho.ReadClock}), "")
+	checkOrder(t, x, sink.reads)
+	if x.Clock != tacho.ReadClock {
+		t.Errorf("clock = %v, want read", x.Clock)
+	}
+}
+
+func TestReceiveDoesNotAllocate(t *testing.T) {
+	pong := []byte("pong")
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		for {
+			if _, err := r.ReadByte(); err != nil {
+				return
+			}
+			nc.Write(pong)
+		}
+	})
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := newConn(nc, 0)
+	c.owner.Store(newSpan(false))
+	p, ping := make([]byte, 64), []byte{1}
+	allocs := testing.AllocsPerRun(100, func() {
+		c.Write(ping)
+		if n, err := c.Read(p); n != 4 || err != nil {
+			t.Fatal(n, err)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations for a write and a read, want none", allocs)
+	}
+}
+
+// message builds a control message as the kernel lays it out.
+func message(kind int, words ...uint64) []byte {
+	data := make([]byte, 8*len(words))
+	for i, w := range words {
+		binary.NativeEndian.PutUint64(data[8*i:], w)
+	}
+	b := make([]byte, unix.CmsgSpace(len(data)))
+	binary.NativeEndian.PutUint64(b, uint64(unix.CmsgLen(len(data))))
+	binary.NativeEndian.PutUint32(b[8:], unix.SOL_SOCKET)
+	binary.NativeEndian.PutUint32(b[12:], uint32(kind))
+	copy(b[unix.SizeofCmsghdr:], data)
+	return b
+}
+
+func TestReceiveTime(t *testing.T) {
+	if unix.SizeofPtr != 8 {
+		t.Skip("message lays out 64-bit control messages")
+	}
+	stamp := message(unix.SO_TIMESTAMPING, 12, 34, 0, 0, 0, 0)
+	for _, tt := range []struct {
+		name    string
+		control []byte
+		want    int64
+	}{
+		{"none", nil, 0},
+		{"alone", stamp, 12_000_000_034},
+		{"after another", append(message(unix.SCM_RIGHTS, 7), stamp...), 12_000_000_034},
+		{"another only", message(unix.SCM_RIGHTS, 7), 0},
+		{"cut", stamp[:len(stamp)-1], 0},
+		{"no data", message(unix.SO_TIMESTAMPING), 0},
+	} {
+		if got := receiveTime(tt.control); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func FuzzReceiveTime(f *testing.F) {
+	f.Add(message(unix.SO_TIMESTAMPING, 1, 2, 0, 0, 0, 0))
+	f.Fuzz(func(_ *testing.T, control []byte) { receiveTime(control) })
+}

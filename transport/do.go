@@ -1,0 +1,205 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"tacho"
+)
+
+// maxErrorBody bounds what is read of a response that is not a 200.
+const maxErrorBody = 64 << 10
+
+// Do sends req, once, and follows its response to the end. x says what
+// happened, whether or not it went well; sink, which may be nil, gets the
+// body, whatever the status; live, which may be nil, sees each piece of it at
+// once and must be quick. Nothing is retried but by net/http, when it finds a
+// reused connection closed before anything was written; x.Conns tells.
+func (c *Client) Do(ctx context.Context, req *http.Request, x *Exchange, sink Consumer, live func(p []byte)) error {
+	c.open.Add(1)
+	defer c.open.Add(-1)
+	t := &trail{x: x}
+	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, t.hooks())))
+	if err == nil {
+		x.Status, x.Header = resp.StatusCode, resp.Header
+		err = c.follow(t, resp, sink, live)
+		_ = resp.Body.Close() // all that was wanted of it has been read
+	}
+	t.finish(err)
+	return blameContext(ctx, err)
+}
+
+// follow reads the body of a response to its end.
+func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(p []byte)) error {
+	if resp.StatusCode < http.StatusOK {
+		return nil // a change of protocol that nobody asked for: what follows is no body
+	}
+	left := int64(-1)
+	if resp.StatusCode != http.StatusOK {
+		left = maxErrorBody
+	}
+	s := t.span.Load()
+	b := newBuffer(0)
+	defer func() { b.flush(sink); b.free() }()
+	for {
+		free := b.data[len(b.data):cap(b.data)]
+		if left >= 0 && left < int64(len(free)) {
+			free = free[:left]
+		}
+		n, err := resp.Body.Read(free)
+		if n > 0 {
+			b.data = b.data[:len(b.data)+n]
+			b.reads = append(b.reads, s.bodyRead(len(b.data)))
+			if live != nil {
+				live(free[:n])
+			}
+			if left > 0 {
+				left -= int64(n)
+			}
+		}
+		if err == io.EOF { // bare: a wrapped one is a body that broke off
+			s.bodyEnd()
+			return nil
+		}
+		if err != nil || left == 0 {
+			return err
+		}
+		b = b.room(bufferLimit(c.open.Load()), sink)
+	}
+}
+
+// bodyRead describes a read of the body that has just returned. An HTTP/2
+// body was received for us by another goroutine: all that is known is now.
+func (s *span) bodyRead(end int) Read {
+	if s.shared {
+		s.received(0)
+	}
+	at, receive := s.latest()
+	return Read{End: end, At: at, Lag: tacho.SaturatedNanos(time.Duration(now() - at)), Recv: receive}
+}
+
+// bodyEnd notes that the body ended well: over HTTP/1 with the last receive,
+// over HTTP/2 perhaps with a frame of its own.
+func (s *span) bodyEnd() {
+	if s.shared {
+		s.received(0)
+	}
+}
+
+// blameContext gives ctx as the reason for err where it is: net/http reports
+// the cause of the end of a context, or the connection it closed over it.
+func blameContext(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
+		return err
+	}
+	if errors.Is(err, context.Cause(ctx)) || errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+// A trail follows one request through net/http.
+type trail struct {
+	x      *Exchange
+	trying bool // a connection was asked for and not got yet
+	conn   *conn
+	span   atomic.Pointer[span] // of the connection tried last; hooks of the writing goroutine look for it
+}
+
+// hooks are called by net/http: GetConn and GotConn in the goroutine of Do,
+// the others in any.
+func (t *trail) hooks() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn: func(string) {
+			if t.trying { // HTTP/2 without TLS: asked of the pool, and again of the connection
+				return
+			}
+			t.trying = true
+			t.x.Conns++
+			t.x.Conn = 0
+			t.release()
+		},
+		GotConn: func(info httptrace.GotConnInfo) {
+			t.trying = false
+			t.x.Conn = now()
+			t.x.Reused = info.Reused
+			t.attach(info.Conn)
+		},
+		WroteHeaders: func() {
+			if s := t.span.Load(); s != nil && s.shared {
+				s.writing()
+			}
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if s := t.span.Load(); s != nil {
+				s.handedOver(info.Err)
+			}
+		},
+		GotFirstResponseByte: func() {
+			if s := t.span.Load(); s != nil && s.shared {
+				s.received(0)
+			}
+		},
+	}
+}
+
+// handedOver notes that net/http is done with writing the request.
+func (s *span) handedOver(err error) {
+	if s.shared {
+		s.written(err)
+	}
+	s.mu.Lock()
+	s.whole = err == nil
+	s.mu.Unlock()
+}
+
+// attach makes this exchange the owner of its connection.
+func (t *trail) attach(nc net.Conn) {
+	c := connUnder(nc)
+	s := newSpan(c == nil || c.multiplexed(nc))
+	t.span.Store(s)
+	if !s.shared {
+		t.conn = c
+		c.owner.Store(s)
+	}
+}
+
+// release ends the ownership: what comes now is not ours.
+func (t *trail) release() {
+	if t.conn != nil {
+		t.conn.owner.CompareAndSwap(t.span.Load(), nil)
+	}
+	t.conn = nil
+	t.span.Store(nil)
+}
+
+func (t *trail) finish(err error) {
+	x := t.x
+	if s := t.span.Load(); s != nil {
+		if err == nil {
+			s.settle()
+		}
+		s.fill(x)
+		x.End, _ = s.latest()
+	}
+	if err != nil || x.End == 0 {
+		x.End = now()
+	}
+	t.release()
+}
+
+// multiplexed says whether nc, which is c or TLS over it, speaks HTTP/2.
+func (c *conn) multiplexed(nc net.Conn) bool {
+	if tc, ok := nc.(*tls.Conn); ok {
+		return tc.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	return c.h2c
+}

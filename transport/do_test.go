@@ -1,0 +1,402 @@
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/internal/memnet"
+)
+
+func TestBodies(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 16<<10) // 256 KiB
+	for _, tt := range []struct {
+		name, reply, want string
+		status            int
+		fails             tacho.Cause
+	}{
+		{name: "length", reply: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", want: "hi"},
+		{name: "no body", reply: "HTTP/1.1 204 No Content\r\n\r\n", status: 204},
+		{name: "chunks", reply: chunkedHead + chunk("ab") + chunk("cd") + "0\r\n\r\n", want: "abcd"},
+		{name: "trailers", reply: "HTTP/1.1 200 OK\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX: y\r\n\r\n", want: "hi"},
+		{name: "HTTP/1.0 to the close", reply: "HTTP/1.0 200 OK\r\n\r\nhi", want: "hi"},
+		{name: "early hints", reply: "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", want: "hi"},
+		{name: "long", reply: "HTTP/1.1 200 OK\r\nContent-Length: 262144\r\n\r\n" + long, want: long},
+		{name: "long error", reply: "HTTP/1.1 500 Oops\r\nContent-Length: 262144\r\n\r\n" + long, status: 500, want: long[:64<<10]},
+		{name: "another protocol", reply: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nnoise", status: 101},
+		{name: "chunked garbage", reply: chunkedHead + "2\r\nhi\r\nzz\r\n", want: "hi", fails: tacho.Malformed},
+		{name: "chunk without its end", reply: chunkedHead + "2\r\nhiXX", want: "hi", fails: tacho.Malformed},
+		{name: "cut in a chunk", reply: chunkedHead + "4\r\nhi", want: "hi", fails: tacho.Reset},
+		{name: "cut after a chunk", reply: chunkedHead + "2\r\nhi\r\n", want: "hi", fails: tacho.Reset},
+		{name: "cut short of its length", reply: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", want: "hi", fails: tacho.Reset},
+		{name: "not HTTP", reply: "220 smtp.example ready\r\n\r\n", fails: tacho.Malformed},
+		{name: "bad header", reply: "HTTP/1.1 200 OK\r\n: x\r\n\r\n", fails: tacho.Malformed},
+		{name: "huge header", reply: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeaderBytes+1<<16), fails: tacho.Malformed},
+		{name: "nothing", reply: "", fails: tacho.Reset},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+				readHead(r)
+				io.WriteString(nc, tt.reply)
+			})
+			c := newClient(t, Options{BaseURL: "http://" + addr})
+			var x Exchange
+			sink := new(collector)
+			var live []byte
+			err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, func(p []byte) { live = append(live, p...) })
+			if sink.fault != "" {
+				t.Errorf("Consume got %s", sink.fault)
+			}
+			if got := string(sink.data); got != tt.want {
+				t.Errorf("body of %d bytes %.80q, want %d bytes %.80q", len(got), got, len(tt.want), tt.want)
+			}
+			if string(live) != tt.want {
+				t.Errorf("live saw %d bytes, want %d", len(live), len(tt.want))
+			}
+			if tt.fails != "" {
+				if f := Classify(err, &x); f == nil || f.Cause != tt.fails || x.End == 0 || x.Sent == 0 {
+					t.Errorf("failure %v, want %s (%+v)", f, tt.fails, x)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkOrder(t, x, sink.reads)
+			if want := max(tt.status, 200*boolInt(tt.status == 0)); x.Status != want {
+				t.Errorf("status %d, want %d", x.Status, want)
+			}
+		})
+	}
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestLongBodiesAreHandedOverInParts(t *testing.T) {
+	const size = 1 << 20
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) }))
+	defer s.Close()
+	_, sink := mustPost(t, newClient(t, Options{BaseURL: s.URL}), "")
+	if len(sink.data) != size || sink.calls < size/largestBuffer {
+		t.Errorf("%d bytes in %d calls", len(sink.data), sink.calls)
+	}
+}
+
+func TestBufferLimit(t *testing.T) {
+	for _, tt := range []struct {
+		open int64
+		want int
+	}{{0, 64 << 10}, {256, 64 << 10}, {1024, 16 << 10}, {10_000, 2 << 10}} {
+		if got := bufferLimit(tt.open); got != tt.want {
+			t.Errorf("bufferLimit(%d) = %d, want %d", tt.open, got, tt.want)
+		}
+	}
+}
+
+// A buffer that grew while few streams were open gives way when many are.
+func TestBufferShrinks(t *testing.T) {
+	sink := new(collector)
+	b := newBuffer(0)
+	var want []byte
+	for i, limit := range []int{64 << 10, 64 << 10, 64 << 10, 4 << 10, 4 << 10, 4 << 10} {
+		for !b.full() {
+			n := min(700, cap(b.data)-len(b.data))
+			piece := bytes.Repeat([]byte{byte('a' + i)}, n)
+			b.data = append(b.data, piece...)
+			want = append(want, piece...)
+			b.reads = append(b.reads, Read{End: len(b.data)})
+		}
+		b = b.room(limit, sink)
+		if cap(b.data) > limit || b.full() {
+			t.Errorf("step %d: buffer of %d with %d in it, under a limit of %d", i, cap(b.data), len(b.data), limit)
+		}
+	}
+	b.flush(sink)
+	if sink.fault != "" || !bytes.Equal(sink.data, want) {
+		t.Errorf("%d bytes came out of %d: %s", len(sink.data), len(want), sink.fault)
+	}
+}
+
+// Segments may overtake one another, and the kernel may begin to give times
+// only in the midst of an exchange.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	s := newSpan(false)
+	var got []Read
+	for _, kernelTime := range []int64{10, 30, 20, 30, 40, 40} {
+		s.received(kernelTime)
+		at, receive := s.latest()
+		got = append(got, Read{At: at, Recv: receive})
+	}
+	want := []Read{{At: 10, Recv: 1}, {At: 30, Recv: 2}, {At: 30, Recv: 2}, {At: 30, Recv: 2}, {At: 40, Recv: 3}, {At: 40, Recv: 3}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	var x Exchange
+	s.fill(&x)
+	if x.Clock != tacho.KernelClock {
+		t.Errorf("clock %v", x.Clock)
+	}
+	s.received(0)
+	before, receive := s.latest()
+	s.received(50)
+	after, next := s.latest()
+	s.fill(&x)
+	if after != before || next != receive || x.Clock != tacho.ReadClock {
+		t.Errorf("%d after %d, receive %d after %d, clock %v", after, before, next, receive, x.Clock)
+	}
+}
+
+// A server may refuse before it has read the request.
+func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
+	const body = `{"error":"slow down"}`
+	done := make(chan struct{})
+	defer close(done)
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		readHead(r)
+		io.WriteString(nc, "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nContent-Length: 21\r\n\r\n"+body)
+		<-done // without reading the rest
+	})
+	c := newClient(t, Options{BaseURL: "http://" + addr})
+	x, sink := mustPost(t, c, strings.Repeat("x", 8<<20))
+	if x.Status != 429 || string(sink.data) != body || x.Sent == 0 || x.Wrote != 0 || x.Head < x.Sent || x.End < x.Head {
+		t.Errorf("%+v with %q, want a 429 that came before the request was written", x, sink.data)
+	}
+
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		io.WriteString(w, body)
+		w.(http.Flusher).Flush()
+	}))
+	defer s.Close()
+	c = newClient(t, Options{BaseURL: s.URL})
+	for range 20 {
+		var x Exchange
+		sink := new(collector)
+		err := c.Do(t.Context(), newRequest(t, c, "POST", "/", strings.Repeat("x", 4<<20)), &x, sink, nil)
+		// The server closes with our bytes unread, which may cost us its answer.
+		if f := Classify(err, &x); f != nil && f.Cause != tacho.Reset || f == nil && x.Status != 429 {
+			t.Errorf("failure %v, %+v", f, x)
+		}
+	}
+}
+
+// memory is a client of a server in memory, for use inside a bubble.
+func memory(t *testing.T, o Options, serve func(net.Conn, *bufio.Reader)) *Client {
+	ln := memnet.Listen()
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer nc.Close()
+				serve(nc, bufio.NewReader(nc))
+			}()
+		}
+	}()
+	o.BaseURL = "http://mem"
+	if o.Dial == nil {
+		o.Dial = ln.Dial
+	}
+	return newClient(t, o)
+}
+
+// What is late, and in which phase, with time that stands still unless all wait.
+func TestPatienceByPhase(t *testing.T) {
+	hang := func(r *bufio.Reader) { io.Copy(io.Discard, r) }
+	ends := []struct {
+		cause   tacho.Cause
+		context func() (context.Context, context.CancelFunc)
+	}{
+		{tacho.Timeout, func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), time.Minute)
+		}},
+		{tacho.Canceled, func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(time.Minute, cancel)
+			return ctx, cancel
+		}},
+		{tacho.Canceled, func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(time.Minute, func() { cancel(errors.New("enough")) })
+			return ctx, func() { cancel(nil) }
+		}},
+	}
+	for _, tt := range []struct {
+		phase string
+		o     Options
+		serve func(net.Conn, *bufio.Reader)
+		body  string
+	}{
+		{phase: "connect", o: Options{DialTimeout: time.Hour, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}},
+		{phase: "send"},
+		{phase: "wait", serve: func(_ net.Conn, r *bufio.Reader) { readHead(r); hang(r) }},
+		{phase: "stream", serve: func(nc net.Conn, r *bufio.Reader) {
+			readHead(r)
+			io.CopyN(io.Discard, r, 1<<20) // the body
+			io.WriteString(nc, chunkedHead+chunk("token"))
+			hang(r)
+		}, body: "token"},
+	} {
+		for _, end := range ends {
+			t.Run(tt.phase+" "+string(end.cause), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					serve := tt.serve
+					if tt.phase == "send" { // blocks while the bubble lasts, and no longer
+						stop := make(chan struct{})
+						defer close(stop)
+						serve = func(_ net.Conn, r *bufio.Reader) { readHead(r); <-stop }
+					}
+					c := memory(t, tt.o, serve)
+					ctx, cancel := end.context()
+					defer cancel()
+					start := now()
+					var x Exchange
+					sink := new(collector)
+					err := c.Do(ctx, newRequest(t, c, "POST", "/", strings.Repeat("x", 1<<20)), &x, sink, nil)
+					got := Classify(err, &x)
+					if got == nil {
+						t.Fatal("no failure")
+					}
+					if got.Cause != end.cause || got.Phase != tt.phase {
+						t.Errorf("%+v, want %s while in %s", got, end.cause, tt.phase)
+					}
+					if waited := time.Duration(x.End - start); waited != time.Minute {
+						t.Errorf("ended after %v, want at once after a minute", waited)
+					}
+					if string(sink.data) != tt.body {
+						t.Errorf("body %q, want %q", sink.data, tt.body)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestDialTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory(t, Options{DialTimeout: 3 * time.Second, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}, nil)
+		start := now()
+		var x Exchange
+		err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, nil, nil)
+		f := Classify(err, &x)
+		if f == nil || f.Cause != tacho.Timeout || f.Phase != "connect" || x.End-start != int64(3*time.Second) || x.Conns != 1 {
+			t.Errorf("%+v, %+v", f, x)
+		}
+	})
+}
+
+// The whole timeline of an exchange, on a clock that moves only while all wait.
+func TestTimesInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory(t, Options{}, func(nc net.Conn, r *bufio.Reader) {
+			readHead(r)
+			time.Sleep(100 * time.Millisecond)
+			io.WriteString(nc, chunkedHead)
+			for range 3 {
+				time.Sleep(20 * time.Millisecond)
+				io.WriteString(nc, chunk("token"))
+			}
+			time.Sleep(5 * time.Millisecond)
+			io.WriteString(nc, "0\r\n\r\n")
+			io.Copy(io.Discard, r)
+		})
+		start := now()
+		var x Exchange
+		sink := new(collector)
+		if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, nil); err != nil {
+			t.Fatal(err)
+		}
+		ms := int64(time.Millisecond)
+		got := Exchange{Conn: x.Conn - start, Sent: x.Sent - start, Wrote: x.Wrote - start, Head: x.Head - start, End: x.End - start, Clock: x.Clock, Conns: x.Conns, Status: x.Status}
+		want := Exchange{Head: 100 * ms, End: 165 * ms, Clock: tacho.ReadClock, Conns: 1, Status: 200}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("exchange (-want +got):\n%s", d)
+		}
+		for i := range sink.reads {
+			sink.reads[i].At -= start
+		}
+		reads := []Read{{End: 5, At: 120 * ms, Recv: 2}, {End: 10, At: 140 * ms, Recv: 3}, {End: 15, At: 160 * ms, Recv: 4}}
+		if d := cmp.Diff(reads, sink.reads); d != "" {
+			t.Errorf("reads (-want +got):\n%s", d)
+		}
+	})
+}
+
+// Servers close idle connections; a request must not fall into one.
+func TestServerClosesIdleConnections(t *testing.T) {
+	for _, serverTimeout := range []time.Duration{3 * time.Second, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ln := memnet.Listen()
+			s := &http.Server{Handler: echo, IdleTimeout: serverTimeout}
+			go s.Serve(ln)
+			defer s.Close()
+			c := newClient(t, Options{BaseURL: "http://mem", Dial: ln.Dial})
+			for pause, reused := range map[time.Duration]bool{time.Second: true, 3500 * time.Millisecond: serverTimeout > 4*time.Second, 4500 * time.Millisecond: false} {
+				mustPost(t, c, "a")
+				time.Sleep(pause)
+				if x, _ := mustPost(t, c, "b"); x.Reused != reused || x.Conns != 1 {
+					t.Errorf("after %v of %v: reused %v, %d connections", pause, serverTimeout, x.Reused, x.Conns)
+				}
+			}
+		})
+	}
+}
+
+// dyingConn breaks at the first write after a response, before a byte is written.
+type dyingConn struct {
+	net.Conn
+	writes, dead *atomic.Int64
+}
+
+func (c dyingConn) Write(p []byte) (int, error) {
+	if c.writes.Add(1) == 2 {
+		c.dead.Add(1)
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
+	}
+	return c.Conn.Write(p)
+}
+
+// net/http starts over when nothing was written to a reused connection, and
+// the exchange says so.
+func TestStartingOverIsCounted(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+	var dead, writes atomic.Int64
+	c := newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return dyingConn{nc, &writes, &dead}, err
+	}})
+	mustPost(t, c, "")
+	x, _ := mustPost(t, c, "")
+	if dead.Load() != 1 || x.Conns != 2 || x.Reused {
+		t.Errorf("%d broken connections, %+v; want one, and a second tried", dead.Load(), x)
+	}
+	checkOrder(t, x, nil)
+}

@@ -1,0 +1,76 @@
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"net"
+	"testing"
+
+	"tacho"
+)
+
+// exchangeOver sends a request to a server that says reply, cut into pieces of
+// the given size, and closes.
+func exchangeOver(t *testing.T, reply []byte, piece int) (body []byte, status int, cause tacho.Cause) {
+	c := newClient(t, Options{BaseURL: "http://mem", Dial: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			r := bufio.NewReader(far)
+			if readHead(r) != nil {
+				return
+			}
+			for rest := reply; len(rest) > 0; {
+				n := min(piece, len(rest))
+				if _, err := far.Write(rest[:n]); err != nil {
+					return
+				}
+				rest = rest[n:]
+			}
+		}()
+		return near, nil
+	}})
+	var x Exchange
+	sink := new(collector)
+	var live bytes.Buffer
+	err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, func(p []byte) { live.Write(p) })
+	if sink.fault != "" || !bytes.Equal(live.Bytes(), sink.data) {
+		t.Errorf("Consume got %q (%s), live %q", sink.data, sink.fault, live.Bytes())
+	}
+	if x.End == 0 || x.Sent == 0 || x.Conns != 1 {
+		t.Errorf("incomplete exchange: %+v", x)
+	}
+	if f := Classify(err, &x); f != nil {
+		cause = f.Cause
+	}
+	return sink.data, x.Status, cause
+}
+
+// Whatever a server says, the client neither panics nor hangs, and the body is
+// the same however the bytes were cut.
+func FuzzServer(f *testing.F) {
+	log.SetOutput(io.Discard) // net/http complains of unsolicited bytes there
+	for _, reply := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nA: b\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz",
+		"HTTP/1.0 200 OK\r\n\r\nhello",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 429 No\r\n\r\nlater",
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nnoise",
+		"HTTP/1.1 204 No Content\r\n\r\nx",
+		"",
+	} {
+		f.Add([]byte(reply), byte(1))
+	}
+	f.Fuzz(func(t *testing.T, reply []byte, piece byte) {
+		wholeBody, wholeStatus, wholeCause := exchangeOver(t, reply, len(reply))
+		body, status, cause := exchangeOver(t, reply, int(piece)%64+1)
+		if !bytes.Equal(body, wholeBody) || status != wholeStatus || cause != wholeCause {
+			t.Errorf("whole: %d %q %q; cut: %d %q %q", wholeStatus, wholeBody, wholeCause, status, body, cause)
+		}
+	})
+}
