@@ -165,7 +165,7 @@ func listProfiles(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		about, _, _ := strings.Cut(p.About, "\n")
+		about, _, _ := strings.Cut(p.About, ". ") // its first sentence
 		if _, err := fmt.Fprintf(w, "%-26s %-9s %s\n%37s%s\n", name, p.Engine, p.Model, "", about); err != nil {
 			return err
 		}

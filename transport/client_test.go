@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bufio"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -16,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -356,20 +356,31 @@ func TestTLSConfigErrors(t *testing.T) {
 	}
 }
 
-// A name is looked up once, and an address that does not answer is not asked
-// again. Only one of the addresses of localhost is listened on.
+// An address that does not answer is not asked again, and the rest take turns.
 func TestResolverForgetsTheDead(t *testing.T) {
-	addr := rawServer(t, func(net.Conn, *bufio.Reader) {})
-	_, port, _ := net.SplitHostPort(addr)
-	r := new(resolver)
+	_, port, _ := net.SplitHostPort(rawServer(t, func(net.Conn, *bufio.Reader) {}))
+	dead, good := netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")
+	r := &resolver{addrs: map[string][]netip.Addr{"server": {dead, good}}}
 	for range 4 {
-		nc, err := r.dial(context.Background(), "tcp", "localhost:"+port)
+		nc, err := r.dial(t.Context(), "tcp", "server:"+port)
 		if err != nil {
 			t.Fatal(err)
 		}
 		nc.Close()
 	}
-	if got := r.addrs["localhost"]; len(got) != 1 || got[0].String() != "127.0.0.1" {
-		t.Errorf("addresses kept: %v, want 127.0.0.1", got)
+	if got := r.addrs["server"]; len(got) != 1 || got[0] != good {
+		t.Errorf("addresses kept: %v, want %v", got, good)
+	}
+	r.addrs["server"] = []netip.Addr{dead, good}
+	turns := map[netip.Addr]int{}
+	for range 4 {
+		addrs, err := r.lookup(t.Context(), "server")
+		if err != nil || len(addrs) != 2 {
+			t.Fatal(addrs, err)
+		}
+		turns[addrs[0]]++
+	}
+	if turns[dead] != 2 || turns[good] != 2 {
+		t.Errorf("turns %v, want two each", turns)
 	}
 }

@@ -400,3 +400,54 @@ func TestStartingOverIsCounted(t *testing.T) {
 	}
 	checkOrder(t, x, nil)
 }
+
+// When the second connection cannot be had, that is where the request failed.
+func TestStartingOverInVain(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+	var dead, writes atomic.Int64
+	c := newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		if writes.Load() > 0 {
+			return nil, syscall.ECONNREFUSED
+		}
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return dyingConn{nc, &writes, &dead}, err
+	}})
+	mustPost(t, c, "")
+	var x Exchange
+	err := c.Do(t.Context(), newRequest(t, c, "POST", "/", ""), &x, nil, nil)
+	if f := Classify(err, &x); f == nil || f.Cause != tacho.Refused || f.Phase != "connect" || x.Conns != 2 {
+		t.Errorf("%+v, %+v; want a refusal while connecting for the second time", f, x)
+	}
+}
+
+// tardyConn writes at once and returns from it only when it is closed.
+type tardyConn struct {
+	net.Conn
+	closed context.Context
+	close  context.CancelFunc
+}
+
+func (c tardyConn) Write(p []byte) (int, error) {
+	defer func() { <-c.closed.Done() }()
+	return c.Conn.Write(p)
+}
+
+func (c tardyConn) Close() error {
+	c.close()
+	return c.Conn.Close()
+}
+
+// The answer can be there before the write it answers has returned.
+func TestAnswerOvertakesTheWrite(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"))
+	c := newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		closed, cancel := context.WithCancel(context.Background())
+		return tardyConn{nc, closed, cancel}, err
+	}})
+	x, sink := mustPost(t, c, "")
+	checkOrder(t, x, sink.reads)
+	if x.Wrote < x.End {
+		t.Errorf("written at %d, before the end at %d", x.Wrote, x.End)
+	}
+}

@@ -5,6 +5,8 @@ package responses
 import (
 	"encoding/json"
 	"errors"
+
+	"tacho/wire/plain"
 )
 
 // Path is where requests go.
@@ -77,9 +79,9 @@ type Part struct {
 // MarshalJSON implements json.Marshaler.
 func (in Input) MarshalJSON() ([]byte, error) {
 	if in.Items != nil {
-		return json.Marshal(in.Items)
+		return plain.Marshal(in.Items)
 	}
-	return json.Marshal(in.Text)
+	return plain.Marshal(in.Text)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -97,9 +99,9 @@ func (in *Input) UnmarshalJSON(b []byte) error {
 // MarshalJSON implements json.Marshaler.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Parts != nil {
-		return json.Marshal(c.Parts)
+		return plain.Marshal(c.Parts)
 	}
-	return json.Marshal(c.Text)
+	return plain.Marshal(c.Text)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

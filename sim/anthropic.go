@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"errors"
+	"net/http"
+
+	"tacho/wire/anthropic"
+)
+
+// statusOverloaded is Anthropic's own.
+const statusOverloaded = 529
+
+var anthropicMessages = &dialect{
+	paths:      []string{anthropic.MessagesPath},
+	mime:       sseMime,
+	read:       readAnthropic,
+	refusal:    anthropicRefusal,
+	overloaded: statusOverloaded,
+	broken: func(p *pose, status int, message string) []byte {
+		b := append([]byte("event: error\ndata: "), anthropicRefusal(p, status, message)...)
+		return append(b, "\n\n"...)
+	},
+}
+
+func anthropicRefusal(_ *pose, status int, message string) []byte {
+	kind := "api_error"
+	switch status {
+	case http.StatusBadRequest:
+		kind = "invalid_request_error"
+	case http.StatusTooManyRequests:
+		kind = "rate_limit_error"
+	case statusOverloaded, http.StatusServiceUnavailable:
+		kind = "overloaded_error"
+	}
+	return appendJSON(nil, anthropic.ErrorResponse{Type: "error", Error: anthropic.Error{Type: kind, Message: message}})
+}
+
+func (p *prompt) addAnthropic(q *anthropic.Request) {
+	add := func(c *anthropic.Content) {
+		p.addText(c.Text)
+		for _, b := range c.Blocks {
+			p.addText(b.Text)
+		}
+	}
+	if q.System != nil {
+		add(q.System)
+	}
+	for i := range q.Messages {
+		add(&q.Messages[i].Content)
+	}
+}
+
+func readAnthropic(in *incoming) (*ask, error) {
+	var q anthropic.Request
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	if q.MaxTokens < 1 {
+		return nil, errors.New("max_tokens: Field required")
+	}
+	p := in.newPrompt()
+	p.addAnthropic(&q)
+	a, err := in.ask(p, wish{limit: q.MaxTokens, stream: q.Stream})
+	if err != nil {
+		return nil, err
+	}
+	v := &anthropicVoice{ask: a, model: in.modelName(q.Model)}
+	text := textHole
+	v.token = newTemplate(string(appendNamedEvent(nil, anthropic.ContentBlockDelta, anthropic.Event{
+		Type: anthropic.ContentBlockDelta, Index: new(int), Delta: &anthropic.Delta{Type: anthropic.TextDelta, Text: &text},
+	})), textHole)
+	a.voice = v
+	return a, nil
+}
+
+type anthropicVoice struct {
+	*ask
+	model string
+	token template
+}
+
+func (v *anthropicVoice) message() *anthropic.Response {
+	return &anthropic.Response{
+		ID: "msg_" + v.id, Type: "message", Role: "assistant", Model: v.model, Content: []anthropic.Block{},
+		Usage: v.usage(1),
+	}
+}
+
+func (v *anthropicVoice) usage(output int) *anthropic.Usage {
+	if v.fx.noUsage {
+		return nil
+	}
+	return &anthropic.Usage{InputTokens: v.input - v.cached, CacheReadInputTokens: v.cached, OutputTokens: output}
+}
+
+// early begins the message before the model has run.
+func (v *anthropicVoice) early(b []byte) []byte {
+	b = appendNamedEvent(b, anthropic.MessageStart, anthropic.Event{Type: anthropic.MessageStart, Message: v.message()})
+	return appendNamedEvent(b, anthropic.Ping, anthropic.Event{Type: anthropic.Ping})
+}
+
+func (v *anthropicVoice) tokens(b []byte, from, to int) []byte {
+	if from == 0 {
+		b = appendNamedEvent(b, anthropic.ContentBlockStart, anthropic.Event{
+			Type: anthropic.ContentBlockStart, Index: new(int), ContentBlock: &anthropic.Block{Type: "text"},
+		})
+	}
+	if v.eos && v.isLast(to) && to-from == 1 {
+		return b // nothing is said at the end of sequence
+	}
+	b = v.text(append(b, v.token[0]...), from, to)
+	return append(b, v.token[1]...)
+}
+
+func (v *anthropicVoice) reason() *string {
+	reason := "max_tokens"
+	if v.finish == finishStop {
+		reason = "end_turn"
+	}
+	return &reason
+}
+
+func (v *anthropicVoice) last(b []byte) []byte {
+	b = appendNamedEvent(b, anthropic.ContentBlockStop, anthropic.Event{Type: anthropic.ContentBlockStop, Index: new(int)})
+	b = appendNamedEvent(b, anthropic.MessageDelta, anthropic.Event{
+		Type: anthropic.MessageDelta, Delta: &anthropic.Delta{StopReason: v.reason()}, Usage: v.usage(v.counted(v.output)),
+	})
+	return appendNamedEvent(b, anthropic.MessageStop, anthropic.Event{Type: anthropic.MessageStop})
+}
+
+func (v *anthropicVoice) whole(b []byte) []byte {
+	m := v.message()
+	m.Content = []anthropic.Block{{Type: "text", Text: textHole}}
+	m.StopReason, m.Usage = v.reason(), v.usage(v.counted(v.output))
+	t := newTemplate(string(appendJSON(nil, m)), textHole)
+	b = v.text(append(b, t[0]...), 0, v.output)
+	return append(b, t[1]...)
+}

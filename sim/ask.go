@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tacho/wire/openai"
+)
+
+// An ask is one answer to generate, whatever the dialect.
+type ask struct {
+	prompt
+	id        string // x-request-id, or a name of the server's own
+	limit     int    // most tokens to generate
+	ignoreEOS bool   // generate exactly limit
+	stream    bool   // token by token
+	voice     voice
+	fx        effects
+
+	// Known when the last token is there.
+	output int    // tokens generated, the end of sequence included; 0 before
+	eos    bool   // the last of them is the end of sequence, which has no text
+	finish string // finishLength or finishStop
+
+	// Known when the first token is there.
+	cached int // prompt tokens found in the prefix cache
+
+	arrivedAt  time.Time
+	firstAt    time.Time // the first token was there
+	lastAt     time.Time // the last token was there
+	admittedAt time.Time // the model took it up
+}
+
+// The reasons for an answer to end.
+const (
+	finishLength = "length"
+	finishStop   = "stop"
+)
+
+// isLast is whether the event that ends with token to is the last of the answer.
+func (a *ask) isLast(to int) bool { return to == a.output }
+
+// text appends the text of tokens from up to but not including to, ready to
+// stand inside a JSON string.
+func (a *ask) text(b []byte, from, to int) []byte {
+	if a.eos && a.isLast(to) {
+		to--
+	}
+	if a.fx.hostile != nil {
+		for k := from; k < to; k++ {
+			b = append(b, a.fx.hostile[k%len(a.fx.hostile)]...)
+		}
+		return b
+	}
+	for k := from; k < to; k++ {
+		b = append(b, tokenText(outputID(a.seed, k))...)
+	}
+	return b
+}
+
+// ids appends the ids of tokens from up to but not including to, as the
+// elements of a JSON list.
+func (a *ask) ids(b []byte, from, to int) []byte {
+	for k := from; k < to; k++ {
+		if k > from {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(a.tokenID(k)), 10)
+	}
+	return b
+}
+
+func (a *ask) tokenID(k int) int32 {
+	if a.eos && a.isLast(k+1) {
+		return eosID
+	}
+	return outputID(a.seed, k)
+}
+
+// counted is what the server says it generated, when it has generated n.
+func (a *ask) counted(n int) int { return max(0, n+a.fx.miscount) }
+
+// A prompt is what was asked, in tokens.
+type prompt struct {
+	input  int      // its length
+	seed   uint64   // equal for equal prompts; the text of the answer follows from it
+	isIDs  bool     // it came as token ids
+	every  int      // tokens in a KV block; 0 if nobody wants to know the blocks
+	blocks []uint64 // for each full block a hash of all up to its end
+	chars  int      // length of its text
+}
+
+func (s *Server) newPrompt() prompt { return prompt{every: s.blockTokens} }
+
+func (p *prompt) addText(text string) {
+	p.chars += len(text)
+	for w := range words(text) {
+		p.add(hashWord(text[w.start:w.stop]))
+	}
+}
+
+func (p *prompt) addIDs(ids []int32) {
+	p.isIDs = p.isIDs || len(ids) > 0
+	for _, id := range ids {
+		p.add(uint64(id))
+	}
+}
+
+func (p *prompt) addMessages(messages []openai.Message) {
+	for _, m := range messages {
+		p.addText(m.Content.Text)
+		for _, part := range m.Content.Parts {
+			p.addText(part.Text)
+		}
+	}
+}
+
+func (p *prompt) add(token uint64) {
+	p.input++
+	p.seed = (p.seed ^ token) * 1099511628211
+	p.seed ^= p.seed >> 29
+	if p.every > 0 && p.input%p.every == 0 {
+		p.blocks = append(p.blocks, p.seed)
+	}
+}
+
+// blockHashes are those of the prompt and of the answer to it: a next turn
+// that repeats both finds both in the cache.
+func (p prompt) blockHashes(answer int) []uint64 {
+	seed := p.seed
+	for k := range answer {
+		id := outputID(seed, k)
+		if p.isIDs {
+			p.add(uint64(id))
+		} else {
+			p.add(hashWord(tokenText(id)[1:]))
+		}
+	}
+	return p.blocks
+}
+
+// modelName is the name an answer gives for the model: the one it was asked
+// under, if any. It must not look like a hole in a template.
+func (s *Server) modelName(asked string) string {
+	return strings.ReplaceAll(cmp.Or(asked, s.opt.Model), textHole, "")
+}
+
+// A wish is what a request says about its answer.
+type wish struct {
+	limit     int // most tokens; 0: as many as the server likes
+	min       int // fewest tokens
+	ignoreEOS bool
+	stream    bool
+}
+
+// An incoming is a request that a dialect has yet to understand.
+type incoming struct {
+	*Server
+	w    http.ResponseWriter // for headers only
+	r    *http.Request
+	body []byte
+	fx   effects
+}
+
+// ask makes an ask of a request.
+func (in *incoming) ask(p prompt, w wish) (*ask, error) {
+	if p.input == 0 {
+		return nil, errors.New("the prompt is empty")
+	}
+	if w.limit < 0 {
+		return nil, fmt.Errorf("%d tokens asked for: give a positive number", w.limit)
+	}
+	room := in.opt.MaxModelLen - p.input
+	if w.limit == 0 {
+		w.limit = min(in.defaultOutput, max(room, 1))
+	}
+	if w.limit > room {
+		return nil, fmt.Errorf("prompt of %d tokens and answer of %d are more than the model's %d: shorten one of them",
+			p.input, w.limit, in.opt.MaxModelLen)
+	}
+	id := strings.ReplaceAll(in.r.Header.Get("X-Request-Id"), textHole, "")
+	if id == "" {
+		id = fmt.Sprintf("sim-%d", in.serial.Add(1))
+	}
+	return &ask{prompt: p, id: id, limit: w.limit, ignoreEOS: w.ignoreEOS || w.min >= w.limit, stream: w.stream, fx: in.fx}, nil
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"sort"
+	"sync/atomic"
+	"time"
+)
+
+// counters are what the server counts for its metrics. They count what really
+// happened, at the time it happened.
+type counters struct {
+	inFlight  atomic.Int64
+	requests  atomic.Int64 // that were understood
+	stopped   atomic.Int64 // answers that ended by themselves
+	limited   atomic.Int64 // answers that ended at their limit
+	refused   atomic.Int64 // requests that got an error instead
+	aborted   atomic.Int64 // answers that were broken off
+	prompt    atomic.Int64 // tokens
+	cached    atomic.Int64 // of prompt
+	generated atomic.Int64 // tokens
+
+	ttft, itl, tpot, e2e, queue, prefill, decode *histogram
+	inputs, outputs                              *histogram
+}
+
+func newCounters() *counters {
+	seconds := func(bounds ...float64) *histogram { return newHistogram(1e-9, bounds) }
+	long := []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960}
+	lengths := []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
+	return &counters{
+		ttft: seconds(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560),
+		itl:  seconds(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
+		tpot: seconds(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
+		e2e:  seconds(long...), queue: seconds(long...), prefill: seconds(long...), decode: seconds(long...),
+		inputs: newHistogram(1, lengths), outputs: newHistogram(1, lengths),
+	}
+}
+
+func (c *counters) arrived() { c.inFlight.Add(1) }
+
+// wrote counts a write of n tokens of an answer at the given time; t is as it
+// was before the write.
+func (c *counters) wrote(t *Truth, at int64, n int) {
+	c.generated.Add(int64(n))
+	if k := len(t.Writes); k > 0 {
+		c.itl.observe(at - t.Writes[k-1])
+		return
+	}
+	c.ttft.observe(at - t.Arrival)
+	c.queue.observe(t.Admitted - t.Arrival)
+	c.prefill.observe(at - t.Admitted)
+	c.prompt.Add(int64(t.Input))
+	c.cached.Add(int64(t.Cached))
+}
+
+// ended counts a request that is over.
+func (c *counters) ended(an *answer) {
+	t := an.truth
+	c.inFlight.Add(-1)
+	if an.ask != nil {
+		c.requests.Add(1)
+	}
+	switch {
+	case t.Finish == finishStop:
+		c.stopped.Add(1)
+	case t.Finish == finishLength:
+		c.limited.Add(1)
+	case an.ask == nil || len(t.Writes) == 0 && t.Status != 0:
+		c.refused.Add(1)
+		return
+	default:
+		c.aborted.Add(1)
+		return
+	}
+	first, last := t.Writes[0], t.Writes[len(t.Writes)-1]
+	c.e2e.observe(last - t.Arrival)
+	c.decode.observe(last - first)
+	if t.Output > 1 {
+		c.tpot.observe((last - first) / int64(t.Output-1))
+	}
+	c.inputs.observe(int64(t.Input))
+	c.outputs.observe(int64(t.Output))
+}
+
+// A histogram counts values in buckets, as Prometheus has them.
+type histogram struct {
+	unit   float64 // of an observed value, in that of the bounds
+	bounds []float64
+	limits []int64 // the bounds in units
+	counts []atomic.Int64
+	sum    atomic.Int64 // in units
+}
+
+func newHistogram(unit float64, bounds []float64) *histogram {
+	h := &histogram{unit: unit, bounds: bounds, counts: make([]atomic.Int64, len(bounds)+1)}
+	for _, b := range bounds {
+		h.limits = append(h.limits, int64(b/unit+0.5))
+	}
+	return h
+}
+
+func (h *histogram) observe(v int64) {
+	h.counts[sort.Search(len(h.limits), func(i int) bool { return v <= h.limits[i] })].Add(1)
+	h.sum.Add(v)
+}
+
+// total is the sum of the values.
+func (h *histogram) total() float64 { return float64(h.sum.Load()) * h.unit }
+
+// perSecond is how often something happened in a time.
+func perSecond(n int64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tacho/wire/llamacpp"
+	"tacho/wire/openai"
+)
+
+// llamaCompletion sends its head with the first token, so that an error before
+// it has a status.
+var llamaCompletion = &dialect{
+	paths:     []string{llamacpp.CompletionPath},
+	mime:      "text/event-stream",
+	read:      readLlama,
+	lateHead:  true,
+	keepAlive: 30 * time.Second,
+	refusal:   llamaRefusal,
+	broken: func(p *pose, status int, message string) []byte {
+		return append(append([]byte("data: "), llamaRefusal(p, status, message)...), "\n\n"...)
+	},
+}
+
+func llamaRefusal(_ *pose, status int, message string) []byte {
+	kind := "invalid_request_error"
+	switch {
+	case status == http.StatusServiceUnavailable:
+		kind = "unavailable_error"
+	case status >= http.StatusInternalServerError:
+		kind = "server_error"
+	}
+	return appendJSON(nil, llamacpp.ErrorResponse{Error: llamacpp.Error{Code: status, Message: message, Type: kind}})
+}
+
+func readLlama(in *incoming) (*ask, error) {
+	var q llamacpp.Request
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	var given openai.Prompt
+	if err := json.Unmarshal(q.Prompt, &given); err != nil {
+		return nil, err
+	}
+	p := in.newPrompt()
+	if q.CachePrompt != nil && !*q.CachePrompt {
+		p.every = 0
+	}
+	p.addText(given.Text)
+	p.addIDs(given.IDs)
+	limit := max(q.NPredict, q.MaxTokens, 0) // below zero is without limit
+	a, err := in.ask(p, wish{limit: limit, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	if err != nil {
+		return nil, err
+	}
+	v := &llamaVoice{ask: a, model: in.opt.Model, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
+	v.token = newTemplate("data: "+string(appendJSON(nil, llamacpp.Chunk{
+		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.input,
+	}))+"\n\n", textHole, intHole, intHole2)
+	a.voice = v
+	return a, nil
+}
+
+type llamaVoice struct {
+	*ask
+	model    string
+	prompt   string
+	ids      bool
+	perToken bool
+	token    template
+}
+
+func (v *llamaVoice) early(b []byte) []byte { return b }
+
+func (v *llamaVoice) tokens(b []byte, from, to int) []byte {
+	b = v.text(append(b, v.token[0]...), from, to)
+	b = append(b, v.token[1]...)
+	if v.ids {
+		b = v.ask.ids(b, from, to)
+	}
+	b = strconv.AppendInt(append(b, v.token[2]...), int64(v.counted(to)), 10)
+	return append(b, v.token[3]...)
+}
+
+// final is the last event, which is long because it repeats what was asked.
+func (v *llamaVoice) final(b []byte, content string) []byte {
+	f := llamacpp.Final{
+		Content: content, Tokens: []int32{}, Stop: true, Model: v.model, Prompt: v.prompt,
+		StopType: "limit", TokensCached: v.input + v.output - 1,
+		GenerationSettings: map[string]any{
+			"n_predict": v.limit, "ignore_eos": v.ignoreEOS, "stream": v.stream, "temperature": 0.8, "top_k": 40,
+			"top_p": 0.95, "min_p": 0.05, "samplers": []string{"penalties", "dry", "top_k", "typ_p", "top_p", "min_p", "temperature"},
+		},
+	}
+	if v.eos {
+		f.StopType = "eos"
+	}
+	if !v.fx.noUsage {
+		predicted, evaluated := v.counted(v.output), v.input
+		f.TokensPredicted, f.TokensEvaluated, f.Timings = &predicted, &evaluated, v.timings()
+	}
+	return appendJSON(b, f)
+}
+
+func (v *llamaVoice) last(b []byte) []byte {
+	return append(v.final(append(b, "data: "...), ""), "\n\n"...)
+}
+
+func (v *llamaVoice) whole(b []byte) []byte {
+	t := newTemplate(string(v.final(nil, textHole)), textHole)
+	b = v.text(append(b, t[0]...), 0, v.output)
+	return append(b, t[1]...)
+}

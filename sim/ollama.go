@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"tacho/wire/ollama"
+)
+
+const ndjsonMime = "application/x-ndjson"
+
+var ollamaGenerate = &dialect{
+	paths:   []string{ollama.GeneratePath},
+	mime:    ndjsonMime,
+	read:    readOllamaGenerate,
+	refusal: ollamaRefusal,
+	broken:  ollamaBroken,
+}
+
+var ollamaChat = &dialect{
+	paths:   []string{ollama.ChatPath},
+	mime:    ndjsonMime,
+	read:    readOllamaChat,
+	refusal: ollamaRefusal,
+	broken:  ollamaBroken,
+}
+
+func ollamaRefusal(_ *pose, _ int, message string) []byte {
+	return appendJSON(nil, ollama.ErrorResponse{Error: message})
+}
+
+func ollamaBroken(p *pose, status int, message string) []byte {
+	return append(ollamaRefusal(p, status, message), '\n')
+}
+
+func readOllamaGenerate(in *incoming) (*ask, error) {
+	var q ollama.GenerateRequest
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	p := in.newPrompt()
+	p.addText(q.System)
+	p.addText(q.Prompt)
+	return in.askOllama(p, &q.Options, q.Stream, func(at time.Time, f ollama.Final, text string) any {
+		return ollama.GenerateResponse{Model: in.modelName(q.Model), CreatedAt: at, Response: text, Done: f.DoneReason != "", Final: f}
+	})
+}
+
+func readOllamaChat(in *incoming) (*ask, error) {
+	var q ollama.ChatRequest
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	p := in.newPrompt()
+	for _, m := range q.Messages {
+		p.addText(m.Content)
+	}
+	return in.askOllama(p, &q.Options, q.Stream, func(at time.Time, f ollama.Final, text string) any {
+		return ollama.ChatResponse{
+			Model: in.modelName(q.Model), CreatedAt: at, Done: f.DoneReason != "", Final: f,
+			Message: ollama.Message{Role: "assistant", Content: text},
+		}
+	})
+}
+
+func (in *incoming) askOllama(p prompt, o *ollama.Options, stream *bool, line ollamaLine) (*ask, error) {
+	a, err := in.ask(p, wish{limit: max(0, o.NumPredict), stream: stream == nil || *stream})
+	if err != nil {
+		return nil, err
+	}
+	v := &ollamaVoice{ask: a, line: line}
+	v.token = newTemplate(string(appendJSON(nil, line(holeTime, ollama.Final{}, textHole)))+"\n", holeTimeText, textHole)
+	a.voice = v
+	return a, nil
+}
+
+// holeTime is where a line's time goes.
+var (
+	holeTime     = time.Date(1234, 5, 6, 7, 8, 9, 101112131, time.UTC)
+	holeTimeText = holeTime.Format(time.RFC3339Nano)
+)
+
+// An ollamaLine is a line of the stream at a time; it is the last if the final
+// part has a reason.
+type ollamaLine func(at time.Time, f ollama.Final, text string) any
+
+// ollamaVoice writes lines of JSON, each with the time at which it was made.
+type ollamaVoice struct {
+	*ask
+	line  ollamaLine
+	token template
+}
+
+func (v *ollamaVoice) early(b []byte) []byte { return b }
+
+func (v *ollamaVoice) tokens(b []byte, from, to int) []byte {
+	if v.eos && v.isLast(to) && to-from == 1 {
+		return b // an end of sequence is not a line of its own
+	}
+	b = time.Now().UTC().AppendFormat(append(b, v.token[0]...), time.RFC3339Nano)
+	b = v.text(append(b, v.token[1]...), from, to)
+	return append(b, v.token[2]...)
+}
+
+func (v *ollamaVoice) final() ollama.Final {
+	f := ollama.Final{
+		DoneReason: v.finish, TotalDuration: v.lastAt.Sub(v.arrivedAt), LoadDuration: time.Millisecond,
+	}
+	if !v.fx.noUsage {
+		f.PromptEvalCount, f.EvalCount = v.input-v.cached, v.counted(v.output) // what was cached is not evaluated, and nothing is left out
+		f.PromptEvalDuration, f.EvalDuration = v.firstAt.Sub(v.admittedAt), v.lastAt.Sub(v.firstAt)
+	}
+	return f
+}
+
+func (v *ollamaVoice) last(b []byte) []byte {
+	return append(appendJSON(b, v.line(time.Now().UTC(), v.final(), "")), '\n')
+}
+
+func (v *ollamaVoice) whole(b []byte) []byte {
+	line := string(appendJSON(nil, v.line(time.Now().UTC(), v.final(), textHole)))
+	before, after, _ := strings.Cut(line, textHole)
+	return append(v.text(append(b, before...), 0, v.output), after...)
+}

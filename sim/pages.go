@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"tacho/wire/anthropic"
+	"tacho/wire/llamacpp"
+	"tacho/wire/ollama"
+	"tacho/wire/openai"
+	"tacho/wire/sglang"
+	"tacho/wire/tgi"
+)
+
+// pages are the answers that need no model, or are given whole.
+var pages = map[string]func(s *Server, w http.ResponseWriter, r *http.Request){
+	"GET /health":                       (*Server).health,
+	"GET /ping":                         (*Server).health,
+	"GET /health_generate":              (*Server).health,
+	"GET /v2/health/ready":              (*Server).health,
+	"GET /v2/health/live":               (*Server).health,
+	"GET /v2/models/{model}/ready":      (*Server).health,
+	"GET /version":                      (*Server).version,
+	"GET /load":                         (*Server).serverLoad,
+	"GET /metrics":                      (*Server).metricsPage,
+	"GET /prometheus/metrics":           (*Server).metricsPage,
+	"GET " + openai.ModelsPath:          (*Server).models,
+	"POST " + openai.TokenizePath:       (*Server).tokenize,
+	"POST " + openai.DetokenizePath:     (*Server).detokenize,
+	"POST /reset_prefix_cache":          (*Server).resetPrefixCache,
+	"GET " + tgi.InfoPath:               (*Server).tgiInfo,
+	"GET " + sglang.FlushCachePath:      (*Server).flushCache,
+	"POST " + sglang.FlushCachePath:     (*Server).flushCache,
+	"GET " + sglang.ServerInfoPath:      (*Server).serverInfo,
+	"GET /get_server_info":              (*Server).serverInfo,
+	"GET " + sglang.ModelInfoPath:       (*Server).modelInfo,
+	"GET /get_model_info":               (*Server).modelInfo,
+	"GET " + llamacpp.PropsPath:         (*Server).props,
+	"GET " + ollama.VersionPath:         (*Server).version,
+	"GET " + ollama.TagsPath:            (*Server).tags,
+	"GET " + ollama.PsPath:              (*Server).tags,
+	"POST " + ollama.ShowPath:           (*Server).show,
+	"POST " + anthropic.CountTokensPath: (*Server).countTokens,
+	"GET /sim/truth":                    (*Server).truthPage,
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // it fails only if the client has gone
+}
+
+// readJSON decodes a request for a page, and says whether it could; if not, it
+// has answered.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyLimit)).Decode(into); err != nil {
+		badRequest(w, "parse the request: "+err.Error())
+		return false
+	}
+	return true
+}
+
+func badRequest(w http.ResponseWriter, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	writeJSON(w, openai.ErrorResponse{Error: openai.Error{Message: message, Type: "BadRequestError", Code: http.StatusBadRequest}})
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	if s.pose.name == "llamacpp" {
+		writeJSON(w, map[string]string{"status": "ok"})
+	}
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, map[string]string{"version": s.pose.version})
+}
+
+func (s *Server) serverLoad(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, map[string]int64{"server_load": s.counters.inFlight.Load()})
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, openai.ModelList{Object: "list", Data: []openai.Model{{
+		ID: s.opt.Model, Object: "model", Created: s.clock.start.Unix(), OwnedBy: s.pose.name,
+		Root: s.opt.Model, MaxModelLen: s.opt.MaxModelLen,
+	}}})
+}
+
+func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
+	concurrent := s.opt.MaxConcurrent
+	if concurrent == 0 {
+		concurrent = 1 << 20
+	}
+	writeJSON(w, tgi.Info{
+		ModelID: s.opt.Model, MaxConcurrentRequests: concurrent, MaxBestOf: 1, MaxStopSequences: 4,
+		MaxInputTokens: s.opt.MaxModelLen - 1, MaxTotalTokens: s.opt.MaxModelLen, MaxClientBatchSize: 4,
+		Router: "text-generation-router", Version: s.pose.version,
+	})
+}
+
+func (s *Server) serverInfo(w http.ResponseWriter, _ *http.Request) {
+	l := s.model.load()
+	writeJSON(w, sglang.ServerInfo{
+		ModelPath: s.opt.Model, ServedModelName: s.opt.Model, ContextLength: s.opt.MaxModelLen,
+		MaxRunningRequests: l.maxRunning, Version: s.pose.version,
+		InternalStates: []sglang.InternalState{{LastGenThroughput: perSecond(s.counters.generated.Load(), l.busy)}},
+	})
+}
+
+func (s *Server) modelInfo(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, sglang.ModelInfo{ModelPath: s.opt.Model, TokenizerPath: s.opt.Model, IsGeneration: true})
+}
+
+func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
+	p := llamacpp.Props{TotalSlots: max(1, s.model.load().maxRunning), ModelPath: s.opt.Model, ModelAlias: s.opt.Model, BuildInfo: s.pose.version}
+	p.DefaultGenerationSettings.NCtx = s.opt.MaxModelLen
+	writeJSON(w, p)
+}
+
+func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, map[string]any{"models": []any{map[string]any{"name": s.opt.Model, "model": s.opt.Model, "size": 0}}})
+}
+
+func (s *Server) show(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, map[string]any{
+		"details":    map[string]string{"family": "sim", "format": "none"},
+		"model_info": map[string]any{"general.architecture": "sim", "sim.context_length": s.opt.MaxModelLen},
+	})
+}
+
+// resetPrefixCache fails while requests hold blocks, as vLLM does.
+func (s *Server) resetPrefixCache(w http.ResponseWriter, _ *http.Request) {
+	l := s.model.load()
+	s.model.forget()
+	writeJSON(w, map[string]bool{"success": l.running == 0})
+}
+
+// flushCache fails while requests run, as SGLang does.
+func (s *Server) flushCache(w http.ResponseWriter, _ *http.Request) {
+	if l := s.model.load(); l.running+l.waiting > 0 {
+		http.Error(w, "Flush cache failed: requests are running.", http.StatusBadRequest)
+		return
+	}
+	s.model.forget()
+	_, _ = w.Write([]byte("Cache flushed.\n")) // a client that has gone has nothing to be told
+}
+
+func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
+	var q anthropic.Request
+	if !readJSON(w, r, &q) {
+		return
+	}
+	var p prompt
+	p.addAnthropic(&q)
+	writeJSON(w, anthropic.CountTokensResponse{InputTokens: p.input})
+}
+
+func (s *Server) truthPage(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", ndjsonMime)
+	for _, t := range s.truth.all() {
+		if _, err := w.Write(append(appendJSON(nil, t), '\n')); err != nil {
+			return // the client has gone
+		}
+	}
+}

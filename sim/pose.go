@@ -1,0 +1,104 @@
+package sim
+
+import "time"
+
+// A pose is the server that the simulator pretends to be. It decides what the
+// protocols that several servers speak look like in detail, and the pages that
+// only that server has.
+type pose struct {
+	name        string
+	version     string
+	port        int
+	metricsPath string // empty: it has no metrics
+	metrics     []metric
+	openai      manner
+	keepAlive   time.Duration // how long a stream of events may be silent; 0 is for ever
+}
+
+// poses are the servers it can be.
+var poses = []pose{
+	{name: "vllm", version: "0.11.2", port: 8000, metricsPath: "/metrics", metrics: vllmMetrics, openai: vllmManner},
+	{name: "sglang", version: "0.5.5", port: 30000, metricsPath: "/metrics", metrics: sglangMetrics, openai: sglangManner},
+	{name: "tgi", version: "3.3.7", port: 3000, metricsPath: "/metrics", metrics: tgiMetrics, openai: tgiManner, keepAlive: 15 * time.Second},
+	{name: "llamacpp", version: "b7000", port: 8080, metricsPath: "/metrics", metrics: llamaMetrics, openai: llamaManner, keepAlive: 30 * time.Second},
+	{name: "ollama", version: "0.17.4", port: 11434, openai: ollamaManner},
+	{name: "trtllm", version: "1.2.0", port: 8000, metricsPath: "/prometheus/metrics", metrics: trtllmMetrics, openai: trtllmManner},
+	{name: "lmdeploy", version: "0.10.2", port: 23333, metricsPath: "/metrics", metrics: lmdeployMetrics, openai: lmdeployManner},
+	{name: "mii", version: "0.3.3", port: 8000, openai: miiManner},
+}
+
+func poseOf(engine string) *pose {
+	for i := range poses {
+		if poses[i].name == engine {
+			return &poses[i]
+		}
+	}
+	return &poses[0]
+}
+
+// Engines are the names of the servers that the simulator can pose as.
+func Engines() []string {
+	names := make([]string, len(poses))
+	for i := range poses {
+		names[i] = poses[i].name
+	}
+	return names
+}
+
+// DefaultPort is where a server of that name listens if it is not told.
+func DefaultPort(engine string) int { return poseOf(engine).port }
+
+// A manner is how a server speaks the OpenAI protocol, where servers differ.
+type manner struct {
+	role        roleManner
+	noFinish    *string // the finish reason while there is none
+	noID        bool    // ids are empty
+	dropNulls   bool    // members that are null are left out
+	reasoning   bool    // chat: reasoning goes by that name, and not by reasoning_content
+	finishAlone bool    // chat: the finish reason comes in a chunk of its own
+	eosFinish   string  // completions: the finish reason at the end of sequence, if not stop
+
+	usage         usageManner
+	usageAlways   bool // completions: the last chunk has the usage, asked for or not
+	usageImplied  bool // stream options ask for usage, whatever they say
+	optionsStream bool // stream options without a stream are an error
+	timings       bool // the last chunk has llama.cpp's timings
+
+	flatError bool // errors are not within an error member
+	errorDone bool // after an error inside a stream comes the end mark
+	errorCuts bool // there are no errors inside a stream: it is cut off
+	strict    bool // unknown fields are an error
+	textOnly  bool // prompts of token ids are an error
+}
+
+// roleManner is how the role of a chat answer is told.
+type roleManner int
+
+const (
+	roleFirst roleManner = iota // in a chunk before the first token, with empty content
+	roleNull                    // the same, with content null
+	roleBare                    // the same, without content
+	roleEach                    // with every token
+	roleEarly                   // in a chunk before the model has run
+)
+
+// usageManner is what chunks before the last say about usage.
+type usageManner int
+
+const (
+	usageAsked usageManner = iota // nothing; a chunk of its own at the end if asked for
+	usageNull                     // null, if it was asked for
+	usageZero                     // zeros, if it was asked for
+	usageNever                    // nothing, ever
+)
+
+var (
+	vllmManner     = manner{reasoning: true, optionsStream: true, errorDone: true}
+	sglangManner   = manner{finishAlone: true, errorDone: true}
+	tgiManner      = manner{role: roleEach, noFinish: new(string), noID: true, eosFinish: "eos_token", usageAlways: true, errorDone: true, textOnly: true}
+	llamaManner    = manner{role: roleNull, finishAlone: true, usageAlways: true, timings: true}
+	ollamaManner   = manner{role: roleEach, reasoning: true, finishAlone: true, usage: usageZero, errorDone: true}
+	trtllmManner   = manner{role: roleBare, dropNulls: true, usageImplied: true, optionsStream: true, flatError: true, errorCuts: true, strict: true}
+	lmdeployManner = manner{role: roleEach, usage: usageNull, errorDone: true}
+	miiManner      = manner{role: roleEarly, usage: usageNever, errorDone: true}
+)

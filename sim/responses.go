@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	wire "tacho/wire/responses"
+)
+
+var responses = &dialect{
+	paths:   []string{wire.Path},
+	mime:    sseMime,
+	read:    readResponses,
+	refusal: openAIRefusal,
+	broken: func(_ *pose, _ int, message string) []byte {
+		return appendNamedEvent(nil, wire.Failed, wire.Event{Type: wire.Failed, Response: &wire.Response{
+			Object: "response", Status: "failed", Output: []wire.OutputItem{},
+			Error: &wire.Error{Code: "server_error", Message: message},
+		}})
+	},
+}
+
+func readResponses(in *incoming) (*ask, error) {
+	var q wire.Request
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	p := in.newPrompt()
+	p.addText(q.Instructions)
+	p.addText(q.Input.Text)
+	for _, item := range q.Input.Items {
+		p.addText(item.Content.Text)
+		for _, part := range item.Content.Parts {
+			p.addText(part.Text)
+		}
+	}
+	a, err := in.ask(p, wish{limit: q.MaxOutputTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	if err != nil {
+		return nil, err
+	}
+	v := &responsesVoice{ask: a, model: in.modelName(q.Model), created: time.Now().Unix()}
+	text := textHole
+	v.token = newTemplate(string(appendNamedEvent(nil, wire.OutputTextDelta, v.part(wire.Event{
+		Type: wire.OutputTextDelta, SequenceNumber: intHole, Delta: &text,
+	}))), intHole, textHole)
+	a.voice = v
+	return a, nil
+}
+
+type responsesVoice struct {
+	*ask
+	model   string
+	created int64
+	told    int // events so far
+	token   template
+}
+
+func (v *responsesVoice) itemID() string { return "msg_" + v.id }
+
+// part says of an event that it is about the first part of the first item.
+func (v *responsesVoice) part(e wire.Event) wire.Event {
+	e.ItemID, e.OutputIndex, e.ContentIndex = v.itemID(), new(int), new(int)
+	return e
+}
+
+func (v *responsesVoice) event(b []byte, e wire.Event) []byte {
+	e.SequenceNumber = v.told
+	v.told++
+	return appendNamedEvent(b, e.Type, e)
+}
+
+func (v *responsesVoice) response(status string) *wire.Response {
+	return &wire.Response{
+		ID: "resp_" + v.id, Object: "response", CreatedAt: v.created, Status: status, Model: v.model,
+		Output: []wire.OutputItem{}, Metadata: map[string]string{}, ToolChoice: "auto", Tools: []json.RawMessage{},
+		ParallelToolCalls: true, Temperature: 1, TopP: 1,
+	}
+}
+
+func (v *responsesVoice) item(status string, content ...wire.OutputPart) *wire.OutputItem {
+	if content == nil {
+		content = []wire.OutputPart{}
+	}
+	return &wire.OutputItem{ID: v.itemID(), Type: "message", Status: status, Role: "assistant", Content: content}
+}
+
+func textPart(text string) *wire.OutputPart {
+	return &wire.OutputPart{Type: "output_text", Text: text, Annotations: []json.RawMessage{}}
+}
+
+func (v *responsesVoice) early(b []byte) []byte {
+	b = v.event(b, wire.Event{Type: wire.Created, Response: v.response("in_progress")})
+	return v.event(b, wire.Event{Type: wire.InProgress, Response: v.response("in_progress")})
+}
+
+func (v *responsesVoice) tokens(b []byte, from, to int) []byte {
+	if from == 0 {
+		b = v.event(b, wire.Event{Type: wire.OutputItemAdded, OutputIndex: new(int), Item: v.item("in_progress")})
+		b = v.event(b, v.part(wire.Event{Type: wire.ContentPartAdded, Part: textPart("")}))
+	}
+	if v.eos && v.isLast(to) && to-from == 1 {
+		return b // nothing is said at the end of sequence
+	}
+	b = strconv.AppendInt(append(b, v.token[0]...), int64(v.told), 10)
+	v.told++
+	b = v.text(append(b, v.token[1]...), from, to)
+	return append(b, v.token[2]...)
+}
+
+// final is the response as it stands in the last event.
+func (v *responsesVoice) final() (kind string, r *wire.Response) {
+	kind, r = wire.Completed, v.response("completed")
+	if v.finish == finishLength {
+		kind, r.Status = wire.Incomplete, "incomplete"
+		r.IncompleteDetails = &wire.IncompleteDetails{Reason: wire.MaxOutputTokens}
+	}
+	r.Output = []wire.OutputItem{*v.item(r.Status, *textPart(textHole))}
+	if !v.fx.noUsage {
+		out := v.counted(v.output)
+		r.Usage = &wire.Usage{
+			InputTokens: v.input, OutputTokens: out, TotalTokens: v.input + out,
+			InputTokensDetails: wire.InputTokensDetails{CachedTokens: v.cached},
+		}
+	}
+	return kind, r
+}
+
+func (v *responsesVoice) last(b []byte) []byte {
+	kind, final := v.final()
+	text := textHole
+	var end []byte
+	end = v.event(end, v.part(wire.Event{Type: wire.OutputTextDone, Text: &text}))
+	end = v.event(end, v.part(wire.Event{Type: wire.ContentPartDone, Part: textPart(textHole)}))
+	end = v.event(end, wire.Event{Type: wire.OutputItemDone, OutputIndex: new(int), Item: &final.Output[0]})
+	end = v.event(end, wire.Event{Type: kind, Response: final})
+	return v.retell(b, string(end))
+}
+
+// retell appends encoded JSON with the whole text wherever there is a hole.
+func (v *responsesVoice) retell(b []byte, encoded string) []byte {
+	for {
+		before, after, found := strings.Cut(encoded, textHole)
+		b = append(b, before...)
+		if !found {
+			return b
+		}
+		b = v.text(b, 0, v.output)
+		encoded = after
+	}
+}
+
+func (v *responsesVoice) whole(b []byte) []byte {
+	_, final := v.final()
+	return v.retell(b, string(appendJSON(nil, final)))
+}

@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Serve answers on l until l is closed or Close is called; it closes l. It is
+// what gives Truth.Received its value, where the kernel stamps what it
+// receives, and what faults that happen to connections need; a server behind
+// another http.Server has neither.
+func (s *Server) Serve(l net.Listener) error {
+	// Without timeouts: clients keep connections ready for as long as they like.
+	h := &http.Server{Handler: s, ConnContext: withConn}
+	// What it closes is of no more use.
+	defer context.AfterFunc(s.open, func() { _ = h.Close() })()
+	sl := &simListener{server: s, inner: l}
+	if err := sl.plan(); err != nil {
+		return fmt.Errorf("serve the simulator: %w", err)
+	}
+	if err := h.Serve(sl); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("serve the simulator: %w", err)
+	}
+	return nil
+}
+
+// simListener makes connections that know when the kernel received what they
+// read, and has the faults of a listener.
+type simListener struct {
+	server *Server
+
+	mu     sync.Mutex
+	inner  net.Listener
+	closed bool
+	reopen chan struct{} // closed when a listener that refuses listens again; nil when it does not refuse
+}
+
+// Accept implements net.Listener.
+func (l *simListener) Accept() (net.Conn, error) {
+	for {
+		l.mu.Lock()
+		inner, reopen := l.inner, l.reopen
+		l.mu.Unlock()
+		if reopen != nil {
+			select {
+			case <-reopen:
+				continue
+			case <-l.server.open.Done():
+				return nil, net.ErrClosed
+			}
+		}
+		c, err := inner.Accept()
+		if err != nil {
+			if l.refusing() {
+				continue
+			}
+			return nil, err
+		}
+		fx := l.server.faults.accepting(l.server.sinceStart(time.Now()))
+		if fx.slowAccept > 0 && stall(l.server.open, fx.slowAccept) != nil {
+			_ = c.Close() // nobody is left to serve it
+			return nil, net.ErrClosed
+		}
+		return stamped(c), nil
+	}
+}
+
+func (l *simListener) refusing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reopen != nil
+}
+
+// Close implements net.Listener.
+func (l *simListener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.inner.Close()
+}
+
+// Addr implements net.Listener.
+func (l *simListener) Addr() net.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inner.Addr()
+}
+
+// plan makes the listener deaf when the faults say so.
+func (l *simListener) plan() error {
+	s := l.server
+	for i := range s.faults.faults {
+		f := &s.faults.faults[i]
+		if f.Name != "refuse" {
+			continue
+		}
+		if _, ok := l.inner.Addr().(*net.TCPAddr); !ok {
+			return fmt.Errorf("fault refuse: only a TCP listener can refuse, not %s", l.inner.Addr().Network())
+		}
+		s.workers.Go(func() {
+			at, again := f.next(0)
+			for again && stall(s.open, max(1, at-s.sinceStart(time.Now()))) == nil {
+				if l.refuse(f.Length) != nil {
+					return
+				}
+				at, again = f.next(at + 1)
+			}
+		})
+	}
+	return nil
+}
+
+// refuse stops listening for a while: only without a listening socket does
+// the kernel refuse.
+func (l *simListener) refuse(length time.Duration) error {
+	l.mu.Lock()
+	reopen := make(chan struct{})
+	l.reopen = reopen
+	addr := l.inner.Addr()
+	_ = l.inner.Close() // it is replaced, or the server is closing
+	l.mu.Unlock()
+	err := stall(l.server.open, length)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && !l.closed {
+		var again net.Listener
+		var lc net.ListenConfig
+		if again, err = lc.Listen(l.server.open, addr.Network(), addr.String()); err == nil {
+			l.inner = again
+		}
+	}
+	l.reopen = nil // an Accept on a listener that could not be reopened fails, and Serve says why
+	close(reopen)
+	return err
+}
+
+// A requestClock tells when the first byte of the request being handled came.
+type requestClock interface {
+	firstByte() int64 // nanoseconds of the wall clock
+	nextRequest()     // what comes from now on belongs to another request
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if clock, ok := c.(requestClock); ok {
+		return context.WithValue(ctx, connKey{}, clock)
+	}
+	return ctx
+}
+
+// receivedAt is when the kernel had the first byte of the request, or 0.
+func receivedAt(ctx context.Context) int64 {
+	if clock, ok := ctx.Value(connKey{}).(requestClock); ok {
+		return clock.firstByte()
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"net/http"
+	"strconv"
+
+	"tacho/wire/sglang"
+)
+
+var sglangGenerate = &dialect{
+	mime:    sseMime,
+	read:    readSGLang,
+	refusal: sglangRefusal,
+	broken: func(p *pose, status int, message string) []byte {
+		b := append([]byte("data: "), sglangRefusal(p, status, message)...)
+		return append(b, "\n\n"+doneEvent...)
+	},
+}
+
+func sglangRefusal(_ *pose, status int, message string) []byte {
+	kind := "invalid_request_error"
+	if status >= http.StatusInternalServerError {
+		kind = "internal_error"
+	}
+	return appendJSON(nil, sglang.ErrorResponse{Error: sglang.Error{Message: message, Type: kind, Code: status}})
+}
+
+func readSGLang(in *incoming) (*ask, error) {
+	var q sglang.Request
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	p := in.newPrompt()
+	p.addText(q.Text)
+	p.addIDs(q.InputIDs)
+	o := &q.SamplingParams
+	a, err := in.ask(p, wish{limit: o.MaxNewTokens, min: o.MinNewTokens, ignoreEOS: o.IgnoreEOS, stream: q.Stream})
+	if err != nil {
+		return nil, err
+	}
+	if q.RequestID != "" {
+		a.id = q.RequestID
+	}
+	a.voice = &sglangVoice{ask: a, interval: max(1, o.StreamInterval)}
+	return a, nil
+}
+
+// sglangVoice repeats, in every event, all that was said before.
+type sglangVoice struct {
+	*ask
+	interval int // tokens from one event to the next
+	spoken   int // tokens told so far
+	soFar    []byte
+	idsSoFar []byte
+}
+
+func (v *sglangVoice) early(b []byte) []byte { return b }
+
+func (v *sglangVoice) tokens(b []byte, from, to int) []byte {
+	if len(v.idsSoFar) > 0 {
+		v.idsSoFar = append(v.idsSoFar, ',')
+	}
+	v.soFar = v.text(v.soFar, from, to)
+	v.idsSoFar = v.ids(v.idsSoFar, from, to)
+	if to-v.spoken < v.interval && !v.isLast(to) && v.spoken > 0 {
+		return b
+	}
+	v.spoken = to
+	return append(v.answer(append(b, "data: "...), to), "\n\n"...)
+}
+
+func (v *sglangVoice) answer(b []byte, to int) []byte {
+	b = append(append(b, `{"text":"`...), v.soFar...)
+	b = append(append(b, `","output_ids":[`...), v.idsSoFar...)
+	m := sglang.MetaInfo{
+		ID: v.id, PromptTokens: v.input, CompletionTokens: v.counted(to), CachedTokens: v.cached, WeightVersion: "default",
+	}
+	if v.isLast(to) {
+		m.FinishReason = &sglang.FinishReason{Type: v.finish}
+		if v.finish == finishLength {
+			m.FinishReason.Length = v.output
+		} else {
+			m.FinishReason.Matched = eosID
+		}
+		m.E2ELatency = v.lastAt.Sub(v.arrivedAt).Seconds()
+	}
+	b = append(b, `],"meta_info":`...)
+	if v.fx.noUsage {
+		b = append(strconv.AppendQuote(append(b, `{"id":`...), v.id), `,"finish_reason":`...)
+		return append(appendJSON(b, m.FinishReason), "}}"...)
+	}
+	return append(appendJSON(b, m), '}')
+}
+
+func (v *sglangVoice) last(b []byte) []byte { return append(b, doneEvent...) }
+
+func (v *sglangVoice) whole(b []byte) []byte {
+	v.soFar, v.idsSoFar = v.text(nil, 0, v.output), v.ids(nil, 0, v.output)
+	return v.answer(b, v.output)
+}

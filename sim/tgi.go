@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tacho/wire/tgi"
+)
+
+// tgiStream has sent its head before anything can go wrong, so that what does
+// is told inside the stream.
+var tgiStream = &dialect{
+	paths:      []string{tgi.GenerateStreamPath},
+	mime:       "text/event-stream",
+	read:       readTGIStream,
+	refusal:    tgiRefusal,
+	broken:     tgiBroken,
+	invalid:    http.StatusUnprocessableEntity,
+	overloaded: http.StatusTooManyRequests,
+	inBand:     true,
+	keepAlive:  15 * time.Second,
+}
+
+var tgiWhole = &dialect{
+	read:       readTGI,
+	refusal:    tgiRefusal,
+	broken:     tgiBroken,
+	invalid:    http.StatusUnprocessableEntity,
+	overloaded: http.StatusTooManyRequests,
+}
+
+// generate is a path that several servers have: who is meant is told by where
+// the prompt is.
+var generate = &dialect{
+	paths:   []string{tgi.GeneratePath},
+	refusal: tgiRefusal,
+	pick: func(body []byte) *dialect {
+		var q struct {
+			Inputs json.RawMessage `json:"inputs"`
+		}
+		if json.Unmarshal(body, &q) == nil && q.Inputs != nil {
+			return tgiWhole
+		}
+		return sglangGenerate
+	},
+}
+
+func tgiRefusal(_ *pose, status int, message string) []byte {
+	return appendJSON(nil, tgi.ErrorResponse{Error: message, ErrorType: tgiErrorType(status)})
+}
+
+func tgiBroken(p *pose, status int, message string) []byte {
+	return append(append([]byte("data:"), tgiRefusal(p, status, message)...), "\n\n"...)
+}
+
+func tgiErrorType(status int) string {
+	switch status {
+	case http.StatusTooManyRequests:
+		return "overloaded"
+	case http.StatusUnprocessableEntity:
+		return "validation"
+	case http.StatusInternalServerError:
+		return "incomplete_generation"
+	}
+	return "generation"
+}
+
+func readTGIStream(in *incoming) (*ask, error) {
+	a, err := readTGI(in)
+	if err == nil {
+		a.stream = true
+	}
+	return a, err
+}
+
+func readTGI(in *incoming) (*ask, error) {
+	var q tgi.GenerateRequest
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	o := &q.Parameters
+	if o.Temperature != nil && *o.Temperature <= 0 {
+		return nil, errors.New("`temperature` must be strictly positive")
+	}
+	if o.TopP != nil && (*o.TopP <= 0 || *o.TopP >= 1) {
+		return nil, errors.New("`top_p` must be > 0.0 and < 1.0")
+	}
+	p := in.newPrompt()
+	p.addText(q.Inputs)
+	if o.Truncate != nil && *o.Truncate > 0 && *o.Truncate < p.input {
+		whole := p
+		p = in.newPrompt()
+		p.addLast(q.Inputs, *o.Truncate)
+		p.chars = whole.chars
+	}
+	a, err := in.ask(p, wish{limit: o.MaxNewTokens})
+	if err != nil {
+		return nil, err
+	}
+	h := in.w.Header()
+	h.Set("X-Compute-Type", "cpu+simulated")
+	h.Set("X-Compute-Characters", strconv.Itoa(p.chars))
+	h.Set("X-Accel-Buffering", "no")
+	a.voice = &tgiVoice{ask: a, details: o.Details, header: h}
+	return a, nil
+}
+
+// addLast adds the last n tokens of a text: what TGI keeps when it truncates.
+func (p *prompt) addLast(text string, n int) {
+	skip := countTokens(text) - n
+	for w := range words(text) {
+		if skip--; skip < 0 {
+			p.add(hashWord(text[w.start:w.stop]))
+		}
+	}
+}
+
+// tgiVoice writes one event for each token, and marks the end by giving the
+// whole text with the last one.
+type tgiVoice struct {
+	*ask
+	details bool
+	header  http.Header
+}
+
+func (v *tgiVoice) early(b []byte) []byte { return b }
+
+func (v *tgiVoice) tokens(b []byte, from, to int) []byte {
+	for k := from; k < to; k++ {
+		b = v.token(b, k)
+	}
+	return b
+}
+
+func (v *tgiVoice) token(b []byte, k int) []byte {
+	b = strconv.AppendInt(append(b, `data:{"index":`...), int64(k+1), 10)
+	b = append(append(b, `,"token":`...), '{')
+	b = v.appendToken(b, k)
+	b = append(b, `},"generated_text":`...)
+	if !v.isLast(k + 1) {
+		return append(b, `null,"details":null}`+"\n\n"...)
+	}
+	b = append(v.text(append(b, '"'), 0, v.output), `","details":`...)
+	if v.details && !v.fx.noUsage {
+		b = appendJSON(b, tgi.StreamDetails{
+			FinishReason: v.reason(), GeneratedTokens: v.counted(v.output), InputLength: v.input,
+		})
+	} else {
+		b = append(b, "null"...)
+	}
+	return append(b, "}\n\n"...)
+}
+
+// appendToken appends the members of a token. The end of sequence is a token
+// with a text that is not part of the answer's.
+func (v *tgiVoice) appendToken(b []byte, k int) []byte {
+	b = strconv.AppendInt(append(b, `"id":`...), int64(v.tokenID(k)), 10)
+	if v.eos && v.isLast(k+1) {
+		return append(b, `,"text":"<|eot_id|>","logprob":-0.1,"special":true`...)
+	}
+	b = v.text(append(b, `,"text":"`...), k, k+1)
+	return append(b, `","logprob":-0.1,"special":false`...)
+}
+
+func (v *tgiVoice) reason() string {
+	if v.finish == finishStop {
+		return "eos_token"
+	}
+	return v.finish
+}
+
+func (v *tgiVoice) last(b []byte) []byte { return b }
+
+// whole also sets the headers in which TGI tells its own timing.
+func (v *tgiVoice) whole(b []byte) []byte {
+	ms := func(name string, d time.Duration) { v.header.Set(name, strconv.FormatInt(d.Milliseconds(), 10)) }
+	ms("X-Total-Time", v.lastAt.Sub(v.arrivedAt))
+	ms("X-Validation-Time", 0)
+	ms("X-Queue-Time", v.admittedAt.Sub(v.arrivedAt))
+	ms("X-Inference-Time", v.lastAt.Sub(v.admittedAt))
+	ms("X-Time-Per-Token", v.lastAt.Sub(v.admittedAt)/time.Duration(v.output))
+	v.header.Set("X-Prompt-Tokens", strconv.Itoa(v.input))
+	v.header.Set("X-Generated-Tokens", strconv.Itoa(v.counted(v.output)))
+	b = append(v.text(append(b, `{"generated_text":"`...), 0, v.output), '"')
+	if v.details && !v.fx.noUsage {
+		b = append(b, fmt.Sprintf(`,"details":{"finish_reason":%q,"generated_tokens":%d,"seed":null,"prefill":[],"tokens":[`, v.reason(), v.counted(v.output))...)
+		for k := range v.output {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = append(v.appendToken(append(b, '{'), k), '}')
+		}
+		b = append(b, "]}"...)
+	}
+	return append(b, '}')
+}

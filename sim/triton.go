@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"errors"
+	"strconv"
+
+	"tacho/wire/triton"
+)
+
+var tritonStream = &dialect{
+	paths:   []string{triton.StreamPath("{model}"), "/v2/models/{model}/versions/{version}/generate_stream"},
+	mime:    "text/event-stream",
+	read:    readTritonStream,
+	refusal: tritonRefusal,
+	broken:  tritonBroken,
+	// The status is decided by the first response.
+	lateHead: true,
+}
+
+var tritonGenerate = &dialect{
+	paths:   []string{triton.GeneratePath("{model}"), "/v2/models/{model}/versions/{version}/generate"},
+	read:    readTriton,
+	refusal: tritonRefusal,
+	broken:  tritonBroken,
+}
+
+func tritonRefusal(_ *pose, _ int, message string) []byte {
+	return appendJSON(nil, triton.ErrorResponse{Error: message})
+}
+
+func tritonBroken(p *pose, status int, message string) []byte {
+	return append(append([]byte("data: "), tritonRefusal(p, status, message)...), "\n\n"...)
+}
+
+func readTritonStream(in *incoming) (*ask, error) {
+	a, err := readTriton(in)
+	if err == nil {
+		a.stream = true
+	}
+	return a, err
+}
+
+func readTriton(in *incoming) (*ask, error) {
+	var q triton.Request
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	w := wish{limit: q.MaxTokens, min: max(q.MinTokens, q.MinLength)}
+	w.ignoreEOS = q.EndID != nil && (*q.EndID < 0 || *q.EndID > vocabSize) // it never comes
+	wantsStream := q.Stream
+	if o := q.Parameters; o != nil {
+		w = wish{limit: o.MaxTokens, min: o.MinTokens, ignoreEOS: o.IgnoreEOS}
+		wantsStream = o.Stream
+	}
+	if wantsStream && in.r.URL.Path[len(in.r.URL.Path)-len("generate"):] == "generate" {
+		return nil, errors.New("generate expects model to produce exactly 1 response, use generate stream for model types that generate various number of responses")
+	}
+	p := in.newPrompt()
+	p.addText(q.TextInput)
+	a, err := in.ask(p, w)
+	if err != nil {
+		return nil, err
+	}
+	v := &tritonVoice{ask: a, q: &q, model: in.r.PathValue("model")}
+	if q.Parameters != nil && !q.ExcludeInputInOutput {
+		v.echo = string(appendJSON(nil, q.TextInput))
+		v.echo = v.echo[1 : len(v.echo)-1]
+	}
+	a.voice = v
+	return a, nil
+}
+
+// tritonVoice has no end mark: the stream ends when it is closed.
+type tritonVoice struct {
+	*ask
+	q     *triton.Request
+	model string
+	echo  string // the prompt, which the vLLM backend repeats unless told not to
+}
+
+func (v *tritonVoice) early(b []byte) []byte { return b }
+
+func (v *tritonVoice) tokens(b []byte, from, to int) []byte {
+	begin := from
+	if v.q.AccumulateTokens {
+		begin = 0
+	}
+	b = append(b, "data: "...)
+	b = v.response(b, begin, from, to)
+	return append(b, "\n\n"...)
+}
+
+func (v *tritonVoice) response(b []byte, begin, from, to int) []byte {
+	b = strconv.AppendQuote(append(b, `{"model_name":`...), v.model)
+	b = append(b, `,"model_version":"1","sequence_end":false,"sequence_id":0,"sequence_start":false,"text_output":"`...)
+	if begin == 0 {
+		b = append(b, v.echo...)
+	}
+	b = append(v.text(b, begin, to), '"')
+	if v.fx.noUsage {
+		return append(b, '}')
+	}
+	if v.q.ReturnNumInputTokens {
+		b = strconv.AppendInt(append(b, `,"num_input_tokens":`...), int64(v.input), 10)
+	}
+	if v.q.ReturnNumOutputTokens {
+		n := to - from
+		if v.isLast(to) {
+			n = max(0, n+v.fx.miscount)
+		}
+		b = strconv.AppendInt(append(b, `,"num_output_tokens":`...), int64(n), 10)
+	}
+	if v.q.ReturnFinishReason {
+		b = append(b, `,"finish_reason":`...)
+		if v.isLast(to) {
+			b = append(append(append(b, '"'), v.finish...), '"')
+		} else {
+			b = append(b, "null"...)
+		}
+	}
+	return append(b, '}')
+}
+
+func (v *tritonVoice) last(b []byte) []byte { return b }
+
+func (v *tritonVoice) whole(b []byte) []byte { return v.response(b, 0, 0, v.output) }

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// Truth is what the server itself saw of one request. Times are nanoseconds of
+// the wall clock; 0 is a moment that did not come.
+type Truth struct {
+	ID     string `json:"id"` // x-request-id, or a name of the server's own
+	Path   string `json:"path"`
+	Status int    `json:"status"`          // of the HTTP response; 0 if none was sent
+	Input  int    `json:"input"`           // prompt tokens
+	Output int    `json:"output"`          // tokens written
+	Asked  int    `json:"asked"`           // tokens the answer should have had
+	Finish string `json:"finish"`          // "length" or "stop"; empty if the answer was broken off
+	Fault  string `json:"fault,omitempty"` // what was done to it on purpose
+
+	Cached      int `json:"cached,omitempty"`      // prompt tokens found in the prefix cache
+	Preemptions int `json:"preemptions,omitempty"` // times it was thrown out of the batch
+
+	Received int64   `json:"received,omitempty"` // the kernel had its first byte (see Server.Serve)
+	Arrival  int64   `json:"arrival"`            // the server began to handle it
+	Admitted int64   `json:"admitted"`           // the model began to work on it
+	Writes   []int64 `json:"writes"`             // just before each write that carried tokens
+	Counts   []int   `json:"counts,omitempty"`   // tokens in each of them, unless it is always 1
+	End      int64   `json:"end"`                // the server was done with it
+}
+
+// wrote notes a write of n tokens at the given time.
+func (t *Truth) wrote(at int64, n int) {
+	if n != 1 && t.Counts == nil {
+		t.Counts = slices.Repeat([]int{1}, len(t.Writes))
+	}
+	t.Writes = append(t.Writes, at)
+	if t.Counts != nil {
+		t.Counts = append(t.Counts, n)
+	}
+	t.Output += n
+}
+
+// keepLimit is how many times are kept in memory: 256 MiB of them. A server
+// that runs for long forgets the oldest requests.
+const keepLimit = 32 << 20
+
+// truthLog keeps truths, in memory and on a writer.
+type truthLog struct {
+	w      io.Writer
+	forget bool
+	limit  int // times kept
+
+	mu    sync.Mutex
+	kept  []Truth
+	times int // in kept
+	err   error
+}
+
+func (l *truthLog) add(t *Truth) {
+	var line []byte
+	if l.w != nil {
+		line = append(appendJSON(nil, t), '\n')
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.forget {
+		l.kept = append(l.kept, *t)
+		l.times += len(t.Writes)
+		for l.times > l.limit && len(l.kept) > 1 {
+			l.times -= len(l.kept[0].Writes)
+			l.kept[0] = Truth{} // the array lives on
+			l.kept = l.kept[1:]
+		}
+	}
+	if l.w != nil && l.err == nil {
+		_, l.err = l.w.Write(line)
+	}
+}
+
+func (l *truthLog) all() []Truth {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.kept)
+}
+
+func (l *truthLog) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return fmt.Errorf("write the truth log: %w", l.err)
+	}
+	return nil
+}
