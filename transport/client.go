@@ -63,8 +63,7 @@ type Client struct {
 	base      *url.URL
 	transport *http.Transport
 	dialer    *dialer
-	spares    *spares   // nil where connections are not to the server itself
-	clock     io.Closer // keeps the kernel's receive clock on, or nil
+	spares    *spares // nil where connections are not to the server itself
 	open      atomic.Int64
 }
 
@@ -100,7 +99,7 @@ func New(o Options) (*Client, error) {
 		Protocols:              protocols(o.HTTP2, base.Scheme),
 	}
 	if o.Clock != tacho.ReadClock {
-		c.clock = holdKernelClock()
+		c.dialer.clock = newKernelClock()
 	}
 	return c, nil
 }
@@ -231,14 +230,14 @@ func (c *Client) NewRequest(method, path string, header http.Header, body []byte
 // the measured ones.
 func (c *Client) HTTP() *http.Client { return &http.Client{Transport: c.transport} }
 
-// Warm dials n connections, TLS handshake and all, and from then on keeps that
-// many ready for requests that find no idle connection. A server behind a
-// proxy is not kept warm.
-func (c *Client) Warm(ctx context.Context, n int) error {
+// Warm dials n connections, TLS handshake and all, for requests that find no
+// idle connection; and from then on keeps at least so many of them ready. A
+// server behind a proxy is not kept warm.
+func (c *Client) Warm(ctx context.Context, n, least int) error {
 	if c.spares == nil {
 		return nil
 	}
-	return c.spares.keep(ctx, n)
+	return c.spares.keep(ctx, n, least)
 }
 
 // Close lets go of idle and spare connections. Requests under way go on.
@@ -247,7 +246,7 @@ func (c *Client) Close() {
 		c.spares.close()
 	}
 	c.transport.CloseIdleConnections()
-	if c.clock != nil {
-		_ = c.clock.Close() // nothing was written to it
+	if c.dialer.clock != nil {
+		c.dialer.clock.close()
 	}
 }

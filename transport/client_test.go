@@ -168,7 +168,7 @@ func TestWaysToAServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := newClient(t, Options{BaseURL: s.url, TLS: config, HTTP2: tt.http2})
-			if err := c.Warm(t.Context(), 1); err != nil {
+			if err := c.Warm(t.Context(), 1, 1); err != nil {
 				t.Fatal(err)
 			}
 			proto, path := tt.proto, tt.path
@@ -251,7 +251,7 @@ func TestProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newClient(t, Options{BaseURL: s.url, TLS: config, Proxy: http.ProxyURL(proxy(t, seen))})
-		if err := c.Warm(t.Context(), 2); err != nil {
+		if err := c.Warm(t.Context(), 2, 2); err != nil {
 			t.Errorf("Warm: %v", err)
 		}
 		x, sink := mustPost(t, c, "hello")

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,24 +14,38 @@ import (
 // the same clock can be subtracted.
 func now() int64 { return time.Now().UnixNano() }
 
+// A stamp says when something was received.
+type stamp struct {
+	at     int64
+	lag    int32 // nanoseconds from then until we had it, saturated
+	kernel bool  // at is the kernel's time, and not that of the read
+}
+
 // A conn is a connection that stamps its traffic into the span that has it.
 // It deliberately hides the ReadFrom and WriteTo of the connection beneath:
 // net/http would use them to go past Read and Write.
 type conn struct {
 	net.Conn
-	kernel *kernelReceiver // nil where the kernel gives no times
-	h2c    bool            // HTTP/2 without TLS
+	kernel *polled // the same connection, where the kernel gives times
+	h2c    bool    // HTTP/2 without TLS
 	owner  atomic.Pointer[span]
 }
 
-// newConn wraps nc. want is the clock asked for; a connection that cannot have
-// the kernel's falls back to the read clock, and its exchanges say so.
-func newConn(nc net.Conn, want tacho.Clock) *conn {
-	c := &conn{Conn: nc}
-	if want != tacho.ReadClock {
-		c.kernel = newKernelReceiver(nc)
+// newConn wraps nc. clock is nil if times are those of the read; a connection
+// that cannot have the kernel's falls back to them, and its exchanges say so.
+// mayBeHeld says that it carries streams of events in the clear.
+func newConn(nc net.Conn, clock *kernelClock, mayBeHeld bool) (*conn, error) {
+	if clock == nil {
+		return &conn{Conn: nc}, nil
 	}
-	return c
+	kernel, err := clock.take(nc, mayBeHeld)
+	if err != nil {
+		return nil, errors.Join(err, nc.Close())
+	}
+	if kernel == nil {
+		return &conn{Conn: nc}, nil
+	}
+	return &conn{Conn: kernel, kernel: kernel}, nil
 }
 
 // Read is one receive.
@@ -38,7 +53,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.kernel == nil {
 		n, err := c.Conn.Read(p)
 		if n > 0 {
-			c.received(0)
+			c.received(stamp{at: now()})
 		}
 		return n, err
 	}
@@ -49,9 +64,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *conn) received(kernelTime int64) {
+func (c *conn) received(at stamp) {
 	if s := c.owner.Load(); s != nil {
-		s.received(kernelTime)
+		s.received(at)
 	}
 }
 
@@ -100,6 +115,7 @@ type span struct {
 	whole    bool      // net/http has handed over the whole request
 	head     int64     // the first receive
 	last     int64     // the last receive
+	lag      int32     // nanoseconds from then until we had it
 	receives uint32
 	read     bool // the kernel gave no time for some receive
 }
@@ -129,35 +145,30 @@ func (s *span) written(err error) {
 	s.mu.Unlock()
 }
 
-// received notes a receive; kernelTime 0 is none. Receives that the kernel
-// stamped alike came out of one merged segment and get one number. A segment
-// that overtook another was of no use before that one came, so time does not
-// go back.
-func (s *span) received(kernelTime int64) {
-	at := kernelTime
-	if at == 0 {
-		at = now()
-	}
+// received notes a receive. Receives that the kernel stamped alike came out of
+// one merged segment and get one number. A segment that overtook another was of
+// no use before that one came, so time does not go back.
+func (s *span) received(r stamp) {
 	s.mu.Lock()
-	at = max(at, s.last)
-	if kernelTime == 0 {
+	r.at = max(r.at, s.last)
+	if !r.kernel {
 		s.read = true
 	}
-	if kernelTime == 0 || at != s.last {
+	if !r.kernel || r.at != s.last {
 		s.receives++
 	}
 	if s.head == 0 {
-		s.head = at
+		s.head = r.at
 	}
-	s.last = at
+	s.last, s.lag = r.at, r.lag
 	s.mu.Unlock()
 }
 
-// latest is the time and number of the last receive.
-func (s *span) latest() (at int64, receive uint32) {
+// latest describes the last receive.
+func (s *span) latest() Read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last, s.receives
+	return Read{At: s.last, Lag: s.lag, Recv: s.receives}
 }
 
 // settle waits until no write is under way. An answer can overtake the return

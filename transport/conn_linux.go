@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"net"
 	"os"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -17,107 +16,82 @@ import (
 // the peer has closed it, so it only bounds what a middlebox may forget.
 const spareMaxAge = 30 * time.Second
 
-// A kernelReceiver receives from a TCP socket, each time together with the
-// time at which the kernel got the last of the bytes. It allocates nothing per
-// receive, which is why the arguments of the system call are fields.
-type kernelReceiver struct {
-	raw     syscall.RawConn
-	attempt func(fd uintptr) bool // receiver.try, bound once
-
-	buf []byte
-	n   int
-	err error
-
+// A receiver receives from TCP sockets, each time together with the time at
+// which the kernel got the last of the bytes. It allocates nothing per receive,
+// which is why the arguments of the system call are fields.
+type receiver struct {
+	buf     []byte
 	iov     unix.Iovec
 	msg     unix.Msghdr
 	control [128]byte
 }
 
-// newKernelReceiver turns on receive times for nc, and returns nil if nc
-// cannot give them.
-func newKernelReceiver(nc net.Conn) *kernelReceiver {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		return nil
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var optErr error
-	err = raw.Control(func(fd uintptr) { optErr = stampReceives(int(fd)) })
-	if err != nil || optErr != nil {
-		return nil
-	}
-	k := &kernelReceiver{raw: raw}
-	k.attempt = k.try
-	return k
+func newReceiver() *receiver {
+	r := &receiver{buf: make([]byte, 64<<10)}
+	r.iov.Base = &r.buf[0]
+	r.iov.SetLen(len(r.buf))
+	r.msg.Iov = &r.iov
+	r.msg.SetIovlen(1)
+	r.msg.Control = &r.control[0]
+	return r
 }
 
-// holdKernelClock keeps the kernel stamping packets for as long as the socket
-// it returns is open. Linux begins to stamp some time after the first socket
-// asks for it, and stops after the last is closed, so that without this the
-// first answers of a run come without a time. It returns nil if the kernel
-// does not have it.
-func holdKernelClock() io.Closer {
+// receive is one recvmsg. at is 0 if the kernel gave no time.
+func (r *receiver) receive(fd int) (n int, at int64, err error) {
+	r.msg.SetControllen(len(r.control))
+	got, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
+	if errno != 0 {
+		return 0, 0, errno
+	}
+	return int(got), receiveTime(r.control[:min(int(r.msg.Controllen), len(r.control))]), nil
+}
+
+// A kernelClock makes connections that know when the kernel received what
+// they read.
+type kernelClock struct {
+	poller *poller
+	// held keeps the kernel stamping packets. Linux begins to stamp some time
+	// after the first socket asks for it, and stops after the last is closed, so
+	// that without this the first answers of a run come without a time.
+	held io.Closer
+}
+
+// newKernelClock returns nil if the kernel does not have it.
+func newKernelClock() *kernelClock {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	held := os.NewFile(uintptr(fd), "kernel clock")
-	if err := stampReceives(fd); err != nil {
-		_ = held.Close()
+	k := &kernelClock{held: os.NewFile(uintptr(fd), "kernel clock")}
+	if err = stampReceives(fd); err == nil {
+		k.poller, err = newPoller()
+	}
+	if err != nil {
+		_ = k.held.Close()
 		return nil
 	}
-	return held
+	return k
+}
+
+// take makes a connection with times of nc, or returns nil if nc cannot have
+// them. nc is not to be used any more, even after an error.
+func (k *kernelClock) take(nc net.Conn, mayBeHeld bool) (*polled, error) {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return nil, nil
+	}
+	return k.poller.poll(tcp, mayBeHeld)
+}
+
+// close lets go of the clock when the last connection is closed.
+func (k *kernelClock) close() {
+	_ = k.held.Close() // nothing was written to it
+	k.poller.close()
 }
 
 func stampReceives(fd int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING,
 		unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE)
-}
-
-// receive is one recvmsg. at is 0 if the kernel gave no time.
-func (k *kernelReceiver) receive(p []byte) (n int, at int64, err error) {
-	if len(p) == 0 {
-		return 0, 0, nil
-	}
-	k.buf = p
-	err = k.raw.Read(k.attempt)
-	k.buf, k.iov.Base = nil, nil
-	switch {
-	case err != nil:
-		return 0, 0, err
-	case k.err != nil:
-		return 0, 0, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("recvmsg", k.err)}
-	case k.n == 0:
-		return 0, 0, io.EOF
-	}
-	return k.n, receiveTime(k.control[:min(int(k.msg.Controllen), len(k.control))]), nil
-}
-
-// try receives once; false asks to be called again when there is something.
-func (k *kernelReceiver) try(fd uintptr) bool {
-	for {
-		k.iov.Base = &k.buf[0]
-		k.iov.SetLen(len(k.buf))
-		k.msg.Iov = &k.iov
-		k.msg.SetIovlen(1)
-		k.msg.Control = &k.control[0]
-		k.msg.SetControllen(len(k.control))
-		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&k.msg)), unix.MSG_DONTWAIT)
-		switch errno {
-		case 0:
-			k.n, k.err = int(n), nil
-			return true
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return false
-		default:
-			k.n, k.err = 0, errno
-			return true
-		}
-	}
 }
 
 // receiveTime finds the software receive time among control messages: the
@@ -159,6 +133,9 @@ const tcpEstablished = 1
 // session tickets to be read on a fresh connection, so looking for readable
 // bytes would not tell; the state of the socket does.
 func alive(nc net.Conn) bool {
+	if p, ok := nc.(*polled); ok {
+		return p.alive()
+	}
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
 		return true
@@ -167,10 +144,12 @@ func alive(nc net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	established := true
-	err = raw.Control(func(fd uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		established = err != nil || info.State == tcpEstablished
-	})
-	return err == nil && established
+	ok = false
+	err = raw.Control(func(fd uintptr) { ok = established(int(fd)) })
+	return err == nil && ok
+}
+
+func established(fd int) bool {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	return err != nil || info.State == tcpEstablished
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 		readHead(r)
 		nc.Write([]byte(chunkedHead))
 		for range events {
-			nc.Write([]byte(chunk(strconv.FormatInt(time.Now().UnixNano(), 10) + "\n")))
+			nc.Write([]byte(chunk(strconv.FormatInt(time.Now().UnixNano(), 10) + " ")))
 			<-seen
 		}
 		nc.Write([]byte("0\r\n\r\n"))
@@ -65,7 +66,7 @@ func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 		if r.At <= wrote || r.At >= readAt[i] {
 			t.Errorf("event %d: written at %d, received at %d, seen at %d", i, wrote, r.At, readAt[i])
 		}
-		if had := r.At + int64(r.Lag); had > readAt[i] || had <= r.At {
+		if had := r.At + int64(r.Lag); had > readAt[i] || had < r.At {
 			t.Errorf("event %d: received at %d and had after %d ns, but seen at %d", i, r.At, r.Lag, readAt[i])
 		}
 		if i > 0 && r.Recv == sink.reads[i-1].Recv {
@@ -74,45 +75,86 @@ func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 	}
 }
 
-// The kernel merges what arrives before it is read and keeps the last time
-// only. The reads must say so by their receive numbers.
-func TestUnreadWritesShareAReceive(t *testing.T) {
-	for _, size := range []int{20, 3000} { // two of the larger do not fit one receive
-		t.Run(strconv.Itoa(size), func(t *testing.T) {
-			looking, wrote := make(chan struct{}), make(chan int64)
-			addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
-				readHead(r)
-				nc.Write([]byte(chunkedHead + chunk("first")))
-				<-looking
-				nc.Write([]byte(chunk(strings.Repeat("a", size))))
-				second := time.Now().UnixNano()
-				nc.Write([]byte(chunk(strings.Repeat("b", size)) + "0\r\n\r\n"))
-				wrote <- second
-			})
-			c := kernelClient(t, addr)
-			var x Exchange
-			var second int64
-			sink := new(collector)
-			live := func([]byte) {
-				if second == 0 { // we are slow: both writes come before our next read
-					looking <- struct{}{}
-					second = <-wrote
-				}
-			}
-			if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, live); err != nil {
-				t.Fatal(err)
-			}
-			checkOrder(t, x, sink.reads)
-			late := sink.reads[1:]
-			if len(late) == 0 || sink.reads[0].Recv == late[0].Recv {
-				t.Fatalf("reads %+v, want the first apart from the rest", sink.reads)
-			}
-			for _, r := range late {
-				if r.Recv != late[0].Recv || r.At < second {
-					t.Errorf("read %+v, want receive %d and a time not before %d, when the second was written", r, late[0].Recv, second)
-				}
-			}
-		})
+// The kernel merges what arrives before it is received and keeps the last
+// time only. The reads must say so by their receive numbers.
+func TestMergedWritesShareAReceive(t *testing.T) {
+	targets, wrote := make(chan *polled, 1), make(chan int64, 1)
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		readHead(r)
+		nc.Write([]byte(chunkedHead + chunk("first")))
+		target := <-targets // once the first has been read
+		target.mu.Lock()    // the poller is kept from receiving: both writes come before it does
+		nc.Write([]byte(chunk(strings.Repeat("a", 3000))))
+		time.Sleep(time.Millisecond)
+		wrote <- time.Now().UnixNano()
+		nc.Write([]byte(chunk(strings.Repeat("b", 3000)) + "0\r\n\r\n"))
+		time.Sleep(time.Millisecond)
+		target.mu.Unlock()
+	})
+	c := kernelClient(t, addr)
+	nc, err := c.dialer.dialTarget(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.spares.want = 1
+	c.spares.put(nc)
+	var x Exchange
+	sink := new(collector)
+	var once sync.Once
+	live := func([]byte) { once.Do(func() { targets <- nc.(*conn).kernel }) }
+	if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, live); err != nil {
+		t.Fatal(err)
+	}
+	checkOrder(t, x, sink.reads)
+	second := <-wrote
+	late := sink.reads[1:]
+	if len(late) == 0 || sink.reads[0].Recv == late[0].Recv {
+		t.Fatalf("reads %+v, want the first apart from the rest", sink.reads)
+	}
+	for _, r := range late {
+		if r.Recv != late[0].Recv || r.At < second {
+			t.Errorf("read %+v, want receive %d and a time not before %d, when the second was written", r, late[0].Recv, second)
+		}
+	}
+}
+
+// A reader that is slow takes no time away from what comes meanwhile: the
+// poller has received it.
+func TestSlowReaderKeepsTimesApart(t *testing.T) {
+	looking, wrote := make(chan struct{}), make(chan int64, 3)
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		readHead(r)
+		nc.Write([]byte(chunkedHead + chunk("first")))
+		<-looking
+		for range 3 {
+			wrote <- time.Now().UnixNano()
+			nc.Write([]byte(chunk("event")))
+			time.Sleep(5 * time.Millisecond)
+		}
+		looking <- struct{}{}
+		nc.Write([]byte("0\r\n\r\n"))
+	})
+	c := kernelClient(t, addr)
+	slow := false
+	var x Exchange
+	sink := new(collector)
+	err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, func([]byte) {
+		if !slow {
+			slow = true
+			looking <- struct{}{}
+			<-looking
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sink.reads) != 4 {
+		t.Fatalf("%d reads, want one for each write: %+v", len(sink.reads), sink.reads)
+	}
+	for i, r := range sink.reads[1:] {
+		if at := <-wrote; r.At < at || i > 0 && r.Recv == sink.reads[i].Recv {
+			t.Errorf("event %d: written at %d, received at %d as receive %d", i, at, r.At, r.Recv)
+		}
 	}
 }
 
@@ -155,7 +197,13 @@ func TestReceiveDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	c := newConn(nc, 0)
+	clock := newKernelClock()
+	defer clock.close()
+	c, err := newConn(nc, clock, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	c.owner.Store(newSpan(false))
 	p, ping := make([]byte, 64), []byte{1}
 	allocs := testing.AllocsPerRun(100, func() {

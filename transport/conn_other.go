@@ -3,7 +3,6 @@
 package transport
 
 import (
-	"io"
 	"net"
 	"time"
 )
@@ -12,14 +11,19 @@ import (
 // the peer has closed it, so it is shorter than servers' idle timeouts.
 const spareMaxAge = 4 * time.Second
 
-// A kernelReceiver exists on Linux only.
-type kernelReceiver struct{}
+// A kernelClock exists on Linux only.
+type kernelClock struct{}
 
-func holdKernelClock() io.Closer { return nil }
+func newKernelClock() *kernelClock { return nil }
 
-func newKernelReceiver(net.Conn) *kernelReceiver { return nil }
+func (*kernelClock) take(net.Conn, bool) (*polled, error) { return nil, nil }
 
-func (*kernelReceiver) receive([]byte) (n int, at int64, err error) { return 0, 0, net.ErrClosed }
+func (*kernelClock) close() {}
+
+// A polled exists on Linux only.
+type polled struct{ net.Conn }
+
+func (*polled) receive([]byte) (n int, at stamp, err error) { return 0, stamp{}, net.ErrClosed }
 
 // alive says whether the peer still holds the connection open, as far as can
 // be told.

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"tacho"
 )
 
 // A dialer makes stamping connections.
@@ -21,13 +19,13 @@ type dialer struct {
 	tls     *tls.Config
 	secure  bool // the target is https
 	h2c     bool
-	clock   tacho.Clock
+	clock   *kernelClock // nil where times are those of the read
 	timeout time.Duration
 	dials   atomic.Int64 // connections made
 }
 
 func newDialer(o Options, socket string, secure bool) *dialer {
-	d := &dialer{beneath: o.Dial, tls: tlsConfig(o), secure: secure, h2c: o.HTTP2 && !secure, clock: o.Clock, timeout: o.DialTimeout}
+	d := &dialer{beneath: o.Dial, tls: tlsConfig(o), secure: secure, h2c: o.HTTP2 && !secure, timeout: o.DialTimeout}
 	switch {
 	case d.beneath != nil:
 	case socket != "":
@@ -61,7 +59,10 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, err
 	}
 	d.dials.Add(1)
-	c := newConn(nc, d.clock)
+	c, err := newConn(nc, d.clock, !d.secure && !d.h2c)
+	if err != nil {
+		return nil, err
+	}
 	c.h2c = d.h2c
 	return c, nil
 }

@@ -10,9 +10,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
-	"time"
-
-	"tacho"
 )
 
 // maxErrorBody bounds what is read of a response that is not a 200.
@@ -80,17 +77,18 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 // body was received for us by another goroutine: all that is known is now.
 func (s *span) bodyRead(end int) Read {
 	if s.shared {
-		s.received(0)
+		s.received(stamp{at: now()})
 	}
-	at, receive := s.latest()
-	return Read{End: end, At: at, Lag: tacho.SaturatedNanos(time.Duration(now() - at)), Recv: receive}
+	r := s.latest()
+	r.End = end
+	return r
 }
 
 // bodyEnd notes that the body ended well: over HTTP/1 with the last receive,
 // over HTTP/2 perhaps with a frame of its own.
 func (s *span) bodyEnd() {
 	if s.shared {
-		s.received(0)
+		s.received(stamp{at: now()})
 	}
 }
 
@@ -145,7 +143,7 @@ func (t *trail) hooks() *httptrace.ClientTrace {
 		},
 		GotFirstResponseByte: func() {
 			if s := t.span.Load(); s != nil && s.shared {
-				s.received(0)
+				s.received(stamp{at: now()})
 			}
 		},
 	}
@@ -188,7 +186,7 @@ func (t *trail) finish(err error) {
 			s.settle()
 		}
 		s.fill(x)
-		x.End, _ = s.latest()
+		x.End = s.latest().At
 	}
 	if err != nil || x.End == 0 {
 		x.End = now()

@@ -45,12 +45,15 @@ func newSpares(dial func(context.Context) (net.Conn, error)) *spares {
 	return s
 }
 
-// keep fills the stack to n and starts to keep it so.
-func (s *spares) keep(ctx context.Context, n int) error {
+// keep fills the stack to n, and from then on keeps at least so many of them.
+func (s *spares) keep(ctx context.Context, n, least int) error {
 	s.mu.Lock()
 	s.want = n
 	s.mu.Unlock()
 	err := s.fill(ctx)
+	s.mu.Lock()
+	s.want = least
+	s.mu.Unlock()
 	s.once.Do(func() { s.keeper.Go(s.refill) })
 	return err
 }

@@ -31,7 +31,7 @@ func TestSparesAreTakenAndReplaced(t *testing.T) {
 		go s.Serve(ln)
 		defer s.Close()
 		c := newClient(t, Options{BaseURL: "http://mem", Dial: ln.Dial})
-		if err := c.Warm(t.Context(), 3); err != nil {
+		if err := c.Warm(t.Context(), 3, 3); err != nil {
 			t.Fatal(err)
 		}
 		if got := c.dialer.dials.Load(); got != 3 {
@@ -76,7 +76,7 @@ func TestWarmTellsWhatIsWrong(t *testing.T) {
 			t.Cleanup(func() { far.Close() })
 			return nc, nil
 		}})
-		if err := c.Warm(t.Context(), 2); !errors.Is(err, broken) {
+		if err := c.Warm(t.Context(), 2, 2); !errors.Is(err, broken) {
 			t.Errorf("Warm: %v, want %v", err, broken)
 		}
 		synctest.Wait()
@@ -107,7 +107,7 @@ func TestClosedSparesAreNotUsed(t *testing.T) {
 		}
 	})
 	c := newClient(t, Options{BaseURL: "http://" + addr})
-	if err := c.spares.keep(t.Context(), 3); err != nil {
+	if err := c.spares.keep(t.Context(), 3, 3); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -50,7 +50,7 @@ func drive(b testing.TB, addr string, p tacho.Pacer, count, output, spares int) 
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := tc.Warm(b.Context(), spares); err != nil {
+	if err := tc.Warm(b.Context(), spares, 0); err != nil {
 		b.Fatal(err)
 	}
 	var recs list

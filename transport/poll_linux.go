@@ -1,0 +1,515 @@
+package transport
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tacho"
+)
+
+const (
+	// holdTime is how long the events of a stream may lie in a connection
+	// before its reader is woken. They have their times already, and a reader
+	// that is woken for several at once costs a fraction.
+	holdTime = 250 * time.Millisecond
+	// holdBytes is how much may lie there.
+	holdBytes = 2 << 10
+	// pauseBytes is how much a reader may be behind before nothing more is
+	// received for it, so that a flood stays in the kernel.
+	pauseBytes = 1 << 20
+	// gatherTime is how long the poller lets segments gather when they come
+	// thick: one wake-up then serves several connections. It is far below the
+	// gaps within a stream, so that none of its segments merge by it.
+	gatherTime = 200 * time.Microsecond
+	// gatherRate is how many segments a second are thick.
+	gatherRate = 10_000
+	// keptBuffer is the largest buffer a connection keeps while it is empty.
+	keptBuffer = 4 << 10
+)
+
+// A poller receives for all connections of a client, in one thread of its
+// own: it waits for the kernel to tell which have something, and receives once
+// from each. That is one system call for a segment, where the runtime's poller
+// needs two and a goroutine's turn; and as it does nothing else it is seldom
+// late, so that segments seldom merge before they are stamped.
+type poller struct {
+	epoll int
+	begin sync.Once
+
+	mu      sync.Mutex
+	conns   map[int32]*polled
+	closing bool
+
+	// The rest is of the thread alone.
+	held   []*polled // in the order in which their time is up
+	now    int64     // when it last looked at the clock
+	since  int64     // it counts what it served
+	served int
+	thick  bool // so much comes that gathering pays
+}
+
+func newPoller() (*poller, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	return &poller{epoll: epoll, conns: map[int32]*polled{}}, nil
+}
+
+// close ends the thread when the last connection is closed.
+func (p *poller) close() {
+	p.mu.Lock()
+	p.closing = true
+	p.mu.Unlock()
+	p.begin.Do(func() { _ = unix.Close(p.epoll) }) // the thread never ran, and cannot do it
+}
+
+func (p *poller) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	events := make([]unix.EpollEvent, 512)
+	ready := make([]*polled, 0, len(events))
+	r := newReceiver()
+	for {
+		n, err := unix.EpollWait(p.epoll, events, p.waitMillis())
+		if err != nil { // a signal
+			n = 0
+		}
+		p.mu.Lock()
+		if p.closing && len(p.conns) == 0 {
+			p.mu.Unlock()
+			_ = unix.Close(p.epoll) // nothing was written to it
+			return
+		}
+		ready = ready[:0]
+		for i := range n {
+			ready = append(ready, p.conns[events[i].Fd])
+		}
+		p.mu.Unlock()
+		p.now = now()
+		for i, c := range ready {
+			if c != nil { // or it was closed meanwhile
+				p.serve(c, r, events[i].Events)
+			}
+		}
+		p.release()
+		p.gather(n)
+	}
+}
+
+// waitMillis is how long to wait at most: until a held connection's time is up.
+func (p *poller) waitMillis() int {
+	left := int64(holdTime)
+	if len(p.held) > 0 {
+		left = min(left, p.held[0].heldUntil-p.now)
+	}
+	return int(max(0, left) / int64(time.Millisecond))
+}
+
+// gather sleeps a little if so much comes that it pays.
+func (p *poller) gather(n int) {
+	p.served += n
+	if passed := p.now - p.since; passed >= int64(10*time.Millisecond) {
+		p.thick = float64(p.served) >= gatherRate*time.Duration(passed).Seconds()
+		p.served, p.since = 0, p.now
+	}
+	if p.thick {
+		ts := unix.NsecToTimespec(int64(gatherTime))
+		_ = unix.Nanosleep(&ts, nil) // a signal may cut it short
+	}
+}
+
+func (p *poller) serve(c *polled, r *receiver, events uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	if events&unix.EPOLLOUT != 0 {
+		c.writable = true
+		_ = c.watch(false) // it is watched already, and a change of that does not fail
+		c.changed.Broadcast()
+	}
+	if events&^unix.EPOLLOUT == 0 || c.err != nil {
+		return
+	}
+	n, at, err := r.receive(c.fd)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return
+	case err != nil:
+		c.end(&net.OpError{Op: "read", Net: "tcp", Source: c.local, Addr: c.remote, Err: os.NewSyscallError("recvmsg", err)})
+		return
+	case n == 0:
+		c.end(io.EOF)
+		return
+	}
+	c.take(r.buf[:n], at, p.now)
+	if !c.mayHold() {
+		c.changed.Broadcast()
+	} else if !c.held {
+		c.held, c.heldUntil = true, p.now+int64(holdTime)
+		p.held = append(p.held, c)
+	}
+}
+
+// release wakes the readers of connections that were held long enough.
+func (p *poller) release() {
+	for len(p.held) > 0 && p.held[0].heldUntil <= p.now {
+		c := p.held[0]
+		p.held[0] = nil
+		p.held = p.held[1:]
+		c.mu.Lock()
+		c.held = false
+		if c.unread() > 0 {
+			c.changed.Broadcast()
+			c.due = true
+		}
+		c.mu.Unlock()
+	}
+}
+
+// A polled is a TCP connection that is received from by a poller. It has taken
+// the socket over from the net package, whose poller would wake for every
+// segment, too.
+type polled struct {
+	fd            int
+	local, remote net.Addr
+	poller        *poller
+	mayBeHeld     bool // it carries streams of events in the clear
+
+	writing sync.Mutex // one write at a time
+
+	mu       sync.Mutex
+	changed  sync.Cond // there is something to read, room to write, an end or a deadline
+	data     []byte
+	segments []segment
+	read     int // of data
+	seen     int // of segments
+	paused   bool
+	writable bool
+	watched  uint32
+	closed   bool
+	err      error // what ended the receiving
+
+	held      bool
+	due       bool // it was held long enough
+	heldUntil int64
+
+	readBy, writeBy time.Time
+	alarm           *time.Timer
+}
+
+// A segment is what came in one receive.
+type segment struct {
+	end int // in polled.data
+	stamp
+}
+
+// poll takes the socket of tcp over. Where it fails, tcp may be closed.
+func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
+	c := &polled{local: tcp.LocalAddr(), remote: tcp.RemoteAddr(), poller: p, mayBeHeld: mayBeHeld}
+	c.changed.L = &c.mu
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var dupErr error
+	if err := raw.Control(func(fd uintptr) { c.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return nil, err
+	}
+	if dupErr != nil {
+		return nil, os.NewSyscallError("dup", dupErr)
+	}
+	_ = tcp.Close() // the connection lives on in its duplicate
+	if err := stampReceives(c.fd); err != nil {
+		_ = unix.Close(c.fd)
+		return nil, os.NewSyscallError("setsockopt", err)
+	}
+	// Acknowledging every token as it is read would cost more than reading it.
+	// The kernel is free to; this only asks it to take its time.
+	_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
+	p.begin.Do(func() { go p.run() })
+	p.mu.Lock()
+	p.conns[int32(c.fd)] = c
+	p.mu.Unlock()
+	c.mu.Lock()
+	err = c.watch(false)
+	c.mu.Unlock()
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// watch has the poller look for what is wanted now. A socket of which nothing
+// is wanted is taken out: the kernel would go on to tell of its end.
+func (c *polled) watch(room bool) error {
+	var want uint32
+	if c.err == nil && !c.paused {
+		want = unix.EPOLLIN
+	}
+	if room && c.err == nil {
+		want |= unix.EPOLLOUT
+	}
+	op := unix.EPOLL_CTL_MOD
+	switch {
+	case want == c.watched:
+		return nil
+	case c.watched == 0:
+		op = unix.EPOLL_CTL_ADD
+	case want == 0:
+		op = unix.EPOLL_CTL_DEL
+	}
+	c.watched = want
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.poller.epoll, op, c.fd, &unix.EpollEvent{Events: want, Fd: int32(c.fd)}))
+}
+
+func (c *polled) unread() int { return len(c.data) - c.read }
+
+// take keeps a segment for the reader. The poller looks at its clock once for
+// all that is ready, which may be before the last of it came.
+func (c *polled) take(p []byte, at, polledAt int64) {
+	s := stamp{at: polledAt}
+	if at != 0 {
+		s = stamp{at, tacho.SaturatedNanos(time.Duration(max(0, polledAt-at))), true}
+	}
+	c.data = append(c.data, p...)
+	c.segments = append(c.segments, segment{len(c.data), s})
+	if c.unread() > pauseBytes {
+		c.paused = true
+		_ = c.watch(false) // as above
+	}
+}
+
+// mayHold says whether the reader need not be woken: what has come ends with
+// a whole chunk that ends a line, as all events of a stream do and its last
+// bytes do not.
+func (c *polled) mayHold() bool {
+	if !c.mayBeHeld || c.unread() > holdBytes {
+		return false
+	}
+	tail := c.data[max(c.read, len(c.data)-6):]
+	n := len(tail)
+	if n < 4 || string(tail[n-3:]) != "\n\r\n" {
+		return false
+	}
+	return tail[n-4] != '\r' || n == 6 && string(tail) == "\r\n\r\n\r\n"
+}
+
+// end notes why nothing more will come.
+func (c *polled) end(err error) {
+	c.err = err
+	_ = c.watch(false) // as above
+	c.changed.Broadcast()
+}
+
+// receive returns the bytes of one segment, or the first of them, and when it
+// arrived.
+func (c *polled) receive(p []byte) (n int, at stamp, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(p) == 0 {
+		return 0, stamp{}, nil
+	}
+	for !c.readable() {
+		switch {
+		case c.closed:
+			return 0, stamp{}, net.ErrClosed
+		case !c.readBy.IsZero() && !time.Now().Before(c.readBy):
+			return 0, stamp{}, os.ErrDeadlineExceeded
+		case c.err != nil:
+			return 0, stamp{}, c.err
+		}
+		c.changed.Wait()
+	}
+	s := c.segments[c.seen]
+	n = copy(p, c.data[c.read:s.end])
+	c.read += n
+	if c.read == s.end {
+		c.seen++
+	}
+	if c.unread() == 0 {
+		c.drained()
+	}
+	return n, s.stamp, nil
+}
+
+// readable says whether the reader may have what there is: all of it, once it
+// may have some.
+func (c *polled) readable() bool {
+	if c.closed || c.unread() == 0 {
+		return false
+	}
+	c.due = c.due || c.err != nil || !c.mayHold()
+	return c.due
+}
+
+// drained makes ready for what comes next.
+func (c *polled) drained() {
+	c.due = false
+	c.data, c.segments, c.read, c.seen = c.data[:0], c.segments[:0], 0, 0
+	if cap(c.data) > keptBuffer {
+		c.data, c.segments = nil, nil
+	}
+	if c.paused {
+		c.paused = false
+		if err := c.watch(false); err != nil {
+			c.err = err
+		}
+	}
+}
+
+// Read implements net.Conn.
+func (c *polled) Read(p []byte) (int, error) {
+	n, _, err := c.receive(p)
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *polled) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	done := 0
+	for done < len(p) {
+		if err := c.mayWrite(); err != nil {
+			return done, err
+		}
+		n, err := unix.Write(c.fd, p[done:])
+		switch err {
+		case nil:
+			done += n
+		case unix.EINTR:
+		case unix.EAGAIN:
+			if err := c.awaitRoom(); err != nil {
+				return done, err
+			}
+		default:
+			return done, &net.OpError{Op: "write", Net: "tcp", Source: c.local, Addr: c.remote, Err: os.NewSyscallError("write", err)}
+		}
+	}
+	return done, nil
+}
+
+func (c *polled) mayWrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return net.ErrClosed
+	case !c.writeBy.IsZero() && !time.Now().Before(c.writeBy):
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// awaitRoom waits until the kernel has room for more.
+func (c *polled) awaitRoom() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writable = false
+	if !c.closed {
+		if err := c.watch(true); err != nil {
+			return err
+		}
+	}
+	for !c.writable && !c.closed && (c.writeBy.IsZero() || time.Now().Before(c.writeBy)) {
+		if c.err != nil {
+			return c.err // nobody reads at the other end
+		}
+		c.changed.Wait()
+	}
+	return nil // mayWrite tells which it was
+}
+
+// Close implements net.Conn. The socket is closed when nobody uses it: its
+// number may belong to another at once.
+func (c *polled) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return net.ErrClosed
+	}
+	c.closed = true
+	if c.alarm != nil {
+		c.alarm.Stop()
+	}
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.poller.mu.Lock()
+	delete(c.poller.conns, int32(c.fd))
+	c.poller.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return os.NewSyscallError("close", unix.Close(c.fd))
+}
+
+// alive says whether the peer still holds the connection open.
+func (c *polled) alive() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.closed && c.err == nil && established(c.fd)
+}
+
+// LocalAddr implements net.Conn.
+func (c *polled) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements net.Conn.
+func (c *polled) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline implements net.Conn.
+func (c *polled) SetDeadline(t time.Time) error { return c.setDeadlines(&t, &t) }
+
+// SetReadDeadline implements net.Conn.
+func (c *polled) SetReadDeadline(t time.Time) error { return c.setDeadlines(&t, nil) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *polled) SetWriteDeadline(t time.Time) error { return c.setDeadlines(nil, &t) }
+
+func (c *polled) setDeadlines(read, write *time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	if read != nil {
+		c.readBy = *read
+	}
+	if write != nil {
+		c.writeBy = *write
+	}
+	if c.alarm == nil {
+		c.alarm = time.AfterFunc(time.Hour, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.changed.Broadcast()
+			c.setAlarm()
+		})
+	}
+	c.changed.Broadcast()
+	c.setAlarm()
+	return nil
+}
+
+// setAlarm wakes everybody at the next deadline that has not passed.
+func (c *polled) setAlarm() {
+	c.alarm.Stop()
+	next := time.Duration(-1)
+	for _, t := range []time.Time{c.readBy, c.writeBy} {
+		if d := time.Until(t); !t.IsZero() && d > 0 && (next < 0 || d < next) {
+			next = d
+		}
+	}
+	if next > 0 && !c.closed {
+		c.alarm.Reset(next)
+	}
+}

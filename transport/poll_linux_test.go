@@ -1,0 +1,220 @@
+package transport
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pair is a polled connection and its other end.
+func pair(t *testing.T, mayBeHeld bool) (*polled, *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := newKernelClock()
+	if clock == nil {
+		t.Fatal("no kernel clock")
+	}
+	c, err := clock.take(nc, mayBeHeld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); peer.Close(); clock.close() })
+	return c, peer.(*net.TCPConn)
+}
+
+// What is sent arrives, whatever its size, both ways at once.
+func TestPolledCarriesEverything(t *testing.T) {
+	c, peer := pair(t, true)
+	want := bytes.Repeat([]byte("0123456789abcde\n\r\n"), 1<<18) // 4.5 MiB, and some of it looks like an event
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if n, err := c.Write(want); n != len(want) || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	})
+	wg.Go(func() {
+		if n, err := peer.Write(want); n != len(want) || err != nil {
+			t.Errorf("peer wrote %d, %v", n, err)
+		}
+		peer.CloseWrite()
+	})
+	wg.Go(func() {
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(peer, got); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("the peer got something else: %v", err)
+		}
+	})
+	got, err := io.ReadAll(c)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("got %d bytes of %d, %v", len(got), len(want), err)
+	}
+	wg.Wait()
+}
+
+// A reader that does not read stops the sender, and loses nothing.
+func TestPolledPauses(t *testing.T) {
+	c, peer := pair(t, false)
+	const total = 64 << 20
+	sent := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(peer, io.LimitReader(zeros{}, total))
+		sent <- errors.Join(err, peer.CloseWrite())
+	}()
+	for paused := false; !paused; { // the flood reaches the mark
+		c.mu.Lock()
+		paused = c.paused
+		if len(c.data) > 2*pauseBytes {
+			t.Fatalf("%d bytes wait for a reader", len(c.data))
+		}
+		c.mu.Unlock()
+	}
+	n, err := io.Copy(io.Discard, c)
+	if err := errors.Join(err, <-sent); n != total || err != nil {
+		t.Errorf("%d bytes of %d, %v", n, total, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// Events are held until there is a reason; ends and other bytes are not.
+func TestPolledHolds(t *testing.T) {
+	for text, want := range map[string]bool{
+		"9\r\ndata: x\n\n\r\n":                         true,
+		"b\r\ndata: x\r\n\r\n\r\n":                     true,
+		"5\r\n{..}\n\r\n":                              true,
+		"9\r\ndata: x\n\n\r\n0\r\n\r\n":                false, // the end of the response
+		"HTTP/1.1 200 OK\r\nX: y\r\n\r\n":              false, // a head
+		"9\r\ndata: x\n\n":                             false, // the chunk is not whole
+		"0\r\n\r\n":                                    false,
+		"\r\n":                                         false,
+		strings.Repeat("x", holdBytes) + "\n\n\r\n":    false, // enough to read
+		"HTTP/1.1 200 OK\r\n\r\n9\r\ndata: x\n\n\r\n":  true,
+		"c\r\n{\"a\":\"b\"}\r\n":                       false,
+		"data: no chunks\n\n":                          false,
+		"9\r\ndata: [DONE]\n\n\r\n0\r\nX: y\r\n\r\n":   false,
+		"16\r\n: comment\n\ndata: yy\n\n\r\n":          true,
+		"4\r\na\r\n\r\n\r\n":                           true,
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n": false,
+	} {
+		c := &polled{mayBeHeld: true, data: []byte(text)}
+		if got := c.mayHold(); got != want {
+			t.Errorf("%q: held %v, want %v", text, got, want)
+		}
+		c.mayBeHeld = false
+		if c.mayHold() {
+			t.Errorf("%q was held under TLS", text)
+		}
+	}
+}
+
+// What is held is read when its time is up, with the time of its arrival.
+func TestPolledReleases(t *testing.T) {
+	c, peer := pair(t, true)
+	before := now()
+	peer.Write([]byte("9\r\ndata: x\n\n\r\n"))
+	wrote := now()
+	p := make([]byte, 100)
+	n, at, err := c.receive(p)
+	read := now()
+	if n != 14 || err != nil || at.kernel && (at.at < before || at.at > read) {
+		t.Errorf("%d bytes, %v, received at %d, written at %d", n, err, at.at, before)
+	}
+	if held := read - wrote; held < int64(holdTime)/2 {
+		t.Errorf("it was held for %v only", time.Duration(held))
+	}
+	if had := at.at + int64(at.lag); had > read-int64(holdTime)/2 {
+		t.Errorf("the time of holding it is in its lag of %d ns", at.lag)
+	}
+}
+
+func TestPolledEnds(t *testing.T) {
+	blocked := func(t *testing.T, c *polled, end func()) error {
+		t.Helper()
+		got := make(chan error, 1)
+		go func() { _, err := c.Read(make([]byte, 9)); got <- err }()
+		end()
+		return <-got
+	}
+	t.Run("closed by the peer", func(t *testing.T) {
+		c, peer := pair(t, true)
+		if err := blocked(t, c, func() { peer.Close() }); !errors.Is(err, io.EOF) {
+			t.Errorf("error %v", err)
+		}
+		if c.alive() {
+			t.Error("it passes for alive")
+		}
+	})
+	t.Run("reset by the peer", func(t *testing.T) {
+		c, peer := pair(t, true)
+		err := blocked(t, c, func() { peer.SetLinger(0); peer.Close() })
+		if ne := (*net.OpError)(nil); !errors.As(err, &ne) || !strings.Contains(err.Error(), "reset") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("closed here", func(t *testing.T) {
+		c, _ := pair(t, true)
+		if err := blocked(t, c, func() { c.Close() }); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("error %v", err)
+		}
+		if _, err := c.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("write: %v", err)
+		}
+		if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("second close: %v", err)
+		}
+	})
+	t.Run("deadline", func(t *testing.T) {
+		c, _ := pair(t, true)
+		err := blocked(t, c, func() { c.SetReadDeadline(time.Now().Add(time.Millisecond)) })
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		c.SetDeadline(time.Now().Add(-time.Second))
+		if _, err := c.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("write: %v", err)
+		}
+		c.SetDeadline(time.Time{})
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Errorf("write without a deadline: %v", err)
+		}
+	})
+	t.Run("write that nobody reads", func(t *testing.T) {
+		c, peer := pair(t, true)
+		got := make(chan error, 1)
+		go func() { _, err := c.Write(make([]byte, 64<<20)); got <- err }()
+		io.ReadFull(peer, make([]byte, 1<<20)) // it is under way
+		c.Close()
+		if err := <-got; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("events before the end", func(t *testing.T) {
+		c, peer := pair(t, true)
+		peer.Write([]byte("data: x\n\n\r\n"))
+		peer.Close()
+		b, err := io.ReadAll(c)
+		if string(b) != "data: x\n\n\r\n" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
+}
