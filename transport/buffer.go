@@ -5,7 +5,7 @@ import "sync"
 const (
 	// smallestBuffer is what a stream starts with: most of the time thousands
 	// of streams wait, and a waiting stream must be cheap.
-	smallestBuffer = 2 << 10
+	smallestBuffer = 1 << 10
 	// largestBuffer is how much of one body is kept before it is handed over.
 	largestBuffer = 64 << 10
 	// bufferBudget is how much all open streams together may keep; beyond 256
@@ -17,7 +17,7 @@ const (
 	// of a token stream is longer than this.
 	bytesPerRead = 128
 
-	bufferSizes = 6 // 2, 4, 8, 16, 32, 64 KiB
+	bufferSizes = 7 // 1, 2, 4, 8, 16, 32, 64 KiB
 )
 
 // A buffer is a stretch of a body and the reads it came in.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,7 @@ const (
 	// The buffers of net/http are per connection, and there may be ten
 	// thousand of them.
 	readBufferSize  = 2 << 10
-	writeBufferSize = 2 << 10
+	writeBufferSize = 1 << 10
 
 	maxHeaderBytes = 1 << 20
 )
@@ -63,7 +64,8 @@ type Client struct {
 	base      *url.URL
 	transport *http.Transport
 	dialer    *dialer
-	spares    *spares // nil where connections are not to the server itself
+	spares    *spares  // nil where connections are not to the server itself
+	urls      sync.Map // path to *url.URL
 	open      atomic.Int64
 }
 
@@ -188,9 +190,40 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return c.dialer.dialTLS(ctx, network, addr)
 }
 
-// NewRequest builds a request to path, which is relative to the base URL and
-// may have a query. The body can be sent again where nothing of it was sent.
+// NewRequest builds a request to be sent later, once, by Do. It takes header
+// and body over. path is relative to the base URL. Requests to one path share
+// its URL: ten thousand of them wait at a time.
 func (c *Client) NewRequest(method, path string, header http.Header, body []byte) (*http.Request, error) {
+	u, err := c.locate(path)
+	if err != nil {
+		return nil, err
+	}
+	if header == nil {
+		header = http.Header{}
+	}
+	req := &http.Request{
+		Method: method, URL: u, Host: u.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if len(body) > 0 {
+		req.ContentLength = int64(len(body))
+		// net/http asks for the body again if it finds its connection closed
+		// before it has written anything.
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body, _ = req.GetBody()
+	}
+	if user := c.base.User; user != nil && req.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	return req, nil
+}
+
+// locate is the URL of a path.
+func (c *Client) locate(path string) (*url.URL, error) {
+	if u, ok := c.urls.Load(path); ok {
+		return u.(*url.URL), nil
+	}
 	rel, err := url.Parse(path)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
@@ -207,23 +240,8 @@ func (c *Client) NewRequest(method, path string, header http.Header, body []byte
 	}
 	u.RawPath = c.base.EscapedPath() + separator + rel.EscapedPath()
 	u.Path = c.base.Path + separator + rel.Path
-
-	var r io.Reader
-	if len(body) > 0 {
-		r = bytes.NewReader(body) // known to net/http, which makes GetBody of it
-	}
-	req, err := http.NewRequestWithContext(context.Background(), method, u.String(), r)
-	if err != nil {
-		return nil, fmt.Errorf("request: %w", err)
-	}
-	if header != nil {
-		req.Header = header.Clone()
-	}
-	if user := c.base.User; user != nil && req.Header.Get("Authorization") == "" {
-		password, _ := user.Password()
-		req.SetBasicAuth(user.Username(), password)
-	}
-	return req, nil
+	c.urls.Store(path, &u)
+	return &u, nil
 }
 
 // HTTP is an ordinary client over the same connections, for small calls beside

@@ -312,9 +312,6 @@ func TestNewRequest(t *testing.T) {
 			t.Errorf("endpoint %q: no error", path)
 		}
 	}
-	if _, err := c.NewRequest("GE T", "/", nil, nil); err == nil {
-		t.Error("method with a space: no error")
-	}
 }
 
 func TestBadBaseURL(t *testing.T) {

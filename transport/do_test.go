@@ -105,7 +105,7 @@ func TestBufferLimit(t *testing.T) {
 	for _, tt := range []struct {
 		open int64
 		want int
-	}{{0, 64 << 10}, {256, 64 << 10}, {1024, 16 << 10}, {10_000, 2 << 10}} {
+	}{{0, 64 << 10}, {256, 64 << 10}, {1024, 16 << 10}, {10_000, 1677}} {
 		if got := bufferLimit(tt.open); got != tt.want {
 			t.Errorf("bufferLimit(%d) = %d, want %d", tt.open, got, tt.want)
 		}

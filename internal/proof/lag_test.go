@@ -20,7 +20,7 @@ func BenchmarkLag(b *testing.B) {
 		const rate, seconds = 2000, 60
 		engine.Tune()
 		addr := start(b, "server", "20ms", "10ms", "-").line()
-		recs := drive(b, addr, pace.Poisson{Rate: rate, Count: rate * seconds, Seed: 1}, rate*seconds, 2, rate/4)
+		recs := drive(b, addr, tacho.KernelClock, pace.Poisson{Rate: rate, Count: rate * seconds, Seed: 1}, rate*seconds, 2, rate/4)
 		slices.SortFunc(recs, func(a, b tacho.Record) int { return int(a.Due - b.Due) })
 		lag := make([]float64, len(recs))
 		for i, r := range recs {
@@ -61,7 +61,7 @@ func TestArrivalsAsTheServerSeesThem(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "truth.jsonl")
 			srv := start(t, "server", "1ms", "1ms", path)
 			addr := srv.line()
-			recs := drive(t, addr, p, count, 1, 100)
+			recs := drive(t, addr, tacho.KernelClock, p, count, 1, 100)
 			srv.stop()
 			truth := truths(t, path)
 			if len(truth) != count {
