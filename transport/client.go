@@ -31,7 +31,7 @@ const (
 
 	// The buffers of net/http are per connection, and there may be ten
 	// thousand of them.
-	readBufferSize  = 2 << 10
+	readBufferSize  = 1 << 10
 	writeBufferSize = 1 << 10
 
 	maxHeaderBytes = 1 << 20
