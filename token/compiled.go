@@ -1,0 +1,185 @@
+package token
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// compiledMagic starts a compiled file; the number changes with the format,
+// the hash function and whatever else a table depends on.
+const compiledMagic = "tacho tokenizer 1\n"
+
+// LoadCached is Load with a memory: the tables made from the file are kept in
+// cacheDir, and the next load of a file with the same contents reads them from
+// there, many times as fast. A cache that cannot be read or written is as none,
+// and an empty cacheDir is no cache.
+func LoadCached(path, cacheDir string) (*Tokenizer, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load a tokenizer: %w", err)
+	}
+	compiled := filepath.Join(cacheDir, compiledName(data))
+	if cacheDir != "" {
+		if d, err := readCompiled(compiled); err == nil {
+			if t, err := newTokenizer(d, path); err == nil {
+				return t, nil
+			}
+		}
+	}
+	d, err := parse(data, filepath.Base(path))
+	if err != nil {
+		return nil, fmt.Errorf("load a tokenizer from %s: %w", path, err)
+	}
+	t, err := newTokenizer(d, path)
+	if err != nil {
+		return nil, fmt.Errorf("load a tokenizer from %s: %w", path, err)
+	}
+	if cacheDir != "" {
+		_ = writeCompiled(compiled, d) // the tokenizer is good without it
+	}
+	return t, nil
+}
+
+// compiledName tells contents apart by two checksums of different polynomials
+// and the length: both run at the speed of memory, and nobody is out to fool a
+// cache of his own.
+func compiledName(data []byte) string {
+	castagnoli := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+	return fmt.Sprintf("%08x%08x-%d.tok", castagnoli, crc32.ChecksumIEEE(data), len(data))
+}
+
+// writeCompiled writes the definition so that a reader sees all of it or nothing.
+func writeCompiled(path string, d *definition) error {
+	settings, err := json.Marshal(&d.settings)
+	if err != nil {
+		return err
+	}
+	values := len(d.vocab.offsets) + len(d.vocab.slots) + 2*len(d.merges.keys) + len(d.scores) + len(d.literals)
+	b := append(make([]byte, 0, len(settings)+len(d.vocab.blob)+8*values+1<<10), compiledMagic...)
+	b = append(appendLength(b, len(settings)), settings...)
+	b = append(appendLength(b, len(d.vocab.blob)), d.vocab.blob...)
+	b = appendSection(b, d.vocab.offsets, binary.LittleEndian.AppendUint32)
+	b = appendSection(b, d.vocab.slots, binary.LittleEndian.AppendUint32)
+	b = appendSection(b, d.merges.keys, binary.LittleEndian.AppendUint64)
+	b = appendSection(b, d.merges.values, binary.LittleEndian.AppendUint64)
+	b = appendSection(b, d.scores, func(b []byte, v float64) []byte {
+		return binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	})
+	b = appendSection(b, d.literals, func(b []byte, v int32) []byte {
+		return binary.LittleEndian.AppendUint32(b, uint32(v))
+	})
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+	return writeWhole(path, b)
+}
+
+// writeWhole writes a file under another name first.
+func writeWhole(path string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func appendLength(b []byte, n int) []byte { return binary.LittleEndian.AppendUint64(b, uint64(n)) }
+
+// appendSection appends the number of values and the values.
+func appendSection[T any](b []byte, values []T, add func([]byte, T) []byte) []byte {
+	b = appendLength(b, len(values))
+	for _, v := range values {
+		b = add(b, v)
+	}
+	return b
+}
+
+var errCompiled = errors.New("not a compiled tokenizer")
+
+func readCompiled(path string) (*definition, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseCompiled(b)
+}
+
+func parseCompiled(b []byte) (*definition, error) {
+	if !bytes.HasPrefix(b, []byte(compiledMagic)) || len(b) < len(compiledMagic)+4 {
+		return nil, errCompiled
+	}
+	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
+	if crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) != sum {
+		return nil, errCompiled
+	}
+	r := sectionReader{rest: body[len(compiledMagic):]}
+	d := &definition{}
+	settings := r.bytes()
+	d.vocab.blob = r.bytes()
+	d.vocab.offsets = readSection(&r, 4, binary.LittleEndian.Uint32)
+	d.vocab.slots = readSection(&r, 4, binary.LittleEndian.Uint32)
+	d.merges.keys = readSection(&r, 8, binary.LittleEndian.Uint64)
+	d.merges.values = readSection(&r, 8, binary.LittleEndian.Uint64)
+	d.scores = readSection(&r, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+	d.literals = readSection(&r, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+	if r.short || len(r.rest) > 0 {
+		return nil, errCompiled
+	}
+	if err := json.Unmarshal(settings, &d.settings); err != nil {
+		return nil, errCompiled
+	}
+	return d, nil
+}
+
+// A sectionReader reads sections one after another; short says that one was
+// cut off.
+type sectionReader struct {
+	rest  []byte
+	short bool
+}
+
+// next is the bytes of a section of values of so many bytes.
+func (r *sectionReader) next(size int) []byte {
+	if len(r.rest) < 8 {
+		r.short = true
+		return nil
+	}
+	n := binary.LittleEndian.Uint64(r.rest)
+	r.rest = r.rest[8:]
+	if n > uint64(len(r.rest)/size) {
+		r.short = true
+		return nil
+	}
+	b := r.rest[:int(n)*size]
+	r.rest = r.rest[len(b):]
+	return b
+}
+
+func (r *sectionReader) bytes() []byte { return r.next(1) }
+
+func readSection[T any](r *sectionReader, size int, value func([]byte) T) []T {
+	b := r.next(size)
+	if len(b) == 0 {
+		return nil
+	}
+	out := make([]T, len(b)/size)
+	for i := range out {
+		out[i] = value(b[i*size:])
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package jinja
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// beyond are templates that Python renders and this package refuses.
+var beyond = []string{`format("a", "b")`, "joiner", "batch"}
+
+// ahead are templates that this package renders and plain jinja2 refuses:
+// servers add the statement.
+var ahead = []string{"{% generation %}"}
+
+func containsAny(s string, parts []string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// cases.json was made by Python's jinja2, with testdata/cases.py.
+func TestSameAsPython(t *testing.T) {
+	data, err := os.ReadFile("testdata/cases.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Variables json.RawMessage
+		Cases     []struct{ Template, Want, Error string }
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := FromJSON(file.Variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, ok := parsed.(*Dict)
+	if !ok {
+		t.Fatalf("variables are %T", parsed)
+	}
+	variables := map[string]any{}
+	for _, k := range d.keys {
+		variables[text(k)] = d.values[k]
+	}
+	now := time.Date(2026, 11, 5, 9, 7, 3, 0, time.UTC)
+	for _, c := range file.Cases {
+		got, err := render(c.Template, variables, now)
+		switch {
+		case containsAny(c.Template, ahead):
+			if err != nil {
+				t.Errorf("%s\n%v", c.Template, err)
+			}
+		case containsAny(c.Template, beyond) || c.Error != "":
+			if err == nil {
+				t.Errorf("%s\nrendered %q, want an error like %q", c.Template, got, c.Error)
+			}
+		case err != nil:
+			t.Errorf("%s\n%v", c.Template, err)
+		default:
+			if diff := cmp.Diff(c.Want, got); diff != "" {
+				t.Errorf("%s\n(-want +got)\n%s", c.Template, diff)
+			}
+		}
+	}
+}
+
+func render(source string, variables map[string]any, now time.Time) (string, error) {
+	t, err := Parse(source)
+	if err != nil {
+		return "", err
+	}
+	return t.Render(variables, now)
+}
+
+func TestRaisedErrorCanBeTold(t *testing.T) {
+	_, err := render("{{ raise_exception('a system message is not allowed') }}", nil, time.Time{})
+	var raised *RaisedError
+	if !errors.As(err, &raised) || raised.Message != "a system message is not allowed" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestGoValues(t *testing.T) {
+	got, err := render("{{ a }} {{ b[1] }} {{ c.x }} {{ c | tojson }}", map[string]any{
+		"a": 3, "b": []any{1, "two"}, "c": NewDict("x", []any{true, nil}),
+	}, time.Time{})
+	if want := `3 two [True, None] {"x": [true, null]}`; got != want || err != nil {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
+// A template can ask for more work than any server would do.
+func TestLimits(t *testing.T) {
+	for name, source := range map[string]string{
+		"long loop":    "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}",
+		"recursion":    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+		"huge string":  "{{ 'x' * 999999999999 }}",
+		"doubling":     "{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+		"parentheses":  "{{ " + strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000) + " }}",
+		"blocks":       strings.Repeat("{% if true %}", 5000) + strings.Repeat("{% endif %}", 5000),
+		"nots":         "{{ " + strings.Repeat("not ", 5000) + "1 }}",
+		"signs":        "{{ " + strings.Repeat("-", 5000) + "1 }}",
+		"huge list":    "{{ [1, 2] * 99999999 }}",
+		"long range":   "{{ range(-9223372036854775807, 9223372036854775807) }}",
+		"nested lists": "{{ " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + " }}",
+	} {
+		if _, err := render(source, nil, time.Time{}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	data, err := os.ReadFile("testdata/cases.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var file struct{ Cases []struct{ Template string } }
+	if err := json.Unmarshal(data, &file); err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range file.Cases {
+		f.Add(c.Template)
+	}
+	f.Fuzz(func(_ *testing.T, source string) {
+		// Loops within loops take their time before the limit strikes.
+		if strings.Count(source, "for") > 2 || strings.Contains(source, "macro") {
+			return
+		}
+		_, _ = render(source, map[string]any{"s": "text", "n": 3, "list": []any{1, "a", nil}, "d": NewDict("a", 1)}, time.Time{})
+	})
+}

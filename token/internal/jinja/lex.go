@@ -1,0 +1,330 @@
+package jinja
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+type tokenKind uint8
+
+const (
+	tokText     tokenKind = iota // outside of delimiters
+	tokPrint                     // {{
+	tokPrintEnd                  // }}
+	tokStmt                      // {%
+	tokStmtEnd                   // %}
+	tokName
+	tokString
+	tokInt
+	tokFloat
+	tokOp
+	tokEOF
+)
+
+type token struct {
+	kind tokenKind
+	text string // of a string, what it stands for
+	pos  int    // in the source
+}
+
+// A lexer cuts a template into tokens. White space around blocks goes as with
+// trim_blocks and lstrip_blocks, which is how chat templates are rendered.
+type lexer struct {
+	src    string
+	pos    int
+	tokens []token
+}
+
+func lex(src string) ([]token, error) {
+	l := &lexer{src: src}
+	for l.pos < len(l.src) {
+		if err := l.text(); err != nil {
+			return nil, err
+		}
+	}
+	l.emit(tokEOF, "")
+	return l.tokens, nil
+}
+
+func (l *lexer) emit(kind tokenKind, text string) {
+	l.tokens = append(l.tokens, token{kind, text, l.pos})
+}
+
+// lineAt is the line of a place in the source.
+func lineAt(src string, pos int) int { return 1 + strings.Count(src[:min(pos, len(src))], "\n") }
+
+func (l *lexer) errorf(format string, args ...any) error {
+	return fmt.Errorf("line %d: %s", lineAt(l.src, l.pos), fmt.Sprintf(format, args...))
+}
+
+// text reads text up to the next delimiter, and what is between the delimiters.
+func (l *lexer) text() error {
+	rest := l.src[l.pos:]
+	open := nextOpen(rest)
+	if open < 0 {
+		l.emit(tokText, rest)
+		l.pos = len(l.src)
+		return nil
+	}
+	text := rest[:open]
+	kind := rest[open+1]
+	inside := open + 2
+	strip := byte(0)
+	if inside < len(rest) && (rest[inside] == '-' || rest[inside] == '+') {
+		strip = rest[inside]
+		inside++
+	}
+	switch {
+	case strip == '-':
+		text = strings.TrimRightFunc(text, unicode.IsSpace)
+	case strip == 0 && kind != '{':
+		text = l.stripLine(text)
+	}
+	if text != "" {
+		l.emit(tokText, text)
+	}
+	l.pos += inside
+	switch kind {
+	case '#':
+		return l.comment()
+	case '{':
+		l.emit(tokPrint, "")
+		return l.block(tokPrintEnd, "}}")
+	}
+	if end, ok := l.raw(); ok {
+		l.pos = end
+		return nil
+	}
+	l.emit(tokStmt, "")
+	return l.block(tokStmtEnd, "%}")
+}
+
+// nextOpen is where the next delimiter opens.
+func nextOpen(s string) int {
+	for i := 0; ; i++ {
+		j := strings.IndexByte(s[i:], '{')
+		if j < 0 || i+j+1 >= len(s) {
+			return -1
+		}
+		i += j
+		if c := s[i+1]; c == '{' || c == '%' || c == '#' {
+			return i
+		}
+	}
+}
+
+// stripLine drops the spaces before a block that is the first on its line.
+func (l *lexer) stripLine(text string) string {
+	kept := strings.TrimRight(text, " \t")
+	if kept == "" {
+		if l.pos == 0 || l.src[l.pos-1] == '\n' {
+			return ""
+		}
+		return text
+	}
+	if strings.HasSuffix(kept, "\n") {
+		return kept
+	}
+	return text
+}
+
+// after drops the newline after a block, or all white space after a minus.
+func (l *lexer) after(minus, plus, trimNewline bool) {
+	switch {
+	case minus:
+		l.pos = len(l.src) - len(strings.TrimLeftFunc(l.src[l.pos:], unicode.IsSpace))
+	case trimNewline && !plus && strings.HasPrefix(l.src[l.pos:], "\n"):
+		l.pos++
+	}
+}
+
+func (l *lexer) comment() error {
+	end := strings.Index(l.src[l.pos:], "#}")
+	if end < 0 {
+		return l.errorf("comment is not closed")
+	}
+	body := l.src[l.pos : l.pos+end]
+	l.pos += end + 2
+	l.after(strings.HasSuffix(body, "-"), strings.HasSuffix(body, "+"), true)
+	return nil
+}
+
+// raw reads {% raw %} ... {% endraw %} and says where it ends.
+func (l *lexer) raw() (end int, ok bool) {
+	rest := l.src[l.pos:]
+	body, ok := strings.CutPrefix(strings.TrimLeft(rest, " \n\t"), "raw")
+	if !ok {
+		return 0, false
+	}
+	body = strings.TrimLeft(body, " \n\t")
+	minus := strings.HasPrefix(body, "-%}")
+	if body = strings.TrimPrefix(body, "-"); !strings.HasPrefix(body, "%}") {
+		return 0, false
+	}
+	body = body[2:]
+	for i := 0; ; {
+		j := strings.Index(body[i:], "{%")
+		if j < 0 {
+			return 0, false
+		}
+		i += j
+		inner := strings.TrimLeft(strings.TrimPrefix(body[i+2:], "-"), " \n\t")
+		if tail, found := strings.CutPrefix(inner, "endraw"); found {
+			tail = strings.TrimLeft(tail, " \n\t")
+			endMinus := strings.HasPrefix(tail, "-")
+			if tail, found = strings.CutPrefix(strings.TrimPrefix(tail, "-"), "%}"); found {
+				text := body[:i]
+				if minus {
+					text = strings.TrimLeftFunc(text, unicode.IsSpace)
+				} else {
+					text = strings.TrimPrefix(text, "\n")
+				}
+				if strings.HasPrefix(body[i+2:], "-") {
+					text = strings.TrimRightFunc(text, unicode.IsSpace)
+				}
+				l.emit(tokText, text)
+				l.pos = len(l.src) - len(tail)
+				l.after(endMinus, false, true)
+				return l.pos, true
+			}
+		}
+		i += 2
+	}
+}
+
+// operators, longest first.
+var operators = []string{
+	"//", "**", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=",
+	"(", ")", "[", "]", "{", "}", ",", ":", ".", "|",
+}
+
+// block reads tokens up to the closing delimiter.
+func (l *lexer) block(endKind tokenKind, end string) error {
+	depth := 0
+	for {
+		l.pos = len(l.src) - len(strings.TrimLeftFunc(l.src[l.pos:], unicode.IsSpace))
+		rest := l.src[l.pos:]
+		if rest == "" {
+			return l.errorf("%q is missing", end)
+		}
+		if depth == 0 {
+			sign := byte(0)
+			if (rest[0] == '-' || rest[0] == '+') && strings.HasPrefix(rest[1:], end) {
+				sign = rest[0]
+				rest = rest[1:]
+			}
+			if strings.HasPrefix(rest, end) {
+				l.emit(endKind, "")
+				l.pos = len(l.src) - len(rest) + len(end)
+				l.after(sign == '-', sign == '+', endKind == tokStmtEnd)
+				return nil
+			}
+		}
+		op, err := l.one()
+		if err != nil {
+			return err
+		}
+		switch op {
+		case "(", "[", "{":
+			depth++
+		case ")", "]", "}":
+			depth--
+		}
+	}
+}
+
+// one reads one token; it returns its text if it is an operator.
+func (l *lexer) one() (string, error) {
+	rest := l.src[l.pos:]
+	c, _ := utf8.DecodeRuneInString(rest)
+	switch {
+	case c == '\'' || c == '"':
+		return "", l.quoted(byte(c))
+	case c >= '0' && c <= '9':
+		l.number()
+		return "", nil
+	case c == '_' || unicode.IsLetter(c):
+		end := strings.IndexFunc(rest, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		if end < 0 {
+			end = len(rest)
+		}
+		l.emit(tokName, rest[:end])
+		l.pos += end
+		return "", nil
+	}
+	for _, op := range operators {
+		if strings.HasPrefix(rest, op) {
+			l.emit(tokOp, op)
+			l.pos += len(op)
+			return op, nil
+		}
+	}
+	return "", l.errorf("unexpected character %q", c)
+}
+
+func (l *lexer) number() {
+	rest := l.src[l.pos:]
+	digits := func(i int) int {
+		for i < len(rest) && (rest[i] >= '0' && rest[i] <= '9' || rest[i] == '_') {
+			i++
+		}
+		return i
+	}
+	end := digits(0)
+	kind := tokInt
+	if end+1 < len(rest) && rest[end] == '.' && rest[end+1] >= '0' && rest[end+1] <= '9' {
+		kind = tokFloat
+		end = digits(end + 1)
+	}
+	if end < len(rest) && (rest[end] == 'e' || rest[end] == 'E') {
+		at := end + 1
+		if at < len(rest) && (rest[at] == '+' || rest[at] == '-') {
+			at++
+		}
+		if to := digits(at); to > at {
+			kind = tokFloat
+			end = to
+		}
+	}
+	l.emit(kind, strings.ReplaceAll(rest[:end], "_", ""))
+	l.pos += end
+}
+
+func (l *lexer) quoted(quote byte) error {
+	var b strings.Builder
+	for i := l.pos + 1; i < len(l.src); i++ {
+		switch c := l.src[i]; {
+		case c == quote:
+			l.emit(tokString, b.String())
+			l.pos = i + 1
+			return nil
+		case c == '\\' && i+1 < len(l.src):
+			i++
+			i += writeEscape(&b, l.src[i:])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return l.errorf("string is not closed")
+}
+
+// writeEscape writes what the escape s (after its backslash) stands for and
+// returns how many bytes beyond the first it takes.
+func writeEscape(b *strings.Builder, s string) int {
+	if i := strings.IndexByte(`\'"abfnrtv0`, s[0]); i >= 0 {
+		b.WriteByte("\\'\"\a\b\f\n\r\t\v\x00"[i])
+		return 0
+	}
+	if n := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[0]]; n > 0 && len(s) > n {
+		var r rune
+		if _, err := fmt.Sscanf(s[1:1+n], "%x", &r); err == nil {
+			b.WriteRune(r)
+			return n
+		}
+	}
+	b.WriteByte('\\')
+	b.WriteByte(s[0])
+	return 0
+}

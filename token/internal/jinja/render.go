@@ -1,0 +1,391 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+func (n *textNode) render(s *state) error {
+	s.out.WriteString(n.text)
+	return nil
+}
+
+func (n *printNode) render(s *state) error {
+	v, err := n.value.eval(s)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n.line, err)
+	}
+	s.out.WriteString(text(v))
+	return nil
+}
+
+func (n *ifNode) render(s *state) error {
+	for i, body := range n.bodies {
+		if i < len(n.tests) {
+			v, err := n.tests[i].eval(s)
+			if err != nil {
+				return err
+			}
+			if !truthy(v) {
+				continue
+			}
+		}
+		return s.render(body)
+	}
+	return nil
+}
+
+func (n *forNode) render(s *state) error {
+	over, err := n.over.eval(s)
+	if err != nil {
+		return err
+	}
+	items, err := iterate(over)
+	if err != nil {
+		return err
+	}
+	if items, err = n.filtered(s, items); err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		return s.render(n.orElse)
+	}
+	for i := range items {
+		// Each round starts with none of the variables of the last.
+		inner := s.inner()
+		if err := inner.assign(n.targets, items[i]); err != nil {
+			return err
+		}
+		inner.scope.values["loop"] = &loop{items, i}
+		err := inner.render(n.body)
+		if errors.Is(err, errBreak) {
+			break
+		}
+		if err != nil && !errors.Is(err, errContinue) {
+			return err
+		}
+	}
+	return nil
+}
+
+// filtered is the items that the if of the loop lets through.
+func (n *forNode) filtered(s *state, items []any) ([]any, error) {
+	if n.filter == nil {
+		return items, nil
+	}
+	var kept []any
+	for _, v := range items {
+		inner := s.inner()
+		if err := inner.assign(n.targets, v); err != nil {
+			return nil, err
+		}
+		ok, err := n.filter.eval(inner)
+		if err != nil {
+			return nil, err
+		}
+		if truthy(ok) {
+			kept = append(kept, v)
+		}
+	}
+	return kept, nil
+}
+
+// assign sets one name to a value, or several to its items.
+func (s *state) assign(names []string, value any) error {
+	if len(names) == 1 {
+		s.scope.values[names[0]] = value
+		return nil
+	}
+	items, err := iterate(value)
+	if err != nil {
+		return err
+	}
+	if len(items) != len(names) {
+		return fmt.Errorf("%d values for %d names", len(items), len(names))
+	}
+	for i, name := range names {
+		s.scope.values[name] = items[i]
+	}
+	return nil
+}
+
+// A loop is the variable of that name inside a loop.
+type loop struct {
+	items []any
+	i     int
+}
+
+// get is an attribute of the loop.
+func (l *loop) get(name string) any {
+	n := len(l.items)
+	switch name {
+	case "index":
+		return int64(l.i + 1)
+	case "index0":
+		return int64(l.i)
+	case "revindex":
+		return int64(n - l.i)
+	case "revindex0":
+		return int64(n - l.i - 1)
+	case "first":
+		return l.i == 0
+	case "last":
+		return l.i == n-1
+	case "length":
+		return int64(n)
+	case "previtem":
+		if l.i > 0 {
+			return l.items[l.i-1]
+		}
+	case "nextitem":
+		if l.i+1 < n {
+			return l.items[l.i+1]
+		}
+	case "cycle":
+		return &callable{name, l.cycle}
+	}
+	return undefined{"loop." + name}
+}
+
+func (l *loop) cycle(_ *state, args []any, _ map[string]any) (any, error) {
+	if len(args) == 0 {
+		return nil, errors.New("cycle needs values")
+	}
+	return args[l.i%len(args)], nil
+}
+
+func (n *setNode) render(s *state) error {
+	if n.value == nil {
+		return n.renderBlock(s)
+	}
+	v, err := n.value.eval(s)
+	if err != nil {
+		return err
+	}
+	if len(n.targets) == 1 {
+		return s.set(n.targets[0], v)
+	}
+	items, err := iterate(v)
+	if err != nil {
+		return err
+	}
+	if len(items) != len(n.targets) {
+		return fmt.Errorf("%d values for %d names", len(items), len(n.targets))
+	}
+	for i, to := range n.targets {
+		if err := s.set(to, items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *setNode) renderBlock(s *state) error {
+	inner := s.inner()
+	body, err := inner.capture(n.body)
+	if err != nil {
+		return err
+	}
+	v, err := applyFilters(s, n.filters, body)
+	if err != nil {
+		return err
+	}
+	return s.set(n.targets[0], v)
+}
+
+func applyFilters(s *state, calls []filterCall, v any) (any, error) {
+	for i := range calls {
+		var err error
+		if v, err = calls[i].apply(s, v); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func (s *state) set(to target, v any) error {
+	if to.attribute == "" {
+		s.scope.values[to.name] = v
+		return nil
+	}
+	of, _ := s.scope.get(to.name)
+	ns, ok := of.(*namespace)
+	if !ok {
+		return fmt.Errorf("%s is no namespace, and %s.%s cannot be set", to.name, to.name, to.attribute)
+	}
+	ns.values[to.attribute] = v
+	return nil
+}
+
+func (n *macroNode) render(s *state) error {
+	s.scope.values[n.name] = n.callable(s)
+	return nil
+}
+
+// callable is the macro as a function that sees the variables around it.
+func (n *macroNode) callable(defined *state) *callable {
+	around := defined.scope
+	return &callable{n.name, func(s *state, args []any, kwargs map[string]any) (any, error) {
+		inner := *s
+		inner.scope = &scope{values: map[string]any{}, outer: around}
+		if len(args) > len(n.params) {
+			return nil, fmt.Errorf("%s takes %d arguments, not %d", n.name, len(n.params), len(args))
+		}
+		for i, name := range n.params {
+			v, given := kwargs[name]
+			var err error
+			switch {
+			case i < len(args):
+				v = args[i]
+			case given:
+			case n.defaults[i] != nil:
+				v, err = n.defaults[i].eval(&inner)
+			default:
+				v = undefined{name}
+			}
+			if err != nil {
+				return nil, err
+			}
+			inner.scope.values[name] = v
+		}
+		if caller, ok := kwargs["caller"]; ok {
+			inner.scope.values["caller"] = caller
+		}
+		return inner.capture(n.body)
+	}}
+}
+
+func (n *callNode) render(s *state) error {
+	c, ok := n.call.(*call)
+	if !ok {
+		return errors.New("call without a call")
+	}
+	fn, err := c.fn.eval(s)
+	if err != nil {
+		return err
+	}
+	args, err := evalAll(s, c.args)
+	if err != nil {
+		return err
+	}
+	kwargs, err := evalKwargs(s, c.kwargs)
+	if err != nil {
+		return err
+	}
+	kwargs["caller"] = n.macro.callable(s)
+	v, err := s.call(fn, args, kwargs)
+	if err != nil {
+		return err
+	}
+	s.out.WriteString(text(v))
+	return nil
+}
+
+func (n *filterNode) render(s *state) error {
+	body, err := s.inner().capture(n.body)
+	if err != nil {
+		return err
+	}
+	v, err := applyFilters(s, n.filters, body)
+	if err != nil {
+		return err
+	}
+	s.out.WriteString(text(v))
+	return nil
+}
+
+func (n *groupNode) render(s *state) error { return s.inner().render(n.body) }
+
+func (n *loopNode) render(*state) error { return n.exit }
+
+// maxRange bounds range(), as Python's sandbox does.
+const maxRange = 100_000
+
+// globals are the functions every template has.
+var globals = map[string]*callable{
+	"range":           {"range", callRange},
+	"namespace":       {"namespace", callNamespace},
+	"dict":            {"dict", callDict},
+	"raise_exception": {"raise_exception", callRaise},
+	"strftime_now":    {"strftime_now", callStrftime},
+}
+
+func callRange(_ *state, args []any, _ map[string]any) (any, error) {
+	bounds := []int64{0, 0, 1}
+	for i, a := range args {
+		n, ok := integer(a)
+		if !ok || i > 2 {
+			return nil, errors.New("range takes one to three integers")
+		}
+		if len(args) == 1 {
+			i = 1
+		}
+		bounds[i] = n
+	}
+	start, stop, step := bounds[0], bounds[1], bounds[2]
+	if step == 0 || len(args) == 0 {
+		return nil, errors.New("range needs an end, and a step that is not zero")
+	}
+	if (float64(stop)-float64(start))/float64(step) > maxRange {
+		return nil, fmt.Errorf("range is longer than %d", maxRange)
+	}
+	l := &list{items: []any{}}
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		l.items = append(l.items, i)
+	}
+	return l, nil
+}
+
+func callNamespace(_ *state, args []any, kwargs map[string]any) (any, error) {
+	ns := &namespace{map[string]any{}}
+	for _, a := range args {
+		if d, ok := a.(*Dict); ok {
+			for _, k := range d.keys {
+				ns.values[text(k)] = d.values[k]
+			}
+		}
+	}
+	maps.Copy(ns.values, kwargs)
+	return ns, nil
+}
+
+func callDict(_ *state, args []any, kwargs map[string]any) (any, error) {
+	d := NewDict()
+	for _, a := range args {
+		other, ok := a.(*Dict)
+		if !ok {
+			return nil, errors.New("dict takes a mapping and named values")
+		}
+		for _, k := range other.keys {
+			d.set(k, other.values[k])
+		}
+	}
+	for _, k := range sortedKeys(kwargs) {
+		d.set(k, kwargs[k])
+	}
+	return d, nil
+}
+
+// RaisedError is what a template says with raise_exception: it does not want
+// this conversation.
+type RaisedError struct{ Message string }
+
+// Error implements error.
+func (e *RaisedError) Error() string { return "the template refuses: " + e.Message }
+
+func callRaise(_ *state, args []any, _ map[string]any) (any, error) {
+	var parts []string
+	for _, a := range args {
+		parts = append(parts, text(a))
+	}
+	return nil, &RaisedError{strings.Join(parts, " ")}
+}
+
+func callStrftime(s *state, args []any, _ map[string]any) (any, error) {
+	if len(args) != 1 {
+		return nil, errors.New("strftime_now takes one format")
+	}
+	return strftime(s.now, text(args[0]))
+}

@@ -1,0 +1,135 @@
+package jinja
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// filterJSON is json.dumps without escapes beyond ASCII, which is how chat
+// templates are rendered.
+func filterJSON(_ *state, v any, a arguments) (any, error) {
+	w := jsonWriter{itemSeparator: ", ", keySeparator: ": "}
+	switch indent := a.get(1, "indent", nil).(type) {
+	case int64:
+		w.indent = strings.Repeat(" ", int(min(max(indent, 0), 1000)))
+		w.pretty = true
+	case string:
+		w.indent, w.pretty = indent, true
+	}
+	if w.pretty {
+		w.itemSeparator = ","
+	}
+	if s, ok := a.get(2, "separators", nil).(*list); ok && len(s.items) == 2 {
+		w.itemSeparator, w.keySeparator = text(s.items[0]), text(s.items[1])
+	}
+	w.ascii = truthy(a.get(0, "ensure_ascii", false))
+	w.sorted = truthy(a.get(3, "sort_keys", false))
+	if err := w.write(v, 0); err != nil {
+		return nil, err
+	}
+	return w.b.String(), nil
+}
+
+type jsonWriter struct {
+	b                           strings.Builder
+	itemSeparator, keySeparator string
+	indent                      string
+	pretty, ascii, sorted       bool
+}
+
+func (w *jsonWriter) write(v any, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("nested deeper than %d", maxDepth)
+	}
+	switch v := v.(type) {
+	case nil:
+		w.b.WriteString("null")
+	case bool:
+		w.b.WriteString(strings.ToLower(repr(v)))
+	case int64, float64:
+		w.b.WriteString(repr(v))
+	case string:
+		w.text(v)
+	case *list:
+		return w.sequence('[', ']', len(v.items), depth, func(i int) error { return w.write(v.items[i], depth+1) })
+	case *Dict:
+		keys := v.keys
+		if w.sorted {
+			keys = slices.SortedFunc(slices.Values(keys), func(a, b any) int { return strings.Compare(text(a), text(b)) })
+		}
+		return w.sequence('{', '}', len(keys), depth, func(i int) error {
+			w.text(jsonKey(keys[i]))
+			w.b.WriteString(w.keySeparator)
+			return w.write(v.values[keys[i]], depth+1)
+		})
+	default:
+		return fmt.Errorf("%s has no JSON", kindOf(v))
+	}
+	return nil
+}
+
+// jsonKey is a key as json.dumps writes it.
+func jsonKey(k any) string {
+	switch k := k.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strings.ToLower(repr(k))
+	}
+	return text(k)
+}
+
+func (w *jsonWriter) sequence(opening, closing byte, n, depth int, item func(i int) error) error {
+	w.b.WriteByte(opening)
+	for i := range n {
+		if i > 0 {
+			w.b.WriteString(w.itemSeparator)
+		}
+		w.newline(depth + 1)
+		if err := item(i); err != nil {
+			return err
+		}
+	}
+	if n > 0 {
+		w.newline(depth)
+	}
+	w.b.WriteByte(closing)
+	return nil
+}
+
+func (w *jsonWriter) newline(depth int) {
+	if w.pretty {
+		w.b.WriteByte('\n')
+		for range depth {
+			w.b.WriteString(w.indent)
+		}
+	}
+}
+
+var jsonEscapes = map[rune]string{
+	'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`,
+}
+
+func (w *jsonWriter) text(s string) {
+	w.b.WriteByte('"')
+	for _, r := range s {
+		switch escape, ok := jsonEscapes[r]; {
+		case ok:
+			w.b.WriteString(escape)
+		case r < ' ':
+			fmt.Fprintf(&w.b, `\u%04x`, r)
+		case w.ascii && r >= 0x10000:
+			fmt.Fprintf(&w.b, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+		case w.ascii && r >= utf8.RuneSelf:
+			fmt.Fprintf(&w.b, `\u%04x`, r)
+		default:
+			w.b.WriteRune(r)
+		}
+	}
+	w.b.WriteByte('"')
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,91 @@
+package token
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// A merger collects the merges of a definition from pairs of texts, best first.
+type merger struct {
+	*definition
+	spell  spelling
+	joined []byte
+	rules  []mergeRule
+}
+
+type mergeRule struct{ left, right, merged int32 }
+
+// add notes that left and right merge.
+func (m *merger) add(left, right []byte) error {
+	l, err := m.id(left)
+	if err != nil {
+		return err
+	}
+	r, err := m.id(right)
+	if err != nil {
+		return err
+	}
+	// The mark of a continuing token does not stand inside the merged one.
+	rest, _ := bytes.CutPrefix(right, []byte(m.Model.ContinuingPrefix))
+	m.joined = append(append(m.joined[:0], left...), rest...)
+	merged, err := m.id(m.joined)
+	if err != nil {
+		return err
+	}
+	m.rules = append(m.rules, mergeRule{l, r, merged})
+	return nil
+}
+
+// table is the merges collected.
+func (m *merger) table() mergeTable {
+	t := newMergeTable(len(m.rules))
+	for rank, r := range m.rules {
+		t.set(r.left, r.right, int32(rank), r.merged)
+	}
+	return t
+}
+
+func (m *merger) id(text []byte) (int32, error) {
+	m.spell.arena = m.spell.arena[:0] // the last result is not needed any more
+	spelled, ok := m.spell.bytes(text)
+	if ok {
+		var id int32
+		if id, ok = m.vocab.lookup(string(spelled)); ok {
+			return id, nil
+		}
+	}
+	for _, id := range m.literals {
+		if bytes.Equal(m.vocab.text(id), text) {
+			return id, nil
+		}
+	}
+	return 0, fmt.Errorf("token %q is not in the vocabulary", text)
+}
+
+// mergePair reads "left right" or ["left", "right"].
+func (s *jsonScanner) mergePair() (left, right []byte, err error) {
+	if s.peek() == '"' {
+		text, err := s.str()
+		if err != nil {
+			return nil, nil, err
+		}
+		left, right, ok := bytes.Cut(text, []byte{' '})
+		if !ok || bytes.IndexByte(right, ' ') >= 0 {
+			return nil, nil, fmt.Errorf("%q is not two tokens and a space between", text)
+		}
+		return left, right, nil
+	}
+	if err := s.take('['); err != nil {
+		return nil, nil, fmt.Errorf("a merge is a string or a pair: %w", err)
+	}
+	if left, err = s.str(); err != nil {
+		return nil, nil, err
+	}
+	if err := s.take(','); err != nil {
+		return nil, nil, err
+	}
+	if right, err = s.str(); err != nil {
+		return nil, nil, err
+	}
+	return left, right, s.take(']')
+}

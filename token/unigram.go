@@ -1,0 +1,142 @@
+package token
+
+import (
+	"math"
+	"slices"
+)
+
+// unigram chooses the segmentation of a word whose pieces have the best sum
+// of scores.
+type unigram struct {
+	vocab    *vocabulary
+	scores   []float64
+	pieces   *trie
+	fallback [256]int32 // of <0xNN>, noToken for bytes that have none
+	unk      int32
+	unkScore float64
+	single   bool // sums are kept in single precision, as SentencePiece keeps them
+	cache    wordCache
+}
+
+// unknownPenalty is how much worse than the worst piece an unknown character is.
+const unknownPenalty = 10.0
+
+func newUnigram(d *definition, unk int32) *unigram {
+	m := &unigram{vocab: &d.vocab, scores: d.scores, pieces: newTrie(), unk: unk, fallback: d.byteTokens()}
+	worst := math.Inf(1)
+	for id := range int32(d.vocab.size()) {
+		text := string(d.vocab.text(id))
+		if found, ok := d.vocab.lookup(text); ok && found == id && text != "" {
+			m.pieces.insert(text, id)
+		}
+		worst = min(worst, d.scores[id])
+	}
+	if sp := d.SentencePiece; sp != nil {
+		m.single, worst = true, sp.MinScore
+	}
+	m.unkScore = worst - unknownPenalty
+	if m.single {
+		m.unkScore = float64(float32(m.unkScore))
+	}
+	return m
+}
+
+// appendWord implements model.
+func (m *unigram) appendWord(dst []int32, word string) []int32 {
+	if len(word) > maxCachedWord {
+		return m.appendBest(dst, word)
+	}
+	hash := hashString(word)
+	if ids, ok := m.cache.get(word, hash); ok {
+		return append(dst, ids...)
+	}
+	from := len(dst)
+	dst = m.appendBest(dst, word)
+	m.cache.put(word, hash, dst[from:])
+	return dst
+}
+
+// A pathNode is the best way to reach a place in the word: the last piece of
+// it, where that starts, and the score of the whole way.
+type pathNode struct {
+	id    int32
+	start int32 // noToken where no way leads here yet
+	score float64
+}
+
+// offer takes a way to the node if it is better than the one it has.
+func (m *unigram) offer(n *pathNode, id int32, start int, score float64) {
+	if m.single {
+		score = float64(float32(score))
+	}
+	if n.start == noToken || score > n.score {
+		*n = pathNode{id, int32(start), score}
+	}
+}
+
+// appendBest is the Viterbi search over all pieces.
+func (m *unigram) appendBest(dst []int32, word string) []int32 {
+	nodes := make([]pathNode, len(word)+1)
+	for i := range nodes {
+		nodes[i].start = noToken
+	}
+	for i := 0; i < len(word); {
+		here := nodes[i].score
+		size := runeSize(word, i)
+		single := false
+		node := uint32(0)
+		for j := i; j < len(word); j++ {
+			if node = m.pieces.child(node, word[j]); node == 0 {
+				break
+			}
+			if id := m.pieces.values[node]; id != noToken {
+				m.offer(&nodes[j+1], id, i, m.scores[id]+here)
+				single = single || j+1 == i+size
+			}
+		}
+		if !single {
+			m.offer(&nodes[i+size], m.unk, i, m.unkScore+here)
+		}
+		i += size
+	}
+	return m.appendPath(dst, word, nodes)
+}
+
+// appendPath walks the best path back and appends its pieces in order.
+// Neighbouring unknown characters are one unknown piece.
+func (m *unigram) appendPath(dst []int32, word string, nodes []pathNode) []int32 {
+	var starts []int
+	for end := len(word); end > 0; {
+		n := nodes[end]
+		start := int(n.start)
+		for n.id == m.unk && start > 0 && nodes[start].id == m.unk {
+			start = int(nodes[start].start)
+		}
+		starts = append(starts, start)
+		end = start
+	}
+	for i, start := range slices.Backward(starts) {
+		end := len(word)
+		if i > 0 {
+			end = starts[i-1]
+		}
+		dst = m.appendPiece(dst, word[start:end])
+	}
+	return dst
+}
+
+// appendPiece appends the id of a piece, or of its bytes, or unknown.
+func (m *unigram) appendPiece(dst []int32, text string) []int32 {
+	if id, ok := m.vocab.lookup(text); ok {
+		return append(dst, id)
+	}
+	from := len(dst)
+	for i := range len(text) {
+		id := m.fallback[text[i]]
+		if id == noToken {
+			return append(dst[:from], m.unk)
+		}
+		dst = append(dst, id)
+	}
+	return dst
+}
