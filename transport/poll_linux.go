@@ -132,9 +132,9 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 	if c.closed {
 		return
 	}
-	if events&unix.EPOLLOUT != 0 {
-		c.writable = true
-		_ = c.watch(false) // it is watched already, and a change of that does not fail
+	if events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		c.wantsRoom = false // or a write will tell why there is none
+		_ = c.watch()       // it is watched already, and a change of that does not fail
 		c.changed.Broadcast()
 	}
 	if events&^unix.EPOLLOUT == 0 || c.err != nil {
@@ -187,17 +187,17 @@ type polled struct {
 
 	writing sync.Mutex // one write at a time
 
-	mu       sync.Mutex
-	changed  sync.Cond // there is something to read, room to write, an end or a deadline
-	data     []byte
-	segments []segment
-	read     int // of data
-	seen     int // of segments
-	paused   bool
-	writable bool
-	watched  uint32
-	closed   bool
-	err      error // what ended the receiving
+	mu        sync.Mutex
+	changed   sync.Cond // there is something to read, room to write, an end or a deadline
+	data      []byte
+	segments  []segment
+	read      int // of data
+	seen      int // of segments
+	paused    bool
+	wantsRoom bool // a writer waits
+	watched   uint32
+	closed    bool
+	err       error // what ended the receiving
 
 	held      bool
 	due       bool // it was held long enough
@@ -241,7 +241,7 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 	p.conns[int32(c.fd)] = c
 	p.mu.Unlock()
 	c.mu.Lock()
-	err = c.watch(false)
+	err = c.watch()
 	c.mu.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -251,12 +251,12 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 
 // watch has the poller look for what is wanted now. A socket of which nothing
 // is wanted is taken out: the kernel would go on to tell of its end.
-func (c *polled) watch(room bool) error {
+func (c *polled) watch() error {
 	var want uint32
 	if c.err == nil && !c.paused {
 		want = unix.EPOLLIN
 	}
-	if room && c.err == nil {
+	if c.wantsRoom { // even if the peer has nothing more to say, it may listen
 		want |= unix.EPOLLOUT
 	}
 	op := unix.EPOLL_CTL_MOD
@@ -285,7 +285,7 @@ func (c *polled) take(p []byte, at, polledAt int64) {
 	c.segments = append(c.segments, segment{len(c.data), s})
 	if c.unread() > pauseBytes {
 		c.paused = true
-		_ = c.watch(false) // as above
+		_ = c.watch() // as above
 	}
 }
 
@@ -307,7 +307,7 @@ func (c *polled) mayHold() bool {
 // end notes why nothing more will come.
 func (c *polled) end(err error) {
 	c.err = err
-	_ = c.watch(false) // as above
+	_ = c.watch() // as above
 	c.changed.Broadcast()
 }
 
@@ -361,7 +361,7 @@ func (c *polled) drained() {
 	}
 	if c.paused {
 		c.paused = false
-		if err := c.watch(false); err != nil {
+		if err := c.watch(); err != nil {
 			c.err = err
 		}
 	}
@@ -414,16 +414,13 @@ func (c *polled) mayWrite() error {
 func (c *polled) awaitRoom() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writable = false
 	if !c.closed {
-		if err := c.watch(true); err != nil {
+		c.wantsRoom = true
+		if err := c.watch(); err != nil {
 			return err
 		}
 	}
-	for !c.writable && !c.closed && (c.writeBy.IsZero() || time.Now().Before(c.writeBy)) {
-		if c.err != nil {
-			return c.err // nobody reads at the other end
-		}
+	for c.wantsRoom && !c.closed && (c.writeBy.IsZero() || time.Now().Before(c.writeBy)) {
 		c.changed.Wait()
 	}
 	return nil // mayWrite tells which it was
