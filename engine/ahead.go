@@ -92,14 +92,20 @@ func prepare(s *Stage, i uint64, due time.Duration) (*item, error) {
 	if len(sess.Turns) == 0 {
 		return nil, fmt.Errorf("session %d has no turns", i)
 	}
+	if len(sess.Turns) > 1 {
+		if err := checkOrder(&sess); err != nil {
+			return nil, err
+		}
+	}
 	q := &sess.Turns[0].Request
+	q.Quote(nil)
 	call, err := s.Backend.Prepare(q)
 	if err != nil {
 		return nil, fmt.Errorf("request %d: %w", i, err)
 	}
 	size := int64(len(q.Input.Text) + 8*len(q.Input.IDs))
 	for _, m := range q.Input.Messages {
-		size += int64(len(m.Content))
+		size += int64(len(m.Content) + len(m.Raw))
 	}
 	return &item{session: sess, call: call, due: due, bytes: size}, nil
 }

@@ -38,6 +38,7 @@ type Stage struct {
 // Live is what is known while a stage runs.
 type Live struct {
 	Started, Finished, Failed, Tokens atomic.Int64
+	Sessions                          atomic.Int64 // that are over
 }
 
 // Run runs the stage to its end, or until ctx is done, and emits one Record
@@ -145,35 +146,6 @@ func (r *runner) over(t time.Duration) bool { return r.MaxTime > 0 && t >= r.Max
 // times are.
 func (r *runner) now() time.Duration {
 	return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano())
-}
-
-// session runs the turns of a session one after the other. A failed turn ends
-// it: what would come next quotes an answer that never came.
-func (r *runner) session(ctx context.Context, it *item, slot time.Duration) {
-	due, call := it.due, it.call
-	for i := range it.session.Turns {
-		turn := &it.session.Turns[i]
-		if i > 0 {
-			due = r.now() + turn.Think
-			var err error
-			if call, err = r.Backend.Prepare(&turn.Request); err != nil {
-				r.records <- unsent(r.Index, &turn.Request, due, err)
-				return
-			}
-			var nap nap // a think time is long; the runtime's timers will do
-			if nap.until(ctx, r.epoch.Add(due)) != nil {
-				return
-			}
-			slot = r.now()
-		}
-		rec := newRecord(r.Index, &turn.Request, due)
-		rec.Slot = slot
-		r.do(ctx, call, rec)
-		r.records <- rec
-		if !rec.OK() {
-			return
-		}
-	}
 }
 
 func (r *runner) do(ctx context.Context, call tacho.Call, rec *tacho.Record) {

@@ -15,7 +15,7 @@ import (
 
 var book = Kind{
 	Name: "book", Doc: "slices of a text file, each with a given number of tokens, from random places",
-	New: newBook,
+	Endless: true, New: newBook,
 }
 
 // bytesPerToken is a first guess; counting corrects it.
@@ -33,8 +33,10 @@ func newBook(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
 		return nil, errors.New("book: no text: give one with --dataset-path book.txt")
 	}
-	if o.Input < 1 || o.Output < 1 {
-		return nil, fmt.Errorf("book: %d tokens in and %d out: at least 1 of each is needed (--book-input-len, --book-output-len)", o.Input, o.Output)
+	for _, l := range []Length{o.Input, o.Output} {
+		if n, constant := l.Constant(); constant && n < 1 {
+			return nil, fmt.Errorf("book: %v tokens in and %v out: at least 1 of each is needed (--book-input-len, --book-output-len)", o.Input, o.Output)
+		}
 	}
 	b, err := os.ReadFile(o.Path)
 	if err != nil {
@@ -55,11 +57,13 @@ func lastRune(s string) rune { r, _ := utf8.DecodeLastRuneInString(s); return r 
 
 // Session implements tacho.Source.
 func (w *bookWorkload) Session(i uint64) (tacho.Session, error) {
-	start := w.wordStart(rngOf(w.Seed, i))
+	rng := rngOf(w.Seed, i)
+	start := w.wordStart(rng)
+	input := w.Input.Draw(rng, 1)
 	slice := func(bytes int) string { return w.slice(start, bytes) }
-	q := tacho.Request{MaxTokens: w.Output, IgnoreEOS: w.IgnoreEOS}
+	q := tacho.Request{MaxTokens: w.Output.Draw(rng, 1), IgnoreEOS: w.IgnoreEOS}
 	var err error
-	q.Input.Text, q.InputTokens, err = w.text(i, w.Input, bytesPerToken, slice, slice)
+	q.Input.Text, q.InputTokens, err = w.text(i, input, bytesPerToken, slice, slice)
 	return single(i, q), err
 }
 

@@ -3,10 +3,13 @@ package workload
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
+	"tacho"
 	"tacho/token"
 )
 
@@ -38,9 +41,12 @@ func (f *fitted) text(i uint64, n int, perToken float64, units, prefix func(int)
 	have, ok := f.known[i]
 	f.mu.Unlock()
 	if ok {
-		return prefix(have.bytes), have.tokens, nil
+		return prefix(have.bytes)[:have.bytes], have.tokens, nil
 	}
 	s, got, err := token.Fit(f.ctx, f.counter, n, int(float64(n)*perToken), units)
+	if err == nil && got != n {
+		s, got, err = f.mend(s, got, n, prefix)
+	}
 	if err != nil {
 		return "", 0, err
 	}
@@ -48,6 +54,33 @@ func (f *fitted) text(i uint64, n int, perToken float64, units, prefix func(int)
 	f.known[i] = fit{len(s), got, n}
 	f.mu.Unlock()
 	return s, got, nil
+}
+
+// mend cuts within a unit, where whole ones do not make the number: a word may
+// be several tokens. It starts from a text that is near, and keeps that if
+// nothing better is found.
+func (f *fitted) mend(near string, got, n int, prefix func(int) string) (string, int, error) {
+	perToken := float64(len(near)) / float64(max(got, 1))
+	long := prefix(len(near) + int(8*perToken) + 64)
+	s, mended, err := token.Fit(f.ctx, f.counter, n, len(near)+int(float64(n-got)*perToken), func(bytes int) string {
+		bytes = min(bytes, len(long))
+		for bytes < len(long) && !utf8.RuneStart(long[bytes]) {
+			bytes++
+		}
+		return long[:bytes]
+	})
+	if err != nil || abs(mended-n) >= abs(got-n) {
+		return near, got, err
+	}
+	return s, mended, nil
+}
+
+// words is a message of random words with n tokens, which seed and key make.
+func (f *fitted) words(seed, key uint64, n int) (tacho.Message, int, error) {
+	text, tokens, err := f.text(key, n, 1,
+		func(units int) string { return prefixed(nil, key^seed, units, math.MaxInt) },
+		func(bytes int) string { return prefixed(nil, key^seed, math.MaxInt, bytes) })
+	return tacho.Message{Role: "user", Content: text}, tokens, err
 }
 
 // ready makes the first count sessions ready, several at once. Counting by a

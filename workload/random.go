@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 var random = Kind{
 	Name: "random", Doc: "random tokens of a given number: token ids where the backend takes them, else words",
-	New: newRandom,
+	Endless: true, Tokens: true, New: newRandom,
 }
 
 const (
@@ -22,88 +23,129 @@ const (
 	// defaultVocab is below the size of every vocabulary in common use (the
 	// smallest, of 32,000 tokens, is Llama 2's).
 	defaultVocab = 30_000
-	// prefixIndex is the random stream of the shared prefix.
+	// prefixIndex is the random stream of the first shared prefix; those of
+	// the others lie below it.
 	prefixIndex = uint64(1)<<62 - 1
 )
 
-// randomWorkload draws prompts of random tokens, which no cache has seen.
-type randomWorkload struct {
+// A drawn workload makes prompts of random tokens, which no cache has seen,
+// behind a prefix that some of them share.
+type drawn struct {
 	Options
-	prefix []int32
+	end     uint64                                       // sessions there are; 0 is no end
+	lengths func(i uint64, r *rand.Rand) (in, out int)   // of session i, the prefix not counted
+	group   func(i uint64, r *rand.Rand) (prefix uint64) // which prefix session i has
 	*fitted
 }
 
 func newRandom(ctx context.Context, o Options) (Workload, error) {
+	var err error
+	if o.Input, err = o.Input.Around(o.InRatio); err == nil {
+		o.Output, err = o.Output.Around(o.OutRatio)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("random: %w", err)
+	}
+	if least := o.Input.Least(); o.Prefix+least < 1 && !o.Scenario.Given() && !varies(o.Input) {
+		return nil, fmt.Errorf("random: prompts of %d tokens are too short: at least 1 is needed (--random-input-len)", o.Prefix+least)
+	}
+	w, err := newDrawn(ctx, "random", o)
+	if err != nil {
+		return nil, err
+	}
+	w.group = w.popular()
+	if o.Batch > 1 {
+		w.Count *= o.Batch
+		return batched{w, uint64(o.Batch)}, w.prepare()
+	}
+	return w, w.prepare()
+}
+
+// varies says whether l is a distribution without a bound below.
+func varies(l Length) bool { return l.kind != nil && l.kind.name != "uniform" }
+
+// newDrawn is a drawn workload of the lengths of o; who makes it may change
+// its functions before prepare is called.
+func newDrawn(ctx context.Context, name string, o Options) (*drawn, error) {
 	if o.Vocab == 0 {
 		o.Vocab = defaultVocab
 	}
 	if o.Vocab <= minTokenID {
-		return nil, fmt.Errorf("random: a vocabulary of %d tokens is too small, more than %d are needed", o.Vocab, minTokenID)
+		return nil, fmt.Errorf("%s: a vocabulary of %d tokens is too small, more than %d are needed", name, o.Vocab, minTokenID)
 	}
-	for _, r := range []float64{o.InRatio, o.OutRatio} {
-		if !(r >= 0 && r < 1) {
-			return nil, fmt.Errorf("random: range ratio %v must be at least 0 and below 1", r)
+	w := &drawn{Options: o, fitted: newFitted(ctx, o.Counter)}
+	w.group = func(uint64, *rand.Rand) uint64 { return 0 }
+	w.lengths = func(_ uint64, r *rand.Rand) (in, out int) {
+		if w.Scenario.Given() {
+			return w.Scenario.Draw(r)
 		}
+		return w.Input.Draw(r, max(1-w.Prefix, 0)), w.Output.Draw(r, 1)
 	}
-	if low, _ := spread(o.Input, o.InRatio); o.Prefix+low < 1 {
-		return nil, fmt.Errorf("random: prompts of %d tokens are too short: at least 1 is needed (--random-input-len)", o.Prefix+low)
-	}
-	w := &randomWorkload{Options: o, fitted: newFitted(ctx, o.Counter)}
-	if o.IDs {
-		w.prefix = w.ids(rngOf(o.Seed, prefixIndex), o.Prefix)
-		return w, nil
-	}
-	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+	return w, nil
 }
 
-// spread is the range of lengths around n: from floor(n(1-r)) to ceil(n(1+r)).
-func spread(n int, ratio float64) (low, high int) {
-	return int(math.Floor(float64(n) * (1 - ratio))), int(math.Ceil(float64(n) * (1 + ratio)))
+// popular chooses among several prefixes, all alike or by Zipf's law.
+func (w *drawn) popular() func(i uint64, r *rand.Rand) uint64 {
+	n := max(w.Prefixes, 1)
+	if n == 1 {
+		return w.group
+	}
+	sums := zipfSums(w.Zipf, n)
+	return func(_ uint64, r *rand.Rand) uint64 { return uint64(pick(sums, r)) }
 }
 
-// draw is a length from that range, each equally likely.
-func draw(r *rand.Rand, n int, ratio float64, least int) int {
-	low, high := spread(n, ratio)
-	low, high = max(low, least), max(high, least)
-	return low + r.IntN(high-low+1)
+// prepare makes the texts of the run ready; token ids need no preparing.
+func (w *drawn) prepare() error {
+	if w.IDs {
+		return nil
+	}
+	return w.ready(w.Count, w.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
 // Session implements tacho.Source.
-func (w *randomWorkload) Session(i uint64) (tacho.Session, error) {
+func (w *drawn) Session(i uint64) (tacho.Session, error) {
+	if w.end > 0 && i >= w.end && i < warmupBase {
+		return tacho.Session{}, io.EOF
+	}
 	rng := rngOf(w.Seed, i)
-	input := draw(rng, w.Input, w.InRatio, 0)
-	q := tacho.Request{MaxTokens: draw(rng, w.Output, w.OutRatio, 1), IgnoreEOS: w.IgnoreEOS}
+	input, output := w.lengths(i, rng)
+	q := tacho.Request{MaxTokens: output, IgnoreEOS: w.IgnoreEOS}
+	opening := rngOf(w.Seed, prefixIndex-w.group(i, rng))
 	if w.IDs {
-		q.Input.IDs = append(w.prefix[:len(w.prefix):len(w.prefix)], w.ids(rng, input)...)
+		q.Input.IDs = w.appendIDs(w.appendIDs(make([]int32, 0, w.Prefix+input), opening, w.Prefix), rng, input)
 		q.InputTokens = len(q.Input.IDs)
 		return single(i, q), nil
 	}
-	prefix := w.words(rngOf(w.Seed, prefixIndex), w.Prefix)
+	prefix := words(opening, w.Prefix)
 	seed := rng.Uint64()
 	var err error
 	q.Input.Text, q.InputTokens, err = w.text(i, w.Prefix+input, 1,
-		func(n int) string { return w.prefixed(prefix, seed, n, math.MaxInt) },
-		func(bytes int) string { return w.prefixed(prefix, seed, math.MaxInt, bytes) })
+		func(n int) string { return prefixed(prefix, seed, n, math.MaxInt) },
+		func(bytes int) string { return prefixed(prefix, seed, math.MaxInt, bytes) })
 	return single(i, q), err
 }
 
-// Warmup implements Workload.
-func (w *randomWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Session(warmupBase + i) }
+// Warmup implements Workload. Its prefix is one that no session has.
+func (w *drawn) Warmup(i uint64) (tacho.Session, error) {
+	alone := *w
+	alone.group = func(uint64, *rand.Rand) uint64 { return 1<<40 + i }
+	return alone.Session(warmupBase + i)
+}
 
 // Notes implements Workload.
-func (w *randomWorkload) Notes() []string { return w.notes() }
+func (w *drawn) Notes() []string { return w.notes() }
 
-func (w *randomWorkload) ids(r *rand.Rand, n int) []int32 {
-	out := make([]int32, n)
-	for j := range out {
-		out[j] = int32(minTokenID + r.IntN(w.Vocab-minTokenID))
+// appendIDs appends n random token ids.
+func (w *drawn) appendIDs(ids []int32, r *rand.Rand, n int) []int32 {
+	for range n {
+		ids = append(ids, int32(minTokenID+r.IntN(w.Vocab-minTokenID)))
 	}
-	return out
+	return ids
 }
 
 // prefixed is the shared prefix and then words drawn by seed: n words in all,
 // or so many that there are the given bytes, whichever comes first.
-func (w *randomWorkload) prefixed(prefix []string, seed uint64, n, bytes int) string {
+func prefixed(prefix []string, seed uint64, n, bytes int) string {
 	var b strings.Builder
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for k := 0; k < n && b.Len() < bytes; k++ {
@@ -119,7 +161,7 @@ func (w *randomWorkload) prefixed(prefix []string, seed uint64, n, bytes int) st
 	return b.String()
 }
 
-func (w *randomWorkload) words(r *rand.Rand, n int) []string {
+func words(r *rand.Rand, n int) []string {
 	out := make([]string, n)
 	for i := range out {
 		out[i] = commonWords[r.IntN(len(commonWords))]

@@ -1,5 +1,5 @@
-// Package workload says what is sent: the datasets, one to a file. Session i
-// is a function of the seed and i alone.
+// Package workload says what is sent: the datasets and traces, one to a file.
+// Session i is a function of the seed and i alone.
 package workload
 
 import (
@@ -15,50 +15,70 @@ import (
 // Options are what the datasets are made from. Each dataset takes what it
 // needs.
 type Options struct {
-	Seed    uint64
-	Count   int           // sessions asked for; 0 is as many as there are
-	Counter token.Counter // counts prompts as the server will
-	IDs     bool          // the backend takes token ids
-	Path    string        // of the data
-	Shuffle bool
-	Repeat  bool // begin again when the data is used up
+	Seed     uint64
+	Count    int           // sessions asked for; 0 is as many as there are
+	Counter  token.Counter // counts prompts as the server will
+	IDs      bool          // the backend takes token ids
+	Messages bool          // the backend takes messages
+	Path     string        // of the data
+	Shuffle  bool
+	Repeat   bool // begin again when the data is used up
 
-	Input     int // prompt tokens
-	Output    int // output tokens; a negative number leaves it to the data
+	Input     Length // prompt tokens
+	Output    Length // output tokens; a negative number leaves it to the data
+	Scenario  Scenario
 	InRatio   float64
 	OutRatio  float64
-	Prefix    int // tokens of a prefix that all prompts share
-	Vocab     int // token ids are drawn below this
+	Prefix    int     // tokens of a prefix that prompts share
+	Prefixes  int     // how many such prefixes there are; 0 is 1
+	Zipf      float64 // exponent by which some prefixes are more popular; 0 is all alike
+	Vocab     int     // token ids are drawn below this
 	IgnoreEOS bool
+	Batch     int    // prompts in one request, or documents to rank; 0 is 1
+	Category  string // keep only lines of this category
+	Subset    string // of a dataset with several
+
+	Images ImageOptions
+	Trace  TraceOptions
+	Talk   TalkOptions
 
 	Progress func(done, all int) // told while prompts are made ready; may be nil
 }
 
 // A Workload is a source of sessions, with sessions to spare for warming up
-// and something to say about itself.
+// and something to say about itself. One that has arrivals of its own is also
+// a tacho.Pacer.
 type Workload interface {
 	tacho.Source
 	// Warmup is the i-th session that is like the others and never one of
 	// them: a warm-up that sent a prompt of the run would fill a cache for it.
 	Warmup(i uint64) (tacho.Session, error)
-	// Notes are what a reader of the report must know.
+	// Notes are what a reader of the report must know. They are complete when
+	// the last session was made.
 	Notes() []string
 }
 
 // A Kind is one dataset.
 type Kind struct {
 	Name, Doc string
+	Timed     bool // it has arrivals of its own
+	Endless   bool // it has no end of its own
+	Tokens    bool // its prompts are tokens and nothing else: they can be sent as ids
+	Quotes    bool // later turns may quote the server's answers
 	New       func(ctx context.Context, o Options) (Workload, error)
 }
 
 // Kinds are all the datasets, in the order in which help prints them.
-var Kinds = []Kind{random, book, custom}
+var Kinds = []Kind{
+	random, book, custom, sharegpt, sonnet, prefixRepetition, burstgpt, specBench, speedBench, huggingFace, randomMM, randomRerank,
+	conversation, mooncake, azure, burstgptTrace, bailian, timedTrace, weka, otel, servegen,
+}
 
 // Find returns the dataset of that name.
 func Find(name string) (Kind, error) {
 	var names []string
 	for _, k := range Kinds {
-		if k.Name == name {
+		if k.Name == strings.ReplaceAll(name, "-", "_") || k.Name == name {
 			return k, nil
 		}
 		names = append(names, k.Name)

@@ -94,10 +94,10 @@ func TestEveryKind(t *testing.T) {
 	}
 	customPath := write(t, "prompts.jsonl", lines.String())
 	for name, o := range map[string]workload.Options{
-		"random/ids":  {Input: 100, Output: 10, IDs: true},
-		"random/text": {Input: 100, Output: 10},
-		"book":        {Input: 100, Output: 10, Path: bookPath},
-		"custom":      {Output: 10, Path: customPath, Shuffle: true},
+		"random/ids":  {Input: workload.Fixed(100), Output: workload.Fixed(10), IDs: true},
+		"random/text": {Input: workload.Fixed(100), Output: workload.Fixed(10)},
+		"book":        {Input: workload.Fixed(100), Output: workload.Fixed(10), Path: bookPath},
+		"custom":      {Output: workload.Fixed(10), Path: customPath, Shuffle: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, _, _ := strings.Cut(name, "/")
@@ -142,7 +142,7 @@ func TestEveryKind(t *testing.T) {
 }
 
 func TestRandomLengthsFollowTheReference(t *testing.T) {
-	w := make1(t, "random", workload.Options{Input: 101, Output: 11, InRatio: 0.3, OutRatio: 0.5, IDs: true, Count: 4000, Prefix: 7})
+	w := make1(t, "random", workload.Options{Input: workload.Fixed(101), Output: workload.Fixed(11), InRatio: 0.3, OutRatio: 0.5, IDs: true, Count: 4000, Prefix: 7})
 	in, out := map[int]bool{}, map[int]bool{}
 	first := requests(t, w, 1)[0].Input.IDs[:7]
 	for _, q := range requests(t, w, 4000) {
@@ -173,7 +173,7 @@ func TestExactTexts(t *testing.T) {
 	path := write(t, "book.txt", prose(300))
 	for _, kind := range []string{"random", "book"} {
 		c := &byWord{}
-		w := make1(t, kind, workload.Options{Input: 250, Output: 1, Path: path, Counter: c, Count: 30})
+		w := make1(t, kind, workload.Options{Input: workload.Fixed(250), Output: workload.Fixed(1), Path: path, Counter: c, Count: 30})
 		calls := c.calls.Load()
 		for i, q := range requests(t, w, 30) {
 			if n := len(strings.Fields(q.Input.Text)) + 1; n != 250 || q.InputTokens != 250 || !utf8.ValidString(q.Input.Text) {
@@ -191,7 +191,7 @@ func TestExactTexts(t *testing.T) {
 
 func TestBookWrapsRound(t *testing.T) {
 	path := write(t, "book.txt", "one two three")
-	w := make1(t, "book", workload.Options{Input: 11, Output: 1, Path: path, Count: 1})
+	w := make1(t, "book", workload.Options{Input: workload.Fixed(11), Output: workload.Fixed(1), Path: path, Count: 1})
 	q := requests(t, w, 1)[0]
 	if got := strings.Fields(q.Input.Text); len(got) != 10 || !strings.Contains(q.Input.Text, "three\none two") {
 		t.Errorf("%q", q.Input.Text)
@@ -207,7 +207,7 @@ func (e *even) Count(ctx context.Context, s string) (int, error) {
 }
 
 func TestMissedLengthsAreTold(t *testing.T) {
-	w := make1(t, "random", workload.Options{Input: 21, Output: 1, Counter: &even{}, Count: 3})
+	w := make1(t, "random", workload.Options{Input: workload.Fixed(21), Output: workload.Fixed(1), Counter: &even{}, Count: 3})
 	if n := w.Notes(); len(n) != 1 || !strings.HasPrefix(n[0], "3 of 3 prompts missed the length asked for, the worst by") {
 		t.Errorf("%q", n)
 	}
@@ -215,7 +215,7 @@ func TestMissedLengthsAreTold(t *testing.T) {
 
 func TestCustom(t *testing.T) {
 	path := write(t, "p.jsonl", `{"prompt":"a b","output_tokens":7}`+"\n\n"+`{"messages":[{"role":"system","content":"x"}],"output_tokens":8}`)
-	w := make1(t, "custom", workload.Options{Output: -1, Path: path})
+	w := make1(t, "custom", workload.Options{Output: workload.Fixed(-1), Path: path})
 	qs := requests(t, w, 2)
 	if qs[0].MaxTokens != 7 || qs[0].InputTokens != 3 || qs[1].MaxTokens != 8 || qs[1].Input.Messages[0].Role != "system" {
 		t.Errorf("%+v", qs)
@@ -223,14 +223,14 @@ func TestCustom(t *testing.T) {
 	if _, err := w.Session(2); !errors.Is(err, io.EOF) {
 		t.Errorf("past the end: %v", err)
 	}
-	w = make1(t, "custom", workload.Options{Output: 3, Path: path, Count: 9, Repeat: true})
+	w = make1(t, "custom", workload.Options{Output: workload.Fixed(3), Path: path, Count: 9, Repeat: true})
 	if qs := requests(t, w, 9); qs[8].MaxTokens != 3 {
 		t.Errorf("%+v", qs[8])
 	}
 	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "9 prompts were made of the 2") {
 		t.Errorf("%q", n)
 	}
-	if _, err := make1(t, "custom", workload.Options{Output: 3, Path: path, Count: 9}).Session(2); !errors.Is(err, io.EOF) {
+	if _, err := make1(t, "custom", workload.Options{Output: workload.Fixed(3), Path: path, Count: 9}).Session(2); !errors.Is(err, io.EOF) {
 		t.Errorf("without oversampling: %v", err)
 	}
 }
@@ -240,19 +240,19 @@ func TestClearErrors(t *testing.T) {
 		kind string
 		o    workload.Options
 	}{
-		"--dataset-path book.txt":         {"book", workload.Options{Input: 1, Output: 1}},
-		"no such file":                    {"book", workload.Options{Input: 1, Output: 1, Path: "missing.txt"}},
-		"has no text in it":               {"book", workload.Options{Input: 1, Output: 1, Path: write(t, "e.txt", " \n")}},
-		"--book-input-len":                {"book", workload.Options{Output: 1, Path: "x"}},
+		"--dataset-path book.txt":         {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1)}},
+		"no such file":                    {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: "missing.txt"}},
+		"has no text in it":               {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: write(t, "e.txt", " \n")}},
+		"--book-input-len":                {"book", workload.Options{Output: workload.Fixed(1), Path: "x"}},
 		"--dataset-path prompts.jsonl":    {"custom", workload.Options{}},
 		"has no lines":                    {"custom", workload.Options{Path: write(t, "e.jsonl", "\n")}},
 		`b.jsonl:2: neither "prompt"`:     {"custom", workload.Options{Path: write(t, "b.jsonl", `{"prompt":"x"}`+"\n{}\n")}},
 		"c.jsonl:1: not a JSON object":    {"custom", workload.Options{Path: write(t, "c.jsonl", "prompt,x\n")}},
-		`d.jsonl:1: no "output_tokens"`:   {"custom", workload.Options{Output: -1, Path: write(t, "d.jsonl", `{"prompt":"x"}`)}},
+		`d.jsonl:1: no "output_tokens"`:   {"custom", workload.Options{Output: workload.Fixed(-1), Path: write(t, "d.jsonl", `{"prompt":"x"}`)}},
 		`f.jsonl:1: "prompt" is empty`:    {"custom", workload.Options{Path: write(t, "f.jsonl", `{"prompt":""}`)}},
-		"below 1":                         {"random", workload.Options{Input: 9, Output: 9, InRatio: 1}},
-		"too short":                       {"random", workload.Options{Output: 9}},
-		"vocabulary of 10 tokens is too ": {"random", workload.Options{Input: 9, Output: 9, Vocab: 10}},
+		"below 1":                         {"random", workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), InRatio: 1}},
+		"too short":                       {"random", workload.Options{Output: workload.Fixed(9)}},
+		"vocabulary of 10 tokens is too ": {"random", workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), Vocab: 10}},
 	} {
 		k, err := workload.Find(c.kind)
 		if err != nil {
@@ -263,7 +263,7 @@ func TestClearErrors(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if _, err := workload.Find("sonet"); err == nil || !strings.Contains(err.Error(), "have random, book, custom") {
+	if _, err := workload.Find("sonet"); err == nil || !strings.Contains(err.Error(), "have random, book, custom, sharegpt") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -274,7 +274,7 @@ func (*failing) Count(context.Context, string) (int, error) { return 0, errors.N
 
 func TestCounterErrorIsTold(t *testing.T) {
 	k, _ := workload.Find("random")
-	if _, err := k.New(t.Context(), workload.Options{Input: 9, Output: 9, Count: 4, Counter: &failing{}}); err == nil || !strings.Contains(err.Error(), "server is gone") {
+	if _, err := k.New(t.Context(), workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), Count: 4, Counter: &failing{}}); err == nil || !strings.Contains(err.Error(), "server is gone") {
 		t.Errorf("error %v", err)
 	}
 }

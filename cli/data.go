@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"tacho"
+	"tacho/run"
+	"tacho/token"
+	"tacho/workload"
+)
+
+// dataFlags are the words of the command besides those of bench.
+type dataFlags struct {
+	samples int
+	block   int
+	write   string
+}
+
+func newData(env *Env) *cobra.Command {
+	plan := run.DefaultPlan()
+	f := &dataFlags{}
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "Show what bench would send: counts, lengths, shared prefixes, samples",
+		Long: `data makes the workload that bench would send and shows what is in it, without
+a server. It takes the flags of bench: put data where bench stands.
+
+Prompts are counted by the tokenizer of --tokenizer if that is a file, and
+estimated otherwise. The sharing of prefixes is what a cache of unlimited size
+would find if the requests came one after the other.
+
+--write keeps the workload as JSON lines that --dataset-name custom reads.`,
+		Example: `  tacho data --dataset-name random --random-input-len "lognormal(600,0.8)" --num-prompts 1000
+  tacho data --dataset-name mooncake --dataset-path trace.jsonl --trace-window 0-10m --block-size 512
+  tacho data --dataset-name conversation --turns 5 --num-prompts 20 --write talks.jsonl`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(fmt.Errorf("data takes flags only, not %q", args[0]))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, plan) },
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.IntVar(&f.samples, "samples", 3, "sessions to print")
+	fs.IntVar(&f.block, "block-size", 16, "tokens that a prefix cache shares together")
+	fs.StringVar(&f.write, "write", "", "file that gets the workload, as lines of JSON")
+	bind(fs, &plan)
+	return cmd
+}
+
+func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
+	var counter token.Counter = token.Estimate{}
+	if plan.Tokenizer != "" {
+		t, err := token.Load(plan.Tokenizer)
+		if err != nil {
+			return usage(fmt.Errorf("--tokenizer: %w", err))
+		}
+		counter = t
+	}
+	seed := uint64(0)
+	if plan.Seed != nil {
+		seed = *plan.Seed
+	}
+	work, err := plan.Workload(ctx, counter, seed)
+	if err != nil {
+		return err
+	}
+	keep, done, err := f.keeper()
+	if err != nil {
+		return err
+	}
+	each := func(s *tacho.Session) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return keep(s)
+	}
+	survey, err := workload.Look(work, max(plan.Levels()[0].Prompts, 0), f.samples, f.block, each)
+	if err := errors.Join(err, done()); err != nil {
+		return err
+	}
+	out := bufio.NewWriter(env.Stdout)
+	p := dataPrinter{out}
+	p.survey(&plan, survey, counter)
+	p.arrivals(work, survey.Sessions)
+	p.samples(survey.Samples)
+	for _, n := range work.Notes() {
+		p.line("note: %s", n)
+	}
+	if f.write != "" {
+		p.line("written to %s", f.write)
+	}
+	return out.Flush()
+}
+
+// keeper writes sessions to the file that was asked for, if any.
+func (f *dataFlags) keeper() (keep func(*tacho.Session) error, done func() error, err error) {
+	if f.write == "" {
+		return func(*tacho.Session) error { return nil }, func() error { return nil }, nil
+	}
+	file, err := os.Create(f.write)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := bufio.NewWriter(file)
+	return func(s *tacho.Session) error { return workload.WriteLine(out, s) },
+		func() error { return errors.Join(out.Flush(), file.Close()) }, nil
+}
+
+// dataPrinter writes lines; the writer under it keeps the first error.
+type dataPrinter struct{ out io.Writer }
+
+func (p dataPrinter) line(format string, a ...any) { _, _ = fmt.Fprintf(p.out, format+"\n", a...) }
+
+func (p dataPrinter) survey(plan *run.Plan, s *workload.Survey, counter token.Counter) {
+	name := plan.DatasetName
+	if len(plan.Mix) > 0 {
+		name = "mix"
+	}
+	p.line("dataset %s: %d sessions, %d requests, prompts counted by %s", name, s.Sessions, s.Requests, counter.Name())
+	if s.Requests == 0 {
+		return
+	}
+	for _, form := range slices.Sorted(maps.Keys(s.Forms)) {
+		p.line("  sent as %s: %d", form, s.Forms[form])
+	}
+	p.histogram("prompt tokens", s.Input)
+	p.histogram("output tokens", s.Output)
+	if s.Requests > s.Sessions {
+		p.histogram("turns", s.Turns)
+	}
+	if s.Units > 0 {
+		p.line("shared prefixes: %.2f %% of what prompts are made of began an earlier prompt (blocks of %d)", 100*float64(s.Shared)/float64(s.Units), s.Block)
+	}
+	for _, l := range slices.Sorted(maps.Keys(s.Labels)) {
+		p.line("label %s: %d requests", l, s.Labels[l])
+	}
+}
+
+const (
+	histogramBins  = 10
+	histogramWidth = 40
+)
+
+// histogram draws how values are spread, in bins of equal width.
+func (p dataPrinter) histogram(name string, values []int) {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	sum := 0
+	for _, v := range sorted {
+		sum += v
+	}
+	at := func(q float64) int { return sorted[min(int(q*float64(n)), n-1)] }
+	low, high := sorted[0], sorted[n-1]
+	p.line("%s: mean %.1f, min %d, p50 %d, p90 %d, p99 %d, max %d, sum %d", name, float64(sum)/float64(n), low, at(.5), at(.9), at(.99), high, sum)
+	if low == high {
+		return
+	}
+	width := (high-low)/histogramBins + 1
+	counts := make([]int, (high-low)/width+1)
+	for _, v := range sorted {
+		counts[(v-low)/width]++
+	}
+	most := slices.Max(counts)
+	for i, c := range counts {
+		from := low + i*width
+		p.line("  %7d-%-7d %7d %s", from, min(from+width-1, high), c, strings.Repeat("#", (c*histogramWidth+most-1)/most))
+	}
+}
+
+// arrivals tells when the sessions of a trace are due.
+func (p dataPrinter) arrivals(work workload.Workload, n int) {
+	own, ok := work.(tacho.Pacer)
+	if !ok || n == 0 {
+		return
+	}
+	var last time.Duration
+	k := 0
+	for at := range own.Arrivals() {
+		last = at
+		if k++; k == n {
+			break
+		}
+	}
+	rate := ""
+	if last > 0 {
+		rate = fmt.Sprintf(", %.3f per second", float64(k-1)/last.Seconds())
+	}
+	p.line("arrivals of its own: %d in %v%s", k, last, rate)
+}
+
+// samples shows the beginnings of the first sessions.
+func (p dataPrinter) samples(sessions []tacho.Session) {
+	for _, s := range sessions {
+		p.line("session %d:", s.ID)
+		for i := range s.Turns {
+			t := &s.Turns[i]
+			pause := ""
+			if t.Think > 0 {
+				pause = fmt.Sprintf(", after %v", t.Think)
+			}
+			p.line("  turn %d: %d in, %d out%s: %s", i+1, t.Request.InputTokens, t.Request.MaxTokens, pause, opening(&t.Request.Input))
+		}
+	}
+}
+
+// opening is the beginning of an input, fit for a terminal.
+func opening(in *tacho.Input) string {
+	const most = 100
+	text := in.Text
+	if in.IDs != nil {
+		text = fmt.Sprint(in.IDs[:min(len(in.IDs), 16)])
+	}
+	for _, m := range in.Messages {
+		content := m.Content
+		if m.Answer > 0 {
+			content = fmt.Sprintf("(answer of turn %d)", m.Answer)
+		}
+		text += m.Role + ": " + content + " / "
+		if len(text) > most {
+			break
+		}
+	}
+	if len(text) > most {
+		cut := most
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "..."
+	}
+	return fmt.Sprintf("%q", text)
+}

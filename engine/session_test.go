@@ -1,0 +1,211 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/pace"
+	"tacho/workload"
+)
+
+// talker answers after a time, with words that say what it was asked.
+type talker struct {
+	takes time.Duration
+	fail  string // what it is asked when it breaks
+}
+
+func (k talker) Prepare(q *tacho.Request) (tacho.Call, error) {
+	heard := make([]string, 0, len(q.Input.Messages))
+	for _, m := range q.Input.Messages {
+		heard = append(heard, m.Content)
+	}
+	if q.Input.Text != "" {
+		heard = strings.Split(q.Input.Text, "\n")
+	}
+	return saying{k, heard, q.Turn}, nil
+}
+
+type saying struct {
+	talker
+	heard []string
+	turn  int
+}
+
+func (c saying) Do(_ context.Context, epoch time.Time, rec *tacho.Record) {
+	rec.Sent = time.Since(epoch)
+	time.Sleep(c.takes)
+	rec.End = time.Since(epoch)
+	rec.Output, rec.Text = 7, fmt.Sprintf("a%d", c.turn)
+	rec.ID = strings.Join(c.heard, "|")
+	if c.fail != "" && slices.Contains(c.heard, c.fail) {
+		rec.Failure = &tacho.Failure{Cause: tacho.Status}
+	}
+}
+
+type script struct{ turns []tacho.Turn }
+
+func (s script) Session(i uint64) (tacho.Session, error) {
+	turns := slices.Clone(s.turns)
+	for t := range turns {
+		turns[t].Request.Session, turns[t].Request.Turn = i, t
+	}
+	return tacho.Session{ID: i, Turns: turns}, nil
+}
+
+func say(think time.Duration, after []int, messages ...tacho.Message) tacho.Turn {
+	return tacho.Turn{Think: think, After: after, Request: tacho.Request{InputTokens: 10, Input: tacho.Input{Messages: messages}}}
+}
+
+func user(text string) tacho.Message { return tacho.Message{Role: "user", Content: text} }
+func quote(turn int) tacho.Message   { return tacho.Message{Role: "assistant", Answer: turn + 1} }
+
+func talk(t *testing.T, s script, k talker, sessions int) list {
+	t.Helper()
+	var got list
+	synctest.Test(t, func(t *testing.T) {
+		if err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: pace.Stripe(pace.Burst{Count: sessions}.Arrivals(), 0, 1), Source: s, Backend: k,
+		}, &got); err != nil {
+			t.Fatal(err)
+		}
+	})
+	slices.SortFunc(got, func(a, b tacho.Record) int {
+		return int(a.Session)*100 + a.Turn - int(b.Session)*100 - b.Turn
+	})
+	return got
+}
+
+// The history of a conversation is what the server said, and a turn starts
+// when the one before ended and its think time is over, to the nanosecond.
+func TestHistoryIsTheServersOwn(t *testing.T) {
+	first := []tacho.Message{user("sys"), user("q0")}
+	second := append(slices.Clone(first), quote(0), user("q1"))
+	third := append(slices.Clone(second), quote(1), user("q2"))
+	for _, plain := range []bool{false, true} {
+		s := script{[]tacho.Turn{say(0, nil, first...), say(3*time.Second, nil, second...), say(0, nil, third...)}}
+		for i := range s.turns {
+			s.turns[i].Request.Input.Plain = plain
+		}
+		got := talk(t, s, talker{takes: time.Second}, 2)
+		if len(got) != 6 {
+			t.Fatalf("%d records", len(got))
+		}
+		for i, r := range got {
+			wantHeard := []string{"sys|q0", "sys|q0|a0|q1", "sys|q0|a0|q1|a1|q2"}[i%3]
+			wantDue := []time.Duration{0, 4 * time.Second, 5 * time.Second}[i%3]
+			if r.ID != wantHeard || r.Due != wantDue || r.Sent != wantDue || r.Input != 10+7*(i%3) || r.Turns != 3 {
+				t.Errorf("turn %d heard %q, due %v, sent %v, %d tokens, %d turns", i%3, r.ID, r.Due, r.Sent, r.Input, r.Turns)
+			}
+		}
+	}
+}
+
+// A turn with a time of its own waits for it, or for the turn before if that
+// is still running.
+func TestTurnsKeepTheirOwnTimes(t *testing.T) {
+	turns := []tacho.Turn{say(0, nil, user("a")), say(0, nil, user("b")), say(0, nil, user("c"))}
+	turns[1].At, turns[2].At = 30*time.Second, 35*time.Second
+	got := talk(t, script{turns}, talker{takes: 10 * time.Second}, 1)
+	if got[1].Sent != 30*time.Second || got[2].Sent != 40*time.Second {
+		t.Errorf("sent at %v and %v", got[1].Sent, got[2].Sent)
+	}
+}
+
+// Two sub-agents start together after turn 0 and a last turn joins them.
+func TestSubAgentsRunSideBySideAndJoin(t *testing.T) {
+	s := script{[]tacho.Turn{
+		say(0, nil, user("plan")),
+		say(time.Second, []int{0}, user("left"), quote(0)),
+		say(2*time.Second, []int{0}, user("right"), quote(0)),
+		say(0, []int{1, 2}, user("join"), quote(1), quote(2)),
+		say(5*time.Second, []int{}, user("alone")),
+	}}
+	got := talk(t, s, talker{takes: 10 * time.Second}, 1)
+	var sent []time.Duration
+	for _, r := range got {
+		sent = append(sent, r.Sent/time.Second)
+	}
+	if want := []time.Duration{0, 11, 12, 22, 5}; !slices.Equal(sent, want) {
+		t.Errorf("sent at %v, want %v", sent, want)
+	}
+	if got[3].ID != "join|a1|a2" {
+		t.Errorf("the join heard %q", got[3].ID)
+	}
+}
+
+// A failed turn ends what waits for it, and only that.
+func TestFailedTurnEndsWhatWaitsForIt(t *testing.T) {
+	s := script{[]tacho.Turn{
+		say(0, nil, user("plan")),
+		say(0, []int{0}, user("left")),
+		say(0, []int{0}, user("right")),
+		say(0, []int{1}, user("after left")),
+		say(0, []int{2}, user("after right")),
+		say(0, []int{3, 4}, user("join")),
+	}}
+	got := talk(t, s, talker{takes: time.Second, fail: "left"}, 1)
+	var turns []int
+	for _, r := range got {
+		turns = append(turns, r.Turn)
+	}
+	if want := []int{0, 1, 2, 4}; !slices.Equal(turns, want) {
+		t.Errorf("sent turns %v, want %v", turns, want)
+	}
+}
+
+func TestTurnsOutOfOrderAreRefused(t *testing.T) {
+	for name, turns := range map[string][]tacho.Turn{
+		"turn 1 waits for turn 1":            {say(0, nil, user("a")), say(0, []int{1}, user("b"))},
+		"turn 2 quotes the answer of turn 1": {say(0, nil, user("a")), say(0, []int{0}, user("b")), say(0, []int{0}, quote(1))},
+	} {
+		err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: pace.Stripe(pace.Burst{Count: 1}.Arrivals(), 0, 1), Source: script{turns}, Backend: talker{},
+		}, &list{})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v, want %q", err, name)
+		}
+	}
+}
+
+// A trace is replayed at its own times: in a time without delays, exactly.
+func TestTraceIsReplayedExactly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "azure.csv")
+	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,5,1\n2023-11-16 18:17:04.0319569,6,1\n2023-11-16 18:19:04.0319570,7,1\n"
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	k, err := workload.Find("azure")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := k.New(t.Context(), workload.Options{Path: path, IDs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got list
+	synctest.Test(t, func(t *testing.T) {
+		if err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: pace.Stripe(w.(tacho.Pacer).Arrivals(), 0, 1), Source: w, Backend: talker{takes: time.Hour},
+		}, &got); err != nil {
+			t.Fatal(err)
+		}
+	})
+	want := []time.Duration{0, 51_996_900, 120_051_997_000}
+	for i, r := range got {
+		if r.Sent != want[i] || r.Input != 5+i {
+			t.Errorf("request %d of %d tokens left at %v, the trace says %v", i, r.Input, r.Sent, want[i])
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%d requests", len(got))
+	}
+}

@@ -1,0 +1,255 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/workload"
+)
+
+// Dataset says what to ask. Wherever it asks for a length in tokens, a number
+// or a distribution of numbers can be given: see workload.Length.
+type Dataset struct {
+	DatasetName      string              `flag:"dataset-name" help:"where prompts come from: see the list below"`
+	DatasetPath      string              `flag:"dataset-path" help:"file or directory with the data; .gz and .zst are unpacked"`
+	InputLen         workload.Length     `flag:"input-len" help:"prompt tokens, whatever the dataset; like all lengths a number, or uniform(A,B), normal(MEAN,SD), lognormal(MEDIAN,SIGMA), gamma(SHAPE,MEAN), zipf(S,MAX), file(HISTOGRAM), with [LOW,HIGH] behind it"`
+	OutputLen        workload.Length     `flag:"output-len" help:"output tokens, whatever the dataset"`
+	Scenario         workload.Scenario   `flag:"scenario" help:"+ both lengths at once: D(100,50), N(480,240)/(300,150), or 256|32,128|16:40;1024,64:60"`
+	RandomInputLen   workload.Length     `flag:"random-input-len" help:"random: prompt tokens"`
+	RandomOutputLen  workload.Length     `flag:"random-output-len" help:"random: output tokens"`
+	RandomRangeRatio Ratios              `flag:"random-range-ratio" help:"random: lengths vary by this share up and down, or {\"input\":R,\"output\":R}"`
+	RandomPrefixLen  int                 `flag:"random-prefix-len" help:"random: further tokens in front that prompts share"`
+	RandomPrefixes   int                 `flag:"random-num-prefixes" help:"+ random: so many different prefixes, each prompt with one of them"`
+	RandomPrefixZipf float64             `flag:"random-prefix-zipf" help:"+ random: exponent of Zipf's law by which some prefixes are more popular; 0 is all alike"`
+	RandomBatchSize  int                 `flag:"random-batch-size" help:"random: prompts in one request, for embeddings; random_rerank: documents in one"`
+	RandomVocab      int                 `flag:"random-vocab-size" help:"+ random: token ids are drawn below this; it must not be above the model's vocabulary"`
+	PromptText       bool                `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
+	BookInputLen     workload.Length     `flag:"book-input-len" help:"+ book: prompt tokens"`
+	BookOutputLen    workload.Length     `flag:"book-output-len" help:"+ book: output tokens"`
+	CustomOutputLen  workload.Length     `flag:"custom-output-len" help:"custom: output tokens; -1 takes each line's output_tokens"`
+	ShareGPTOutput   workload.Length     `flag:"sharegpt-output-len" help:"sharegpt: output tokens; by default as long as the answer in the data"`
+	SonnetInputLen   workload.Length     `flag:"sonnet-input-len" help:"sonnet: prompt tokens at most"`
+	SonnetOutputLen  workload.Length     `flag:"sonnet-output-len" help:"sonnet: output tokens"`
+	SonnetPrefixLen  int                 `flag:"sonnet-prefix-len" help:"sonnet: of the prompt tokens, those that all prompts share"`
+	RepetitionPrefix int                 `flag:"prefix-repetition-prefix-len" help:"prefix_repetition: tokens of a prefix"`
+	RepetitionSuffix workload.Length     `flag:"prefix-repetition-suffix-len" help:"prefix_repetition: tokens behind it"`
+	RepetitionCount  int                 `flag:"prefix-repetition-num-prefixes" help:"prefix_repetition: different prefixes"`
+	RepetitionOutput workload.Length     `flag:"prefix-repetition-output-len" help:"prefix_repetition: output tokens"`
+	SpecOutputLen    workload.Length     `flag:"spec-bench-output-len" help:"spec_bench: output tokens"`
+	SpecCategory     string              `flag:"spec-bench-category" help:"spec_bench: only questions of this category"`
+	SpeedSubset      string              `flag:"speed-bench-dataset-subset" help:"speed_bench: file of its directory, without .jsonl"`
+	SpeedOutputLen   workload.Length     `flag:"speed-bench-output-len" help:"speed_bench: output tokens"`
+	SpeedCategory    string              `flag:"speed-bench-category" help:"speed_bench: only questions of this category"`
+	HFSubset         string              `flag:"hf-subset" help:"hf: only files with this in their names"`
+	HFSplit          string              `flag:"hf-split" help:"hf: only files with this in their names, as train or test"`
+	HFName           string              `flag:"hf-name" help:"accepted for compatibility: the dataset's name on the hub"`
+	HFOutputLen      workload.Length     `flag:"hf-output-len" help:"hf: output tokens"`
+	NoStream         bool                `flag:"no-stream" help:"accepted for compatibility; local files are read as they are"`
+	MMItems          int                 `flag:"random-mm-base-items-per-request" help:"random_mm: images in a request"`
+	MMItemsRatio     float64             `flag:"random-mm-num-mm-items-range-ratio" help:"random_mm: their number varies by this share up and down"`
+	MMLimit          JSONObject          `flag:"random-mm-limit-mm-per-prompt" help:"random_mm: most images in a request, as {\"image\":3}"`
+	MMBuckets        workload.Buckets    `flag:"random-mm-bucket-config" help:"random_mm: sizes and their shares, as {(HEIGHT,WIDTH,1):SHARE,...}"`
+	MMAudioMS        workload.Length     `flag:"random-mm-audio-ms" help:"+ random_mm: milliseconds of a sound in each request"`
+	MMChat           bool                `flag:"enable-multimodal-chat" help:"accepted for compatibility; images go into messages"`
+	Structured       workload.Structured `flag:"structured-output" help:"+ form that outputs must have (vLLM): json:SCHEMA, regex:PATTERN, grammar:EBNF or choice:A|B; @FILE reads it from a file"`
+	StructuredRatio  float64             `flag:"structured-output-ratio" help:"share of the requests that must have it"`
+	SkipChatTemplate bool                `flag:"skip-chat-template" help:"send prompts as they are, without the model's chat template"`
+	DisableShuffle   bool                `flag:"disable-shuffle" help:"keep the order of the data"`
+	NoOversample     bool                `flag:"no-oversample" help:"do not begin again when the data is used up"`
+	BadLines         string              `flag:"bad-lines" help:"+ what to do with a line that cannot be read: stop, or skip it and count it in the report"`
+	Mix              []string            `flag:"mix" help:"+ several workloads at once, each as words of OPTION=VALUE: weight=3 label=chat model=adapter priority=1 header.x-tier=gold and any dataset option, as dataset-name=random random-input-len=100"`
+}
+
+// Talk says how conversations go.
+type Talk struct {
+	Turns         workload.Length `flag:"turns" help:"+ conversation: turns of one"`
+	TurnInputLen  workload.Length `flag:"turn-input-len" help:"+ conversation: prompt tokens that each turn adds"`
+	FirstInputLen workload.Length `flag:"first-turn-input-len" help:"+ conversation: the same for the first turn, if it is another"`
+	TurnOutputLen workload.Length `flag:"turn-output-len" help:"+ conversation: output tokens of each turn; with a file -1 takes the length of the answer in it"`
+	ThinkMS       workload.Length `flag:"think-time-ms" help:"+ conversation, custom: pause before each further turn, in milliseconds"`
+	SystemLen     int             `flag:"system-prompt-len" help:"+ conversation: tokens of a system prompt"`
+	Systems       int             `flag:"num-system-prompts" help:"+ conversation: different system prompts, each conversation with one of them (--random-prefix-zipf: how popular)"`
+	ToolTurns     float64         `flag:"tool-turns" help:"+ conversation: share of the further turns that bring the result of a tool call"`
+	SessionHeader string          `flag:"session-header" help:"+ header that carries the number of the conversation, for routers that keep it on one server"`
+	SubAgents     int             `flag:"sub-agents" help:"+ conversation: sub-agents that run side by side after the first turn; the second waits for all"`
+}
+
+// Trace says how a trace is replayed.
+type Trace struct {
+	SelfTimed      bool            `flag:"self-timed" help:"replay a trace at its own times; it is so unless --request-rate or a ramp is given"`
+	NoSelfTimed    bool            `flag:"no-self-timed" help:"send the requests of a trace all at once, or as --max-concurrency lets them"`
+	TraceSpeedup   float64         `flag:"trace-speedup" help:"+ replay it so many times faster"`
+	TraceWindow    workload.Window `flag:"trace-window" help:"+ replay only this part, by the time since its first line: 60-120 (seconds), 10m-20m, 1h-"`
+	TraceLimit     int             `flag:"trace-limit" help:"+ replay at most so many requests (of weka and otel: sessions)"`
+	TraceBlock     int             `flag:"trace-block-size" help:"+ tokens that one hash id stands for; by default what the format says"`
+	TraceSessions  bool            `flag:"trace-sessions" help:"+ a request waits for the one before it in its conversation (bailian, or a session_id); the trace is then held in memory"`
+	TimedChunk     int             `flag:"timed-trace-chunk-hash-size" help:"timed_trace: tokens that one hash id stands for"`
+	TimedUnit      float64         `flag:"timed-trace-sec-multiplier" help:"timed_trace: seconds in one unit of its times"`
+	TimedTimestamp string          `flag:"timed-trace-label-timestamp" help:"timed_trace: name of its field for the time"`
+	TimedInput     string          `flag:"timed-trace-label-input-length" help:"timed_trace: name of its field for prompt tokens"`
+	TimedOutput    string          `flag:"timed-trace-label-output-length" help:"timed_trace: name of its field for output tokens"`
+	TimedHashes    string          `flag:"timed-trace-label-hash-ids" help:"timed_trace: name of its field for hash ids"`
+}
+
+func defaultDataset() Dataset {
+	d := Dataset{
+		DatasetName: "random", RandomInputLen: workload.Fixed(1024), RandomOutputLen: workload.Fixed(128), RandomBatchSize: 1,
+		BookInputLen: workload.Fixed(1024), BookOutputLen: workload.Fixed(150), CustomOutputLen: workload.Fixed(256),
+		SonnetInputLen: workload.Fixed(550), SonnetOutputLen: workload.Fixed(150), SonnetPrefixLen: 200,
+		RepetitionPrefix: 256, RepetitionSuffix: workload.Fixed(256), RepetitionCount: 10, RepetitionOutput: workload.Fixed(128),
+		SpecOutputLen: workload.Fixed(256), SpeedSubset: "qualitative", SpeedOutputLen: workload.Fixed(4096), HFOutputLen: workload.Fixed(256),
+		MMItems: 1, StructuredRatio: 1, BadLines: "stop",
+	}
+	if err := d.MMBuckets.UnmarshalText([]byte("{(256,256,1):0.5,(720,1280,1):0.5,(720,1280,16):0.0}")); err != nil {
+		panic(err) // it is written above
+	}
+	return d
+}
+
+func defaultTalk() Talk {
+	return Talk{Turns: workload.Fixed(4), TurnInputLen: workload.Fixed(128), TurnOutputLen: workload.Fixed(128)}
+}
+
+func defaultTrace() Trace {
+	return Trace{
+		SelfTimed: true, TraceSpeedup: 1, TimedChunk: 16, TimedUnit: 1, TimedTimestamp: "timestamp", TimedInput: "input_length",
+		TimedOutput: "output_length", TimedHashes: "hash_ids",
+	}
+}
+
+// given says whether a length was asked for.
+func given(l workload.Length) bool {
+	n, constant := l.Constant()
+	return !constant || n != 0
+}
+
+// kinds are the datasets of the plan: one, or those of its mix.
+func (p *Plan) kinds() ([]workload.Kind, error) {
+	names := []string{p.DatasetName}
+	if len(p.Mix) > 0 {
+		classes, err := p.classes()
+		if err != nil {
+			return nil, err
+		}
+		names = nil
+		for _, c := range classes {
+			names = append(names, c.plan.DatasetName)
+		}
+	}
+	var out []workload.Kind
+	for _, name := range names {
+		k, err := workload.Find(name)
+		if err != nil {
+			return nil, fmt.Errorf("--dataset-name: %w", err)
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// every says whether all datasets of the plan have a property; a plan that
+// cannot be read has none.
+func (p *Plan) every(has func(workload.Kind) bool) bool {
+	kinds, err := p.kinds()
+	return err == nil && !slices.ContainsFunc(kinds, func(k workload.Kind) bool { return !has(k) })
+}
+
+// quotes says whether a request of the plan may quote an answer.
+func (p *Plan) quotes() bool { return !p.every(func(k workload.Kind) bool { return !k.Quotes }) }
+
+// selfTimed says whether arrivals are the trace's own.
+func (p *Plan) selfTimed() bool {
+	rated := len(p.RequestRate) != 1 || !math.IsInf(p.RequestRate[0], 1) || p.RampUpStrategy != ""
+	return !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.every(func(k workload.Kind) bool { return k.Timed })
+}
+
+func (p *Plan) validateDataset() error {
+	if p.BadLines != "stop" && p.BadLines != "skip" {
+		return fmt.Errorf("--bad-lines %q: write stop or skip", p.BadLines)
+	}
+	if p.Scenario.Given() && !p.every(func(k workload.Kind) bool { return k.Name == "random" || k.Name == "random_mm" }) {
+		return errors.New("--scenario goes with --dataset-name random: other datasets have lengths of their own")
+	}
+	if p.RandomBatchSize < 1 {
+		return fmt.Errorf("--random-batch-size %d: at least 1 is needed", p.RandomBatchSize)
+	}
+	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
+		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
+	}
+	if p.TraceSpeedup <= 0 {
+		return fmt.Errorf("--trace-speedup %v: it must be above 0", p.TraceSpeedup)
+	}
+	_, err := p.kinds()
+	return err
+}
+
+// A class is one part of a mix, as the plan writes it.
+type class struct {
+	plan     Plan // with the class's own dataset options
+	weight   float64
+	label    string
+	model    string
+	priority *int
+	header   []tacho.Label
+}
+
+// classes are the parts of the mix.
+func (p *Plan) classes() ([]class, error) {
+	var out []class
+	for i, text := range p.Mix {
+		c := class{plan: *p, weight: 1, label: fmt.Sprintf("class-%d", i+1)}
+		c.plan.Mix = nil
+		for word := range strings.FieldsSeq(text) {
+			name, value, ok := strings.Cut(word, "=")
+			if !ok {
+				return nil, fmt.Errorf("--mix: %q should be OPTION=VALUE", word)
+			}
+			if err := c.set(strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), value); err != nil {
+				return nil, fmt.Errorf("--mix: %s: %w", name, err)
+			}
+		}
+		if slices.ContainsFunc(out, func(o class) bool { return o.label == c.label }) {
+			return nil, fmt.Errorf("--mix: two classes have the label %s", c.label)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// set takes one option of a class.
+func (c *class) set(name, value string) (err error) {
+	if header, ok := strings.CutPrefix(name, "header."); ok {
+		c.header = append(c.header, tacho.Label{Key: header, Value: value})
+		return nil
+	}
+	switch name {
+	case "weight":
+		c.weight, err = strconv.ParseFloat(value, 64)
+	case "label":
+		c.label = value
+	case "model", "lora":
+		c.model = value
+	case "priority":
+		var n int
+		n, err = strconv.Atoi(value)
+		c.priority = &n
+	default:
+		for _, o := range c.plan.Options() {
+			if o.Name == name && slices.Contains(datasetGroups, o.Group) {
+				return o.Set(value)
+			}
+		}
+		return errors.New("no option of a dataset has this name")
+	}
+	return err
+}
+
+// datasetGroups are the groups of options that a class of a mix can have of
+// its own.
+var datasetGroups = []string{"Dataset", "Conversations", "Traces"}

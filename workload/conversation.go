@@ -1,0 +1,280 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"tacho"
+)
+
+var conversation = Kind{
+	Name: "conversation", Doc: "conversations whose history grows with the server's own answers: made of random words, or from a file of ShareGPT or OpenAI messages",
+	Endless: true, Quotes: true, New: newConversation,
+}
+
+// TalkOptions are the shape of conversations.
+type TalkOptions struct {
+	Turns     Length  // of one conversation
+	ThinkMS   Length  // pause before a turn, in milliseconds
+	System    int     // tokens of a system prompt
+	Systems   int     // different system prompts; 0 is 1
+	First     Length  // prompt tokens of the first turn; 0 is those of the others
+	Tools     float64 // share of the later turns that bring the result of a tool
+	SubAgents int     // that run side by side after the first turn
+}
+
+func (o *TalkOptions) check() error {
+	switch {
+	case !(o.Tools >= 0 && o.Tools <= 1):
+		return fmt.Errorf("a share of %v tool turns: it must be from 0 to 1 (--tool-turns)", o.Tools)
+	case o.SubAgents < 0 || o.SubAgents > 1000:
+		return fmt.Errorf("%d sub-agents: write a number from 0 to 1000 (--sub-agents)", o.SubAgents)
+	case o.System < 0 || o.Systems < 0:
+		return fmt.Errorf("%d system prompts of %d tokens (--num-system-prompts, --system-prompt-len)", o.Systems, o.System)
+	}
+	return nil
+}
+
+// mostTurns bounds a conversation.
+const mostTurns = 10_000
+
+// think is the pause before a turn of session i.
+func (o *Options) think(i uint64, turn int) time.Duration {
+	if turn == 0 {
+		return 0
+	}
+	ms := o.Talk.ThinkMS.Draw(rngOf(o.Seed^0x7468696e6b, i<<16|uint64(turn)), 0)
+	return time.Duration(ms) * time.Millisecond
+}
+
+func newConversation(ctx context.Context, o Options) (Workload, error) {
+	if err := o.Talk.check(); err != nil {
+		return nil, fmt.Errorf("conversation: %w", err)
+	}
+	if o.Path != "" {
+		return newTalksOfFile(ctx, o)
+	}
+	w := &madeTalks{Options: o, fitted: newFitted(ctx, o.Counter), systems: zipfSums(o.Zipf, max(o.Talk.Systems, 1))}
+	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+}
+
+// madeTalks are conversations of random words.
+type madeTalks struct {
+	Options
+	systems []float64 // running sums of how popular the system prompts are
+	*fitted
+}
+
+// A thread is one line of a conversation as it grows.
+type thread struct {
+	history []tacho.Message
+	tokens  int   // in history, answers not counted
+	last    int   // turn whose answer comes next in it; -1 before the first
+	after   []int // turns that the next one waits for; nil is the one before
+}
+
+// Session implements tacho.Source.
+func (w *madeTalks) Session(i uint64) (tacho.Session, error) {
+	rng := rngOf(w.Seed, i)
+	n := min(w.Talk.Turns.Draw(rng, 1), mostTurns)
+	s := tacho.Session{ID: i}
+	main := thread{last: -1}
+	if err := w.open(&main, i, rng); err != nil {
+		return s, err
+	}
+	opening := slices.Clone(main.history)
+	openingTokens := main.tokens
+	for k := range n {
+		if err := w.turn(&s, &main, k, rng); err != nil {
+			return s, err
+		}
+		if k > 0 || n == 1 {
+			continue
+		}
+		for range w.Talk.SubAgents {
+			sub := thread{history: slices.Clone(opening), tokens: openingTokens, last: -1, after: []int{0}}
+			if err := w.turn(&s, &sub, 1, rng); err != nil {
+				return s, err
+			}
+			main.after = append(main.after, sub.last)
+		}
+		if w.Talk.SubAgents > 0 {
+			main.history = append(main.history, tacho.Message{Role: "assistant", Answer: 1})
+			for _, a := range main.after {
+				main.history = append(main.history, tacho.Message{Role: "user", Answer: a + 1})
+			}
+			main.last = -1
+		}
+	}
+	return s, nil
+}
+
+// open gives a thread its system prompt.
+func (w *madeTalks) open(t *thread, i uint64, rng *rand.Rand) error {
+	if w.Talk.System == 0 {
+		return nil
+	}
+	group := uint64(pick(w.systems, rng))
+	if i >= warmupBase {
+		group = i // a system prompt that no session of the run has
+	}
+	m, tokens, err := w.words(w.Seed, prefixIndex-group, w.Talk.System)
+	m.Role = "system"
+	t.history, t.tokens = append(t.history, m), tokens
+	return err
+}
+
+// turn adds the k-th turn of a thread to the session.
+func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) error {
+	at := len(s.Turns)
+	if t.last >= 0 {
+		t.history = append(t.history, tacho.Message{Role: "assistant", Answer: t.last + 1})
+	}
+	length := &w.Input
+	if first, constant := w.Talk.First.Constant(); k == 0 && (!constant || first > 0) {
+		length = &w.Talk.First
+	}
+	tool := k > 0 && rng.Float64() < w.Talk.Tools
+	m, tokens, err := w.words(w.Seed, s.ID<<16^uint64(at+1)<<1^0x74616c6b, length.Draw(rng, 1))
+	if err != nil {
+		return err
+	}
+	if tool {
+		call, result, err := toolResult(at, m.Content)
+		if err != nil {
+			return err
+		}
+		t.history = append(t.history, call)
+		m = result
+	}
+	t.history = append(t.history, m)
+	t.tokens += tokens
+	q := tacho.Request{
+		Session: s.ID, Turn: at, InputTokens: t.tokens, MaxTokens: w.Output.Draw(rng, 1), IgnoreEOS: w.IgnoreEOS,
+		Input: tacho.Input{Messages: slices.Clone(t.history), Plain: !w.Messages},
+	}
+	turn := tacho.Turn{Think: w.think(s.ID, at), Request: q, After: t.after}
+	if t.after == nil && t.last >= 0 && t.last != at-1 {
+		turn.After = []int{t.last}
+	}
+	s.Turns = append(s.Turns, turn)
+	t.last, t.after = at, nil
+	return nil
+}
+
+// toolResult is the call of a tool and what it gave: the messages between two
+// answers of the model.
+func toolResult(turn int, text string) (call, result tacho.Message, err error) {
+	type function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	type toolCall struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	id := fmt.Sprintf("call_%d", turn)
+	call = tacho.Message{Role: "assistant"}
+	call.Raw, err = json.Marshal(struct {
+		Role    string     `json:"role"`
+		Content string     `json:"content"`
+		Calls   []toolCall `json:"tool_calls"`
+	}{"assistant", "", []toolCall{{id, "function", function{"lookup", "{}"}}}})
+	if err != nil {
+		return call, result, err
+	}
+	result = tacho.Message{Role: "tool", Content: text}
+	result.Raw, err = json.Marshal(struct {
+		Role    string `json:"role"`
+		ID      string `json:"tool_call_id"`
+		Content string `json:"content"`
+	}{"tool", id, text})
+	return call, result, err
+}
+
+// Warmup implements Workload: the first turn of a conversation like the
+// others.
+func (w *madeTalks) Warmup(i uint64) (tacho.Session, error) {
+	s, err := w.Session(warmupBase + i)
+	if err == nil {
+		s.Turns = s.Turns[:1]
+	}
+	return s, err
+}
+
+// Notes implements Workload.
+func (w *madeTalks) Notes() []string { return w.notes() }
+
+// newTalksOfFile makes conversations of a file: its questions are asked, and
+// its answers are only the measure of how long an answer may be.
+func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
+	var entries []entry
+	short := 0
+	err := eachRow(o.Path, func(row json.RawMessage) error {
+		e, err := talkOfRow(row)
+		if err != nil {
+			return err
+		}
+		if n := len(e.Turns); n > 0 && e.Turns[n-1].answer == "" && o.wantsData() {
+			e.Turns = e.Turns[:n-1] // there is no saying how long the answer would be
+		}
+		if len(e.Turns) == 0 {
+			short++
+			return nil
+		}
+		entries = append(entries, e)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("conversation: %w", err)
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("conversation: %s has no conversation with a question in it", o.Path)
+	}
+	var said []string
+	if short > 0 {
+		said = append(said, fmt.Sprintf("%d conversations without a question were left out", short))
+	}
+	return newPool(ctx, o, entries, said...)
+}
+
+// talkOfRow makes a turn of each question of a conversation.
+func talkOfRow(row json.RawMessage) (e entry, err error) {
+	var line struct {
+		Messages []tacho.Message `json:"messages"`
+		shareGPTTalk
+	}
+	if err := json.Unmarshal(row, &line); err != nil {
+		return e, fmt.Errorf(`not a conversation with "messages" or "conversations": %w`, err)
+	}
+	messages := line.Messages
+	if messages == nil {
+		if line.Conversations == nil {
+			return e, errors.New(`neither "messages" nor "conversations"`)
+		}
+		messages = line.messages()
+	}
+	var history []tacho.Message
+	for k := 0; k < len(messages); k++ {
+		m := messages[k]
+		if m.Role != "assistant" {
+			history = append(history, m)
+			continue
+		}
+		if len(history) == 0 || len(e.Turns) > 0 && history[len(history)-1].Answer > 0 {
+			continue // an answer that nobody asked for
+		}
+		e.Turns = append(e.Turns, entry{Messages: slices.Clone(history), answer: m.Content})
+		history = append(history, tacho.Message{Role: "assistant", Answer: len(e.Turns)})
+	}
+	if n := len(history); n > 0 && history[n-1].Answer == 0 { // a question without an answer
+		e.Turns = append(e.Turns, entry{Messages: history})
+	}
+	return e, nil
+}

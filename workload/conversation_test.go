@@ -1,0 +1,123 @@
+package workload_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/workload"
+)
+
+func shape(q tacho.Request) string {
+	var out []string
+	for _, m := range q.Input.Messages {
+		word := m.Role
+		if m.Answer > 0 {
+			word += fmt.Sprint("=", m.Answer)
+		}
+		if m.Raw != nil {
+			word += "!"
+		}
+		out = append(out, word)
+	}
+	return strings.Join(out, " ")
+}
+
+// A conversation grows by the answer and the next question, its lengths are
+// exact, and its system prompt is shared.
+func TestMadeConversations(t *testing.T) {
+	o := workload.Options{
+		Messages: true, Input: workload.Fixed(8), Output: length(t, "uniform(3,5)"), Count: 6, Seed: 2,
+		Talk: workload.TalkOptions{Turns: length(t, "uniform(2,4)"), ThinkMS: length(t, "uniform(100,900)"), System: 20, Systems: 2, First: workload.Fixed(30)},
+	}
+	w := make1(t, "conversation", o)
+	systems, turns := map[string]bool{}, map[int]bool{}
+	for i := range uint64(40) {
+		s, err := w.Session(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns[len(s.Turns)] = true
+		want := "system user"
+		for k, turn := range s.Turns {
+			q := turn.Request
+			systems[q.Input.Messages[0].Content] = true
+			tokens := 20 + 30 + 8*k
+			if shape(q) != want || q.InputTokens != tokens || q.Turn != k || q.Session != i || q.MaxTokens < 3 || q.MaxTokens > 5 {
+				t.Errorf("session %d turn %d: %s, %d tokens, want %s, %d", i, k, shape(q), q.InputTokens, want, tokens)
+			}
+			if k == 0 && turn.Think != 0 || k > 0 && (turn.Think < 100*time.Millisecond || turn.Think > 900*time.Millisecond) {
+				t.Errorf("turn %d thinks %v", k, turn.Think)
+			}
+			want += fmt.Sprintf(" assistant=%d user", k+1)
+		}
+		again, err := make1(t, "conversation", o).Session(i)
+		if err != nil || fmt.Sprint(again) != fmt.Sprint(s) {
+			t.Errorf("session %d made again is another", i)
+		}
+	}
+	if len(systems) != 2 || len(turns) != 3 {
+		t.Errorf("%d system prompts, %v turns", len(systems), turns)
+	}
+	warm, err := w.Warmup(1)
+	if err != nil || len(warm.Turns) != 1 || systems[warm.Turns[0].Request.Input.Messages[0].Content] {
+		t.Errorf("a warm-up has the system prompt of the run: %v", err)
+	}
+}
+
+func TestToolTurnsAndSubAgents(t *testing.T) {
+	w := make1(t, "conversation", workload.Options{
+		Messages: true, Input: workload.Fixed(5), Output: workload.Fixed(3),
+		Talk: workload.TalkOptions{Turns: workload.Fixed(3), Tools: 1, SubAgents: 2},
+	})
+	s, err := w.Session(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, turn := range s.Turns {
+		got = append(got, fmt.Sprintf("%v %s", turn.After, shape(turn.Request)))
+	}
+	want := []string{
+		"[] user",
+		"[0] assistant! tool!",
+		"[0] assistant! tool!",
+		"[1 2] user assistant=1 user=2 user=3 assistant! tool!",
+		"[] user assistant=1 user=2 user=3 assistant! tool! assistant=4 assistant! tool!",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Questions of a file are asked, its answers only say how long an answer is.
+func TestConversationsOfFiles(t *testing.T) {
+	for name, text := range map[string]string{
+		"s.json":  `[{"conversations":[{"from":"system","value":"be"},{"from":"human","value":"one two"},{"from":"gpt","value":"a b c"},{"from":"human","value":"three"},{"from":"gpt","value":"d"},{"from":"human","value":"unanswered"}]},{"conversations":[]}]`,
+		"o.jsonl": `{"messages":[{"role":"system","content":"be"},{"role":"user","content":"one two"},{"role":"assistant","content":"a b c"},{"role":"user","content":"three"},{"role":"assistant","content":"d"},{"role":"user","content":"unanswered"}]}` + "\n" + `{"messages":[]}`,
+	} {
+		w := make1(t, "conversation", workload.Options{Path: write(t, name, text), Messages: true, Output: workload.Fixed(-1), Talk: workload.TalkOptions{ThinkMS: workload.Fixed(50)}})
+		s, err := w.Session(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, turn := range s.Turns {
+			got = append(got, fmt.Sprintf("%s %d %v", shape(turn.Request), turn.Request.MaxTokens, turn.Think))
+		}
+		if want := []string{"system user 4 0s", "system user assistant=1 user 2 50ms"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if _, err := w.Session(1); !errors.Is(err, io.EOF) {
+			t.Errorf("%v", err)
+		}
+		if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 conversations without a question") {
+			t.Errorf("%q", n)
+		}
+	}
+}

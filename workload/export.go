@@ -1,0 +1,40 @@
+package workload
+
+import (
+	"encoding/json"
+	"io"
+
+	"tacho"
+)
+
+// WriteLine writes a session as a line that the custom dataset reads back.
+func WriteLine(w io.Writer, s *tacho.Session) error {
+	var e entry
+	if len(s.Turns) == 1 {
+		e = entryOf(&s.Turns[0].Request)
+	} else {
+		for i := range s.Turns {
+			t := &s.Turns[i]
+			one := entryOf(&t.Request)
+			one.ThinkS, one.AtS, one.After = t.Think.Seconds(), t.At.Seconds(), t.After
+			e.Turns = append(e.Turns, one)
+		}
+	}
+	enc := json.NewEncoder(w) // ends the line
+	enc.SetEscapeHTML(false)
+	return enc.Encode(&e)
+}
+
+func entryOf(q *tacho.Request) entry {
+	e := entry{IDs: q.Input.IDs, Messages: q.Input.Messages, OutputTokens: q.MaxTokens, Extra: q.Extra, Model: q.Model}
+	if q.Input.Text != "" {
+		e.Prompt = &q.Input.Text
+	}
+	for _, l := range q.Labels {
+		if e.Labels == nil {
+			e.Labels = map[string]string{}
+		}
+		e.Labels[l.Key] = l.Value
+	}
+	return e
+}

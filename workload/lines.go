@@ -1,0 +1,141 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// mostLine bounds a line: longer ones are no line of any dataset, and must not
+// fill the memory.
+const mostLine = 256 << 20
+
+// A lineReader gives the lines of a file that have something in them, one
+// after the other, and knows the number of each.
+type lineReader struct {
+	file   io.ReadCloser
+	buf    *bufio.Reader
+	number int
+	err    error
+	long   []byte // a line that did not fit the buffer
+}
+
+// openLines opens a file of lines, packed or not.
+func openLines(path string) (*lineReader, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return &lineReader{file: f, buf: bufio.NewReaderSize(f, 1<<16)}, nil
+}
+
+// next is the next line without its end; nil when there is none. It is good
+// until the next call.
+func (l *lineReader) next() []byte {
+	for l.err == nil {
+		line := l.read()
+		if l.number == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line
+		}
+	}
+	return nil
+}
+
+func (l *lineReader) read() []byte {
+	l.number++
+	line, err := l.buf.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		l.err = err
+		return line
+	}
+	l.long = append(l.long[:0], line...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if line, err = l.buf.ReadSlice('\n'); len(l.long)+len(line) > mostLine {
+			l.err = fmt.Errorf("line %d is longer than %d MiB", l.number, mostLine>>20)
+			return nil
+		}
+		l.long = append(l.long, line...)
+	}
+	l.err = err
+	return l.long
+}
+
+// All yields the lines to the end.
+func (l *lineReader) All(yield func([]byte) bool) {
+	for line := l.next(); line != nil; line = l.next() {
+		if !yield(line) {
+			return
+		}
+	}
+}
+
+// Number is the number of the line last given.
+func (l *lineReader) Number() int { return l.number }
+
+// Err is what went wrong with the file itself.
+func (l *lineReader) Err() error {
+	if errors.Is(l.err, io.EOF) {
+		return nil
+	}
+	return l.err
+}
+
+// Close lets go of the file.
+func (l *lineReader) Close() { _ = l.file.Close() } // only read
+
+// openFile opens a file for reading, and unpacks it on the way if its name
+// ends in .gz or .zst.
+func openFile(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case strings.HasSuffix(path, ".gz"):
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			_ = f.Close() // nothing was read
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return unpacked{z, f}, nil
+	case strings.HasSuffix(path, ".zst"):
+		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			_ = f.Close() // nothing was read
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return unpacked{z, closer{z, f}}, nil
+	}
+	return f, nil
+}
+
+// unpacked is a stream and the file it comes from.
+type unpacked struct {
+	io.Reader
+	io.Closer
+}
+
+type closer struct {
+	z *zstd.Decoder
+	f io.Closer
+}
+
+func (c closer) Close() error {
+	c.z.Close()
+	return c.f.Close()
+}
+
+// bareName is the name of a file without the ending of its packing.
+func bareName(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
+}

@@ -1,0 +1,250 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"tacho"
+)
+
+// An entry is one request of a file, or one conversation.
+type entry struct {
+	Prompt       *string           `json:"prompt,omitempty"`
+	IDs          []int32           `json:"prompt_token_ids,omitempty"`
+	Messages     []tacho.Message   `json:"messages,omitempty"`
+	OutputTokens int               `json:"output_tokens,omitempty"`
+	Images       []string          `json:"images,omitempty"` // files, data URLs or web addresses
+	Tools        json.RawMessage   `json:"tools,omitempty"`
+	Extra        map[string]any    `json:"extra_body,omitempty"`
+	Model        string            `json:"model,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Turns        []entry           `json:"turns,omitempty"`
+	ThinkS       float64           `json:"think_s,omitempty"` // of a turn: the pause before it
+	AtS          float64           `json:"at_s,omitempty"`    // of a turn: not before this long after the first was due
+	After        []int             `json:"after,omitzero"`    // of a turn: those it waits for
+
+	tokens int
+	answer string // what was answered in the data, by which output_tokens are counted
+}
+
+// check says what is wrong with an entry.
+func (e *entry) check(wantOutput bool) error {
+	if len(e.Turns) > 0 {
+		for i := range e.Turns {
+			t := &e.Turns[i]
+			if len(t.Turns) > 0 || !(t.ThinkS >= 0 && t.ThinkS < mostSeconds) || !(t.AtS >= 0 && t.AtS < mostSeconds) {
+				return fmt.Errorf("turn %d has turns of its own, or a pause that cannot be", i)
+			}
+			if err := e.Turns[i].check(wantOutput); err != nil {
+				return fmt.Errorf("turn %d: %w", i, err)
+			}
+		}
+		return nil
+	}
+	switch {
+	case e.Prompt == nil && len(e.Messages) == 0 && len(e.IDs) == 0:
+		return errors.New(`neither "prompt" nor "messages"`)
+	case e.Prompt != nil && *e.Prompt == "":
+		return errors.New(`"prompt" is empty`)
+	case wantOutput && e.OutputTokens < 1:
+		return errors.New(`no "output_tokens" above 0, which an output length of -1 asks for`)
+	}
+	return nil
+}
+
+// mostSeconds bounds the pauses of a file.
+const mostSeconds = 1e9
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+
+// text is all that counts as the entry's prompt.
+func (e *entry) text() string {
+	text := ""
+	if e.Prompt != nil {
+		text = *e.Prompt
+	}
+	for _, m := range e.Messages {
+		text += m.Content + "\n"
+	}
+	return text
+}
+
+// A pool is a workload of entries that were read from a file.
+type pool struct {
+	Options
+	entries []entry
+	order   []int
+	said    []string // what reading them was worth telling
+	*fitted
+}
+
+// newPool makes a workload of entries; they are counted as far as they will
+// be used.
+func newPool(ctx context.Context, o Options, entries []entry, said ...string) (Workload, error) {
+	if o.Count > len(entries) && !o.Repeat {
+		o.Count = len(entries)
+	}
+	w := &pool{Options: o, entries: entries, order: make([]int, len(entries)), said: said, fitted: newFitted(ctx, o.Counter)}
+	for i := range w.order {
+		w.order[i] = i
+	}
+	if o.Shuffle {
+		rngOf(o.Seed, 0).Shuffle(len(w.order), func(a, b int) { w.order[a], w.order[b] = w.order[b], w.order[a] })
+	}
+	used := len(entries)
+	if t := w.total(); t > 0 {
+		used = min(used, t)
+	}
+	return w, w.ready(used, o.Progress, w.count)
+}
+
+// total is how many sessions there are, 0 if there is no end.
+func (w *pool) total() int {
+	switch {
+	case w.Count > 0:
+		return w.Count
+	case w.Repeat:
+		return 0
+	default:
+		return len(w.entries)
+	}
+}
+
+// count counts the tokens of entry i of the order, once.
+func (w *pool) count(i uint64) error {
+	e := &w.entries[w.order[i]]
+	for t := range e.Turns {
+		if err := w.countOne(&e.Turns[t]); err != nil {
+			return err
+		}
+	}
+	return w.countOne(e)
+}
+
+func (w *pool) countOne(e *entry) (err error) {
+	switch {
+	case e.tokens > 0 || len(e.Turns) > 0:
+	case e.IDs != nil:
+		e.tokens = len(e.IDs)
+	default:
+		e.tokens, err = w.counter.Count(w.ctx, e.text())
+	}
+	if err == nil && e.answer != "" && e.OutputTokens == 0 && w.wantsData() {
+		e.OutputTokens, err = w.counter.Count(w.ctx, e.answer)
+		e.OutputTokens = max(e.OutputTokens, 1)
+	}
+	return err
+}
+
+// Session implements tacho.Source. When the entries are used up it takes
+// random ones again.
+func (w *pool) Session(i uint64) (tacho.Session, error) {
+	if t := w.total(); t > 0 && i >= uint64(t) {
+		return tacho.Session{}, io.EOF
+	}
+	at := i
+	if i >= uint64(len(w.entries)) {
+		at = rngOf(w.Seed, i).Uint64N(uint64(len(w.entries)))
+	}
+	return w.session(i, &w.entries[w.order[at]], "")
+}
+
+// Warmup implements Workload. It opens a prompt of the file with words that no
+// prompt of the run has, so that not even its beginning is in a cache.
+func (w *pool) Warmup(i uint64) (tacho.Session, error) {
+	e := &w.entries[w.order[i%uint64(len(w.entries))]]
+	s, err := w.session(warmupBase+i, e, fmt.Sprintf("(warm-up %d.%d) ", w.Seed, i))
+	if err == nil {
+		s.Turns = s.Turns[:1]
+	}
+	return s, err
+}
+
+func (w *pool) session(i uint64, e *entry, opening string) (tacho.Session, error) {
+	turns := e.Turns
+	if len(turns) == 0 {
+		turns = []entry{*e}
+	}
+	s := tacho.Session{ID: i, Turns: make([]tacho.Turn, len(turns))}
+	for t := range turns {
+		q, err := w.request(i, t, &turns[t], opening)
+		if err != nil {
+			return s, err
+		}
+		think := seconds(turns[t].ThinkS)
+		if think == 0 {
+			think = w.think(i, t)
+		}
+		s.Turns[t] = tacho.Turn{Think: think, After: turns[t].After, At: seconds(turns[t].AtS), Request: q}
+	}
+	return s, nil
+}
+
+func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Request, error) {
+	q := tacho.Request{Session: i, Turn: turn, Model: e.Model, InputTokens: e.tokens, IgnoreEOS: w.IgnoreEOS, Extra: e.Extra}
+	q.MaxTokens = w.outputOf(i, turn, e)
+	for _, k := range slices.Sorted(maps.Keys(e.Labels)) {
+		q.Labels = append(q.Labels, tacho.Label{Key: k, Value: e.Labels[k]})
+	}
+	if e.Tools != nil {
+		q.Extra = maps.Clone(q.Extra)
+		if q.Extra == nil {
+			q.Extra = map[string]any{}
+		}
+		q.Extra["tools"] = e.Tools
+	}
+	switch {
+	case e.IDs != nil:
+		q.Input.IDs = slices.Clone(e.IDs)
+		if opening != "" { // no prompt of the run has these
+			q.Input.IDs[0] = minTokenID + int32((i+uint64(q.Input.IDs[0]))%(defaultVocab-minTokenID))
+		}
+	case len(e.Images) > 0:
+		m, err := withImages(opening+e.text(), e.Images)
+		q.Input.Messages = []tacho.Message{m}
+		return q, err
+	case e.Prompt != nil:
+		q.Input.Text = opening + *e.Prompt
+	default:
+		q.Input.Messages = slices.Clone(e.Messages)
+		q.Input.Plain = !w.Messages
+		if m := &q.Input.Messages[0]; opening != "" && m.Raw == nil {
+			m.Content = opening + m.Content
+		}
+	}
+	return q, nil
+}
+
+// outputOf is how many tokens are asked for. A length that varies is drawn
+// from a stream of the session's own.
+func (w *pool) outputOf(i uint64, turn int, e *entry) int {
+	if n, constant := w.Output.Constant(); constant {
+		if n < 0 || n == 0 && e.OutputTokens > 0 {
+			return e.OutputTokens
+		}
+		return n
+	}
+	return w.Output.Draw(rngOf(w.Seed^0x6f7574707574, i<<16|uint64(turn)), 1)
+}
+
+// Notes implements Workload.
+func (w *pool) Notes() []string {
+	out := slices.Clone(w.said)
+	if t := w.total(); t > len(w.entries) {
+		out = append(out, fmt.Sprintf("%d prompts were made of the %d in the file: repeats can be served from a cache", t, len(w.entries)))
+	}
+	return out
+}
+
+// wantsData says whether the output lengths are the data's own.
+func (o *Options) wantsData() bool {
+	n, constant := o.Output.Constant()
+	return constant && n < 0
+}

@@ -1,0 +1,51 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+)
+
+var prefixRepetition = Kind{
+	Name: "prefix_repetition", Doc: "a number of prefixes, each repeated with as many different endings, in random order",
+	Tokens: true, New: newPrefixRepetition,
+}
+
+// newPrefixRepetition gives every prefix the same number of prompts; what is
+// left over of the prompts asked for is dropped, and a note says so.
+func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
+	prefixes := max(o.Prefixes, 1)
+	each := o.Count / prefixes
+	if each < 1 {
+		return nil, fmt.Errorf("prefix_repetition: %d prompts for %d prefixes: at least one for each is needed (--num-prompts, --prefix-repetition-num-prefixes)", o.Count, prefixes)
+	}
+	if o.Prefix+o.Input.Least() < 1 && !varies(o.Input) {
+		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short", o.Prefix+o.Input.Least())
+	}
+	asked := o.Count
+	o.Count = each * prefixes
+	w, err := newDrawn(ctx, "prefix_repetition", o)
+	if err != nil {
+		return nil, err
+	}
+	w.end = uint64(o.Count)
+	order := rngOf(o.Seed, prefixIndex+1).Perm(o.Count)
+	w.group = func(i uint64, _ *rand.Rand) uint64 {
+		return uint64(order[i%uint64(len(order))] / each)
+	}
+	if err := w.prepare(); err != nil {
+		return nil, err
+	}
+	if o.Count == asked {
+		return w, nil
+	}
+	return noted{w, fmt.Sprintf("%d of %d prompts were dropped: %d prefixes get %d each", asked-o.Count, asked, prefixes, each)}, nil
+}
+
+// noted is a workload with something more to say.
+type noted struct {
+	Workload
+	note string
+}
+
+func (n noted) Notes() []string { return append(n.Workload.Notes(), n.note) }

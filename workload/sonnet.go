@@ -1,0 +1,153 @@
+package workload
+
+import (
+	"context"
+	_ "embed" // the poems
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"sync"
+
+	"tacho"
+)
+
+var sonnet = Kind{
+	Name: "sonnet", Doc: "lines of poems behind lines that all prompts share; Shakespeare's, or a text of your own",
+	Endless: true, New: newSonnet,
+}
+
+//go:embed sonnets.txt
+var sonnets string
+
+const (
+	sonnetBase  = "Pick as many lines as you can from these poem lines:\n"
+	sonnetTries = 200 // drawings after which a length is taken to be out of reach
+)
+
+// sonnetWorkload makes prompts of whole lines. They are at most as long as
+// asked for: a draw that is longer is thrown away.
+type sonnetWorkload struct {
+	Options
+	ctx    context.Context // of the run: counting may ask a server
+	lines  []string
+	prefix string // the base and the lines that all share
+	more   int    // lines to draw
+	mu     sync.Mutex
+	known  map[uint64]sonnetDraw
+	*fitted
+}
+
+// A sonnetDraw is the drawing of a session that was short enough.
+type sonnetDraw struct{ try, tokens int }
+
+func newSonnet(ctx context.Context, o Options) (Workload, error) {
+	text := sonnets
+	if o.Path != "" {
+		f, err := openFile(o.Path)
+		if err != nil {
+			return nil, fmt.Errorf("sonnet: %w", err)
+		}
+		b, err := io.ReadAll(f)
+		_ = f.Close() // only read
+		if err != nil {
+			return nil, fmt.Errorf("sonnet: %w", err)
+		}
+		text = strings.ToValidUTF8(string(b), "\ufffd")
+	}
+	w := &sonnetWorkload{Options: o, ctx: ctx, known: map[uint64]sonnetDraw{}, fitted: newFitted(ctx, o.Counter)}
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			w.lines = append(w.lines, strings.TrimRight(line, "\r\n")+"\n")
+		}
+	}
+	if err := w.measure(); err != nil {
+		return nil, fmt.Errorf("sonnet: %w", err)
+	}
+	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+}
+
+// measure finds how many lines make the lengths asked for, by their average.
+func (w *sonnetWorkload) measure() error {
+	input, constant := w.Input.Constant()
+	if !constant || w.Prefix > input {
+		return fmt.Errorf("a prompt of %v tokens with %d shared: write a plain number, not below the shared ones (--sonnet-input-len, --sonnet-prefix-len)", w.Input, w.Prefix)
+	}
+	if len(w.lines) == 0 {
+		return fmt.Errorf("%s has no lines", w.Path)
+	}
+	base, err := w.Counter.Count(w.ctx, sonnetBase)
+	if err != nil {
+		return err
+	}
+	sample := w.lines[:min(len(w.lines), 200)]
+	all, err := w.Counter.Count(w.ctx, strings.Join(sample, ""))
+	if err != nil {
+		return err
+	}
+	if input < base {
+		return fmt.Errorf("prompts of %d tokens are too short: the instruction alone has %d (--sonnet-input-len)", input, base)
+	}
+	average := max(float64(all)/float64(len(sample)), 1e-9)
+	lines := int(max(math.Round(float64(input-base)/average), 1))
+	shared := int(max(math.Round(float64(w.Prefix-base)/average), 0))
+	w.more = max(lines-shared, 0)
+	w.prefix = sonnetBase
+	for k := range shared {
+		w.prefix += w.lines[k%len(w.lines)]
+	}
+	return nil
+}
+
+// Session implements tacho.Source.
+func (w *sonnetWorkload) Session(i uint64) (tacho.Session, error) {
+	w.mu.Lock()
+	found, ok := w.known[i]
+	w.mu.Unlock()
+	limit, _ := w.Input.Constant()
+	for !ok {
+		tokens, err := w.Counter.Count(w.ctx, w.draw(i, found.try))
+		if err != nil {
+			return tacho.Session{}, err
+		}
+		if found.tokens = tokens; tokens <= limit {
+			break
+		}
+		if found.try++; found.try == sonnetTries {
+			return tacho.Session{}, fmt.Errorf("sonnet: of %d drawings of %d lines none has at most %d tokens: ask for more tokens (--sonnet-input-len)", sonnetTries, w.more, limit)
+		}
+	}
+	if !ok {
+		w.mu.Lock()
+		w.known[i] = found
+		w.mu.Unlock()
+	}
+	rng := rngOf(w.Seed^0x6f7574707574, i)
+	q := tacho.Request{InputTokens: found.tokens, MaxTokens: w.Output.Draw(rng, 1), IgnoreEOS: w.IgnoreEOS}
+	q.Input.Text = w.draw(i, found.try)
+	return single(i, q), nil
+}
+
+// draw is the n-th drawing for session i.
+func (w *sonnetWorkload) draw(i uint64, n int) string {
+	rng := rngOf(w.Seed+uint64(n)*0x9e3779b97f4a7c15, i)
+	var b strings.Builder
+	b.WriteString(w.prefix)
+	for range w.more {
+		b.WriteString(w.lines[rng.IntN(len(w.lines))])
+	}
+	return b.String()
+}
+
+// Warmup implements Workload.
+func (w *sonnetWorkload) Warmup(i uint64) (tacho.Session, error) {
+	s, err := w.Session(warmupBase + i)
+	if err == nil {
+		q := &s.Turns[0].Request
+		q.Input.Text = fmt.Sprintf("(warm-up %d.%d) ", w.Seed, i) + q.Input.Text
+	}
+	return s, err
+}
+
+// Notes implements Workload.
+func (w *sonnetWorkload) Notes() []string { return nil }

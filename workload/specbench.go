@@ -1,0 +1,72 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"tacho"
+)
+
+var specBench = Kind{
+	Name: "spec_bench", Doc: "first turns of a Spec-Bench file of questions",
+	New: func(ctx context.Context, o Options) (Workload, error) {
+		if o.Path == "" {
+			return nil, errors.New("spec_bench: no data: give its question.jsonl with --dataset-path")
+		}
+		return newSpeculative(ctx, "spec_bench", o, o.Path)
+	},
+}
+
+var speedBench = Kind{
+	Name: "speed_bench", Doc: "first messages of a local SPEED-Bench directory, one subset (--speed-bench-dataset-subset) of it",
+	New: func(ctx context.Context, o Options) (Workload, error) {
+		if o.Path == "" {
+			return nil, errors.New("speed_bench: no data: give its directory with --dataset-path")
+		}
+		return newSpeculative(ctx, "speed_bench", o, filepath.Join(o.Path, o.Subset+".jsonl"))
+	},
+}
+
+// newSpeculative reads a file of questions, some of them in several turns, of
+// which only the first is asked.
+func newSpeculative(ctx context.Context, name string, o Options, path string) (Workload, error) {
+	var entries []entry
+	err := eachRow(path, func(row json.RawMessage) error {
+		var line struct {
+			Category string          `json:"category"`
+			Turns    []string        `json:"turns"`
+			Messages []tacho.Message `json:"messages"`
+		}
+		if err := json.Unmarshal(row, &line); err != nil {
+			return err
+		}
+		if o.Category != "" && line.Category != o.Category {
+			return nil
+		}
+		var prompt string
+		switch {
+		case len(line.Turns) > 0:
+			prompt = line.Turns[0]
+		case len(line.Messages) > 0:
+			prompt = line.Messages[0].Content
+		default:
+			return errors.New(`neither "turns" nor "messages"`)
+		}
+		e := entry{Prompt: &prompt}
+		if line.Category != "" {
+			e.Labels = map[string]string{"category": line.Category}
+		}
+		entries = append(entries, e)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("%s: %s has no questions of category %q", name, path, o.Category)
+	}
+	return newPool(ctx, o, entries)
+}

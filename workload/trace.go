@@ -1,0 +1,456 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"tacho"
+)
+
+// TraceOptions are how a trace is replayed.
+type TraceOptions struct {
+	Speedup  float64 // how many times faster than it was recorded; 0 is 1
+	Window   Window  // the part of it that is replayed
+	Limit    int     // most requests; 0 is no limit
+	SkipBad  bool    // count lines that cannot be read, instead of stopping at them
+	Block    int     // tokens that one hash id stands for; 0 is what the format says
+	Sessions bool    // keep the requests of a conversation in order
+
+	UnitS  float64           // timed_trace: seconds in one unit of its times; 0 is 1
+	Fields map[string]string // timed_trace: names of its fields, by those it has if not told
+}
+
+// A Window is a part of a trace, by the time since its first line. A zero To
+// is the end of it. It is written as 60-120 (seconds) or 10m-20m.
+type Window struct{ From, To time.Duration }
+
+// MarshalText implements encoding.TextMarshaler.
+func (w Window) MarshalText() ([]byte, error) {
+	switch {
+	case w == Window{}:
+		return nil, nil
+	case w.To == 0:
+		return []byte(w.From.String() + "-"), nil
+	}
+	return []byte(w.From.String() + "-" + w.To.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (w *Window) UnmarshalText(b []byte) error {
+	from, to, ok := strings.Cut(string(b), "-")
+	out := Window{}
+	err := cmpErr(parseOffset(from, &out.From), parseOffset(to, &out.To))
+	if !ok || err != nil || out.To != 0 && out.To <= out.From {
+		return fmt.Errorf("%q is no window of a trace: write FROM-TO, as in 60-120 (seconds) or 10m-20m", b)
+	}
+	*w = out
+	return nil
+}
+
+func parseOffset(text string, d *time.Duration) error {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil
+	}
+	s, err := strconv.ParseFloat(text, 64)
+	if err == nil {
+		*d, err = secondsOf(s, 1)
+		return err
+	}
+	*d, err = time.ParseDuration(text)
+	return err
+}
+
+// secondsOf is n units of so many seconds as a time.
+func secondsOf(n, unitS float64) (time.Duration, error) {
+	ns := math.Round(n * unitS * 1e9)
+	if !(ns >= 0 && ns < math.MaxInt64/2) {
+		return 0, fmt.Errorf("%v is no time of a trace", n)
+	}
+	return time.Duration(ns), nil
+}
+
+// A traceRow is one request of a trace.
+type traceRow struct {
+	At            time.Duration // on the trace's own clock
+	Input, Output int           // tokens
+	Hashes        []uint64      // of the blocks of its prompt; nil if the trace has none
+	Model, Type   string
+	ID, Parent    string // of the conversation, where the trace has them
+}
+
+// A traceFormat is how a trace is written: one request to a line, in the order
+// of time.
+type traceFormat struct {
+	name   string
+	header bool // the first line names the columns
+	block  int  // tokens that a hash id stands for
+	parse  func(line []byte, columns []string, o *TraceOptions) (traceRow, error)
+}
+
+// A traceCursor reads a trace from its beginning.
+type traceCursor struct {
+	*Options
+	format  *traceFormat
+	lines   *lineReader
+	columns []string
+	origin  time.Duration // of the first line
+	last    time.Duration // of the line before, since the origin
+	begun   bool
+	index   uint64 // of the next request in the window
+	bad     badLines
+	empty   int // requests without tokens
+}
+
+func openTrace(f *traceFormat, o *Options) (*traceCursor, error) {
+	if o.Path == "" {
+		return nil, fmt.Errorf("%s: no trace: give its file with --dataset-path", f.name)
+	}
+	lines, err := openLines(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
+	c := &traceCursor{Options: o, format: f, lines: lines}
+	if f.header {
+		for column := range bytes.SplitSeq(lines.next(), []byte(",")) {
+			c.columns = append(c.columns, strings.Trim(string(column), "\" \r"))
+		}
+	}
+	return c, nil
+}
+
+// next is the next request of the window, and when it is due; io.EOF past the
+// last.
+func (c *traceCursor) next() (traceRow, time.Duration, error) {
+	t := &c.Trace
+	for line := c.lines.next(); line != nil; line = c.lines.next() {
+		if t.Limit > 0 && c.index >= uint64(t.Limit) || c.Count > 0 && c.index >= uint64(c.Count) {
+			return traceRow{}, 0, io.EOF
+		}
+		row, since, err := c.read(line)
+		if err != nil {
+			if err := c.bad.add(t.SkipBad, c.Path, c.lines.Number(), err); err != nil {
+				return row, 0, fmt.Errorf("%s: %w (--bad-lines skip goes on without it)", c.format.name, err)
+			}
+			continue
+		}
+		switch {
+		case since < t.Window.From:
+			continue
+		case t.Window.To > 0 && since >= t.Window.To:
+			return row, 0, io.EOF
+		case row.Input == 0 || row.Output == 0:
+			c.empty++
+			continue
+		}
+		c.index++
+		return row, t.scale(since - t.Window.From), nil
+	}
+	if err := c.lines.Err(); err != nil {
+		return traceRow{}, 0, fmt.Errorf("%s: %s: %w", c.format.name, c.Path, err)
+	}
+	return traceRow{}, 0, io.EOF
+}
+
+// read reads a line, and tells its time since the first.
+func (c *traceCursor) read(line []byte) (traceRow, time.Duration, error) {
+	row, err := c.format.parse(line, c.columns, &c.Trace)
+	if err != nil {
+		return row, 0, err
+	}
+	if err := checkTokens(row.Input, row.Output); err != nil {
+		return row, 0, err
+	}
+	if err := checkBlocks(&row, c.block()); err != nil {
+		return row, 0, err
+	}
+	if !c.begun {
+		c.begun, c.origin = true, row.At
+	}
+	since := row.At - c.origin
+	if since < c.last {
+		return row, 0, fmt.Errorf("its time, %v after the first line, is before that of a line above, %v: sort the trace by time", since, c.last)
+	}
+	c.last = since
+	return row, since, nil
+}
+
+func (c *traceCursor) block() int {
+	if c.Trace.Block > 0 {
+		return c.Trace.Block
+	}
+	return c.format.block
+}
+
+// mostTokens is more than any model reads: a number above it is a mistake, and
+// must not fill the memory.
+const mostTokens = 1 << 24
+
+func checkTokens(in, out int) error {
+	if in < 0 || out < 0 || in > mostTokens || out > mostTokens {
+		return fmt.Errorf("%d tokens in and %d out", in, out)
+	}
+	return nil
+}
+
+// checkBlocks holds the hash ids against the length of the prompt. The last
+// block may be cut short; where it has no hash id, it is the request's own.
+func checkBlocks(row *traceRow, block int) error {
+	n := len(row.Hashes)
+	if n == 0 || n == row.Input/block || n == (row.Input+block-1)/block {
+		return nil
+	}
+	return fmt.Errorf("%d hash ids of %d tokens each do not make a prompt of %d: is the size of a block another (--trace-block-size)?", n, block, row.Input)
+}
+
+// scale is a time of the trace in the replay.
+func (t *TraceOptions) scale(d time.Duration) time.Duration {
+	if t.Speedup == 0 || t.Speedup == 1 {
+		return d
+	}
+	return time.Duration(math.Round(float64(d) / t.Speedup))
+}
+
+// close lets go of the file.
+func (c *traceCursor) close() { c.lines.Close() }
+
+// readTrace reads a trace whole, until fn has enough.
+func readTrace(f *traceFormat, o Options, fn func(traceRow) bool) error {
+	o.Count = 0
+	c, err := openTrace(f, &o)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for {
+		row, _, err := c.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil || !fn(row) {
+			return err
+		}
+	}
+}
+
+// A lineTrace replays a trace of any length: of the file only the line in hand
+// is in memory.
+type lineTrace struct {
+	tokenMaker
+	Options
+	format *traceFormat
+	mu     sync.Mutex
+	cursor *traceCursor
+	bad    badLines // of the cursor that has seen most
+	empty  int
+}
+
+// newTrace is the New of a format.
+func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
+	return func(_ context.Context, o Options) (Workload, error) {
+		if !(o.Trace.Speedup >= 0) || math.IsInf(o.Trace.Speedup, 0) {
+			return nil, fmt.Errorf("%s: a speedup of %v: it must be above 0 (--trace-speedup)", f.name, o.Trace.Speedup)
+		}
+		w := &lineTrace{Options: o, format: f, tokenMaker: newTokenMaker(o)}
+		c, err := openTrace(f, &w.Options)
+		if err != nil {
+			return nil, err
+		}
+		defer c.close()
+		// The first line tells whether it is such a trace at all.
+		if _, _, err := c.next(); errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%s: %s has no request in it%s", f.name, o.Path, c.bad.also())
+		} else if err != nil {
+			return nil, err
+		}
+		if o.Trace.Sessions {
+			return newTraceSessions(w)
+		}
+		return w, nil
+	}
+}
+
+// Arrivals implements tacho.Pacer. Where a line cannot be read there is one
+// more arrival, so that the source is asked for it and can say why.
+func (w *lineTrace) Arrivals() iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		c, err := openTrace(w.format, &w.Options)
+		if err != nil {
+			yield(0)
+			return
+		}
+		defer c.close()
+		defer w.seen(c)
+		last := time.Duration(0)
+		for {
+			_, due, err := c.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(last)
+				return
+			}
+			if last = due; !yield(due) {
+				return
+			}
+		}
+	}
+}
+
+// seen keeps what the farthest cursor found wrong.
+func (w *lineTrace) seen(c *traceCursor) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(c)
+}
+
+func (w *lineTrace) note(c *traceCursor) {
+	if c.bad.count > w.bad.count {
+		w.bad = c.bad
+	}
+	w.empty = max(w.empty, c.empty)
+}
+
+// row is request i, read from where the last one was or from the beginning.
+func (w *lineTrace) row(i uint64) (row traceRow, due time.Duration, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cursor == nil || w.cursor.index > i {
+		if w.cursor != nil {
+			w.cursor.close()
+		}
+		if w.cursor, err = openTrace(w.format, &w.Options); err != nil {
+			return row, 0, err
+		}
+	}
+	for w.cursor.index <= i {
+		if row, due, err = w.cursor.next(); err != nil {
+			break
+		}
+	}
+	w.note(w.cursor)
+	if err != nil { // a cursor that has failed is of no use to the next
+		w.cursor.close()
+		w.cursor = nil
+	}
+	return row, due, err
+}
+
+// Session implements tacho.Source.
+func (w *lineTrace) Session(i uint64) (tacho.Session, error) {
+	row, _, err := w.row(i)
+	if err != nil {
+		return tacho.Session{}, err
+	}
+	return single(i, w.request(i, &row, w.Seed)), nil
+}
+
+func (w *lineTrace) request(i uint64, row *traceRow, seed uint64) tacho.Request {
+	q := tacho.Request{MaxTokens: row.Output, IgnoreEOS: w.IgnoreEOS, InputTokens: row.Input}
+	if row.Type != "" {
+		q.Labels = tacho.Labels{{Key: "type", Value: row.Type}}
+	}
+	block := w.Trace.Block
+	if block == 0 {
+		block = w.format.block
+	}
+	w.fill(&q, i, row.Input, row.Hashes, block, seed)
+	return q
+}
+
+// Warmup implements Workload: a request like one of the trace, of other
+// tokens.
+func (w *lineTrace) Warmup(i uint64) (tacho.Session, error) {
+	one := w.Options
+	one.Count = 0
+	c, err := openTrace(w.format, &one)
+	if err != nil {
+		return tacho.Session{}, err
+	}
+	defer c.close()
+	row, _, err := c.next()
+	for k := uint64(0); k < i%64 && err == nil; k++ {
+		var more traceRow
+		if more, _, err = c.next(); err == nil {
+			row = more
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return tacho.Session{}, err
+	}
+	row.Hashes = nil
+	return single(warmupBase+i, w.request(warmupBase+i, &row, w.Seed)), nil
+}
+
+// Notes implements Workload.
+func (w *lineTrace) Notes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := append(w.bad.notes(), w.notes()...)
+	if w.empty > 0 {
+		out = append(out, fmt.Sprintf("%d requests of the trace have no tokens in or out, and were left out", w.empty))
+	}
+	return out
+}
+
+// A tokenMaker makes prompts of which only the length is known, and which
+// blocks of tokens they share.
+type tokenMaker struct {
+	ids   bool
+	vocab int
+}
+
+func newTokenMaker(o Options) tokenMaker {
+	if o.Vocab <= minTokenID {
+		o.Vocab = defaultVocab
+	}
+	return tokenMaker{o.IDs, o.Vocab}
+}
+
+// fill gives q a prompt of n tokens. Blocks with the same hash are the same
+// tokens, in every request and in every process; what has no hash is made for
+// session i alone.
+func (m tokenMaker) fill(q *tacho.Request, i uint64, n int, hashes []uint64, block int, seed uint64) {
+	var text strings.Builder
+	if m.ids {
+		q.Input.IDs = make([]int32, 0, n)
+	}
+	made := 0
+	add := func(r *rand.Rand, want int) {
+		for ; want > 0 && made < n; want-- {
+			if m.ids {
+				q.Input.IDs = append(q.Input.IDs, int32(minTokenID+r.IntN(m.vocab-minTokenID)))
+			} else {
+				if made > 0 {
+					text.WriteByte(' ')
+				}
+				text.WriteString(commonWords[r.IntN(len(commonWords))])
+			}
+			made++
+		}
+	}
+	for _, h := range hashes {
+		add(rand.New(rand.NewPCG(seed^0x626c6f636b73, h)), block)
+	}
+	add(rngOf(seed, i), n-made)
+	q.Input.Text = text.String()
+	q.InputTokens = n
+}
+
+// notes tells that words are not tokens.
+func (m tokenMaker) notes() []string {
+	if m.ids {
+		return nil
+	}
+	return []string{"the backend takes no token ids: prompts are words, one for each token of the trace, and the server may count otherwise"}
+}

@@ -1,0 +1,207 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The published traces, each with the units its publishers gave it.
+
+var mooncake = Kind{
+	Name: "mooncake", Doc: "a Mooncake trace: JSON lines with timestamp (ms), input_length, output_length and hash_ids of 512 tokens",
+	Timed: true, Tokens: true, New: newTrace(&mooncakeFormat),
+}
+
+var mooncakeFormat = traceFormat{
+	name: "mooncake", block: 512,
+	parse: func(line []byte, _ []string, _ *TraceOptions) (traceRow, error) {
+		return parseHashed(line, 1e-3)
+	},
+}
+
+var bailian = Kind{
+	Name: "bailian", Doc: "a Qwen Bailian trace: JSON lines with timestamp (s), input_length, output_length, type, chat_id, parent_chat_id and hash_ids of 16 tokens",
+	Timed: true, Tokens: true, New: newTrace(&bailianFormat),
+}
+
+var bailianFormat = traceFormat{
+	name: "bailian", block: 16,
+	parse: func(line []byte, _ []string, _ *TraceOptions) (traceRow, error) {
+		return parseHashed(line, 1)
+	},
+}
+
+// hashedLine is a line of either.
+type hashedLine struct {
+	Timestamp    *float64    `json:"timestamp"`
+	InputLength  *int        `json:"input_length"`
+	OutputLength *int        `json:"output_length"`
+	HashIDs      []int64     `json:"hash_ids"`
+	Type         string      `json:"type"`
+	Session      json.Number `json:"session_id"`
+	Chat         json.Number `json:"chat_id"`
+	Parent       json.Number `json:"parent_chat_id"`
+}
+
+func parseHashed(line []byte, unitS float64) (row traceRow, err error) {
+	var l hashedLine
+	if err := json.Unmarshal(line, &l); err != nil {
+		return row, fmt.Errorf("not a JSON object of the trace: %w", err)
+	}
+	switch {
+	case l.Timestamp == nil:
+		return row, errors.New(`no "timestamp"`)
+	case l.InputLength == nil:
+		return row, errors.New(`no "input_length"`)
+	case l.OutputLength == nil:
+		return row, errors.New(`no "output_length"`)
+	}
+	row = traceRow{Input: *l.InputLength, Output: *l.OutputLength, Hashes: hashesOf(l.HashIDs), Type: l.Type, ID: string(l.Chat)}
+	if p := string(l.Parent); p != "-1" {
+		row.Parent = p
+	}
+	if l.Session != "" {
+		row.ID, row.Parent = "", string(l.Session)
+	}
+	row.At, err = secondsOf(*l.Timestamp, unitS)
+	return row, err
+}
+
+func hashesOf(ids []int64) []uint64 {
+	if ids == nil {
+		return nil
+	}
+	out := make([]uint64, len(ids))
+	for i, id := range ids {
+		out[i] = uint64(id)
+	}
+	return out
+}
+
+var timedTrace = Kind{
+	Name: "timed_trace", Doc: "a trace as vllm bench serve reads it: JSON lines whose fields and units the --timed-trace flags name (seconds, hash_ids of 16 tokens)",
+	Timed: true, Tokens: true, New: newTrace(&timedFormat),
+}
+
+var timedFormat = traceFormat{name: "timed_trace", block: 16, parse: parseTimed}
+
+func parseTimed(line []byte, _ []string, o *TraceOptions) (row traceRow, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return row, fmt.Errorf("not a JSON object of the trace: %w", err)
+	}
+	field := func(name string, v any, must bool) error {
+		if other := o.Fields[name]; other != "" {
+			name = other
+		}
+		text, ok := fields[name]
+		if !ok && must {
+			return fmt.Errorf("no %q", name)
+		} else if !ok {
+			return nil
+		}
+		if err := json.Unmarshal(text, v); err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		return nil
+	}
+	var at float64
+	var ids []int64
+	if err := cmpErr(field("timestamp", &at, true), field("input_length", &row.Input, true),
+		field("output_length", &row.Output, true), field("hash_ids", &ids, false)); err != nil {
+		return row, err
+	}
+	unit := o.UnitS
+	if unit == 0 {
+		unit = 1
+	}
+	row.Hashes = hashesOf(ids)
+	row.At, err = secondsOf(at, unit)
+	return row, err
+}
+
+var azure = Kind{
+	Name: "azure", Doc: "an Azure LLM inference trace of 2023 or 2024: CSV with TIMESTAMP (date and time), ContextTokens, GeneratedTokens",
+	Timed: true, Tokens: true, New: newTrace(&azureFormat),
+}
+
+var azureFormat = traceFormat{name: "azure", header: true, parse: parseAzure}
+
+// azureTimes are the ways in which the years write a time; both are UTC.
+var azureTimes = []string{"2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", time.RFC3339Nano}
+
+func parseAzure(line []byte, columns []string, _ *TraceOptions) (row traceRow, err error) {
+	f, err := fieldsOf(line, columns, "TIMESTAMP", "ContextTokens", "GeneratedTokens")
+	if err != nil {
+		return row, err
+	}
+	if row.At, err = parseDate(f[0]); err != nil {
+		return row, err
+	}
+	return row, cmpErr(whole("ContextTokens", f[1], &row.Input), whole("GeneratedTokens", f[2], &row.Output))
+}
+
+func parseDate(text string) (time.Duration, error) {
+	for _, layout := range azureTimes {
+		if t, err := time.Parse(layout, text); err == nil {
+			return time.Duration(t.UnixNano()), nil
+		}
+	}
+	return 0, fmt.Errorf("TIMESTAMP %q is not a date and time", text)
+}
+
+var burstgptTrace = Kind{
+	Name: "burstgpt_trace", Doc: "a BurstGPT trace with its arrivals: CSV with Timestamp (s), Model, Request tokens, Response tokens",
+	Timed: true, Tokens: true, New: newTrace(&burstgptFormat),
+}
+
+var burstgptFormat = traceFormat{name: "burstgpt_trace", header: true, parse: parseBurstGPT}
+
+func parseBurstGPT(line []byte, columns []string, _ *TraceOptions) (row traceRow, err error) {
+	f, err := fieldsOf(line, columns, "Timestamp", "Model", "Request tokens", "Response tokens")
+	if err != nil {
+		return row, err
+	}
+	at, err := strconv.ParseFloat(f[0], 64)
+	if err != nil {
+		return row, fmt.Errorf("timestamp %q is not a number of seconds", f[0])
+	}
+	if row.At, err = secondsOf(at, 1); err != nil {
+		return row, err
+	}
+	row.Model = f[1]
+	return row, cmpErr(whole("Request tokens", f[2], &row.Input), whole("Response tokens", f[3], &row.Output))
+}
+
+// fieldsOf are the fields of a CSV line under these names. The traces have no
+// commas within fields.
+func fieldsOf(line []byte, columns []string, names ...string) ([]string, error) {
+	parts := strings.Split(string(line), ",")
+	if len(parts) != len(columns) {
+		return nil, fmt.Errorf("%d fields under %d columns", len(parts), len(columns))
+	}
+	out := make([]string, len(names))
+	for i, name := range names {
+		at := slices.Index(columns, name)
+		if at < 0 {
+			return nil, fmt.Errorf("the header has no column %q (has %s)", name, strings.Join(columns, ", "))
+		}
+		out[i] = strings.Trim(parts[at], "\" \r")
+	}
+	return out, nil
+}
+
+// whole reads a number of tokens.
+func whole(name, text string, n *int) error {
+	v, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("%s %q is not a whole number", name, text)
+	}
+	*n = v
+	return nil
+}
