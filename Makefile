@@ -34,6 +34,11 @@ test-oracles:
 test-tokenizers:
 	go test -tags oracle -timeout 2h -v -run 'SameAs|Chat|Speed|Scales|LoadTime|Many' ./token
 
+## test-engines: our backends against real servers: llama.cpp with a model of random weights (installs it in .cache; ARGS=-update keeps the streams)
+.PHONY: test-engines
+test-engines:
+	go test -tags engines -run Engine -count 1 ./backend $(ARGS)
+
 ## check: formatting, lint, documents, and a build for every platform
 .PHONY: check
 check: lint docs-check platforms

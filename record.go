@@ -11,6 +11,7 @@ type Record struct {
 	Stage   int    `json:"stage"`
 	Session uint64 `json:"session"`
 	Turn    int    `json:"turn"`
+	Turns   int    `json:"turns,omitempty"` // turns its session was to have; 0 is one
 	ID      string `json:"id,omitempty"`
 	Labels  Labels `json:"labels,omitempty"`
 	Input   int    `json:"input"` // prompt tokens, as the workload counted; 0 unknown
@@ -19,11 +20,14 @@ type Record struct {
 
 	Timeline
 
-	Usage      *Usage      `json:"usage,omitempty"` // the server's own counts, if it gave any
-	Output     int         `json:"output"`          // output tokens, by the most trusted count there is
-	OutputFrom CountSource `json:"output_from,omitempty"`
-	Finish     string      `json:"finish,omitempty"` // the server's finish reason
-	Text       string      `json:"text,omitempty"`   // what was generated, where the run keeps it
+	Usage      *Usage       `json:"usage,omitempty"` // the server's own counts, if it gave any
+	Output     int          `json:"output"`          // output tokens, by the most trusted count there is
+	OutputFrom CountSource  `json:"output_from,omitempty"`
+	Finish     string       `json:"finish,omitempty"`   // the server's finish reason
+	Server     *ServerTimes `json:"server,omitempty"`   // the server's own measurements, if it gave any
+	Endpoint   string       `json:"endpoint,omitempty"` // which of several servers it went to
+	Attempts   int          `json:"attempts,omitempty"` // how often it was sent; 0 is once. The times of sending are the first attempt's
+	Text       string       `json:"text,omitempty"`     // what was generated, where the run keeps it
 
 	Failure *Failure `json:"failure,omitempty"` // nil is success
 }
@@ -113,6 +117,16 @@ type Usage struct {
 	Completion int `json:"completion"`
 	Cached     int `json:"cached,omitempty"`    // prompt tokens taken from a cache
 	Reasoning  int `json:"reasoning,omitempty"` // of Completion
+}
+
+// ServerTimes are how long the server says the parts of a request took; 0 is a
+// part it does not tell.
+type ServerTimes struct {
+	Queue   time.Duration `json:"queue,omitempty"`   // before the engine took it up
+	TTFT    time.Duration `json:"ttft,omitempty"`    // from its arrival to its first token
+	Prefill time.Duration `json:"prefill,omitempty"` // reading the prompt
+	Decode  time.Duration `json:"decode,omitempty"`  // from the first token to the last
+	Total   time.Duration `json:"total,omitempty"`   // from its arrival to its end
 }
 
 // CountSource says who counted the output tokens.

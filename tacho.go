@@ -25,6 +25,7 @@ type Request struct {
 	IgnoreEOS   bool           // go on to MaxTokens whatever the model says
 	Labels      Labels         // low-cardinality groups: class, dataset, adapter
 	Extra       map[string]any // merged into the body last, verbatim
+	Header      []Label        // further headers, over those that all requests have
 }
 
 // Input is what the model is given, in exactly one of three forms. A backend
@@ -33,12 +34,7 @@ type Input struct {
 	Text     string    // plain text
 	IDs      []int32   // token ids
 	Messages []Message // a conversation
-}
-
-// A Message is one entry of a conversation.
-type Message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Plain    bool      // of Messages: Quote makes one text of them, for a protocol without roles
 }
 
 // Labels are ordered so that they print and compare the same way every time.
@@ -55,9 +51,17 @@ type Session struct {
 }
 
 // A Turn is a request and the pause before it, counted from the end of the
-// turn before.
+// turns it waits for: those in After, all of them earlier in the session, or
+// the turn before where After is nil. Turns that wait for the same one run side
+// by side, and a turn that waits for several joins them. The first turn waits
+// for none, and neither does one whose After is empty and not nil: its pause
+// counts from the start of the session. At is for turns that have a time of
+// their own: whatever they wait for, they are not due before that long after
+// the session was.
 type Turn struct {
 	Think   time.Duration
+	After   []int
+	At      time.Duration
 	Request Request
 }
 

@@ -20,25 +20,41 @@ import (
 )
 
 // Kinds are the protocols, in the order in which help shows them.
-var Kinds = []Kind{vllm, openAI, openAIChat, textGeneration}
+var Kinds = []Kind{
+	vllm, openAI, openAIChat, openAIResponses, sglangNative, textGeneration, trtllm, tritonTRT, tritonVLLM, llamaCPP,
+	ollamaGenerate, ollamaChat, lmdeploy, deepspeedMII, anthropicMessages, geminiStream,
+	openAIEmbeddings, vllmPooling, vllmRerank,
+}
 
 // A Kind is one protocol a server can be spoken to in.
 type Kind struct {
 	Name        string
 	Aliases     []string // other names people know it by
 	Doc         string   // one line for help
-	Endpoint    string   // path of its requests
+	Endpoint    string   // path of its requests; {model} stands for the model's name
+	Port        int      // where its server listens if it is not told
+	MetricsPath string   // where its server shows its metrics; empty if it has none
 	Takes       Forms
 	ExactLength bool // it has a field that makes the server generate as many tokens as asked
+	Pools       bool // an answer is one document, and no tokens come out
+
+	framing  framing
+	unmarked bool        // streams just end, unless an event says that there will be an end mark
+	closes   bool        // its servers promise to keep a connection and then close it: each request has one of its own
+	keyName  string      // header of the API key; empty is Authorization, as a bearer token
+	header   http.Header // that the protocol itself asks for
+	signs    []sign      // by which Detect knows the server
 
 	encode  func(o *Options, r *tacho.Request) ([]byte, error)
-	decoder func() decoder
+	decoder func(o *Options) decoder
 	// live are the byte strings of which an event with a token holds one,
 	// followed by anything but a closing quote.
-	live   []string
-	check  func(o *Options) error // complains about options the protocol cannot carry; may be nil
+	live    []string
+	carries []string // options it has a place for, by the names of Options.given
+	// What the server can be asked. All but models may be nil: it cannot.
 	models func(ctx context.Context, c *client) ([]Model, error)
 	count  func(ctx context.Context, c *client, text string) (int, error)
+	flush  func(ctx context.Context, c *client) error
 }
 
 // Forms are the forms of tacho.Input.
@@ -49,8 +65,10 @@ type Options struct {
 	Client   *transport.Client
 	Endpoint string      // path; empty is the Kind's
 	Model    string      // as the server knows it; empty is the server's own
+	APIKey   string      // sent where the protocol wants it
 	Header   http.Header // sent with every request
 	Sampling Sampling
+	Extras   Extras
 	Logprobs *int           // log probabilities of so many alternatives for each token
 	Extra    map[string]any // merged over the body; Request.Extra wins over it
 	KeepText bool           // put what was generated into Record.Text
@@ -68,6 +86,48 @@ type Sampling struct {
 	RepetitionPenalty *float64 `flag:"repetition-penalty" help:"penalty for repetition"`
 }
 
+// Extras are what some servers can be asked for beyond tokens.
+type Extras struct {
+	CacheSalt       string `flag:"cache-salt" help:"+ vLLM: keep the prefix cache apart by this salt; unique gives each request its own, so that nothing is found there"`
+	Priority        *int   `flag:"priority" help:"+ vLLM: priority of the requests, lower is sooner (the server must run with --scheduling-policy priority)"`
+	ContinuousUsage bool   `flag:"continuous-usage-stats" help:"+ vLLM: have each event tell the tokens so far, which counts events of several tokens exactly"`
+	ReturnTokenIDs  bool   `flag:"return-token-ids" help:"+ vLLM: have each event bring the ids of its tokens, which counts them exactly"`
+}
+
+// given are the names of the options that were set and that not every protocol
+// has a place for.
+func (o *Options) given() []string {
+	var names []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"temperature", o.Sampling.Temperature != nil},
+		{"top_p", o.Sampling.TopP != nil},
+		{"top_k", o.Sampling.TopK != nil},
+		{"min_p", o.Sampling.MinP != nil},
+		{"frequency_penalty", o.Sampling.FrequencyPenalty != nil},
+		{"presence_penalty", o.Sampling.PresencePenalty != nil},
+		{"repetition_penalty", o.Sampling.RepetitionPenalty != nil},
+		{"logprobs", o.Logprobs != nil},
+		{"cache_salt", o.Extras.CacheSalt != ""},
+		{"priority", o.Extras.Priority != nil},
+		{"continuous_usage_stats", o.Extras.ContinuousUsage},
+		{"return_token_ids", o.Extras.ReturnTokenIDs},
+	} {
+		if f.set {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// Names of options, for Kind.carries.
+var (
+	allSampling = []string{"temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"}
+	allOptions  = append([]string{"logprobs", "cache_salt", "priority", "continuous_usage_stats", "return_token_ids"}, allSampling...)
+)
+
 // A Server answers questions about itself. Every backend made by a Kind is one.
 type Server interface {
 	// Models lists what the server serves.
@@ -75,6 +135,9 @@ type Server interface {
 	// CountTokens is how many prompt tokens the server would see in text. It
 	// fails with ErrNoEndpoint where the server cannot be asked.
 	CountTokens(ctx context.Context, text string) (int, error)
+	// FlushCache makes the server forget the prompts it has seen. It fails with
+	// ErrNoEndpoint where the server cannot be told to.
+	FlushCache(ctx context.Context) error
 }
 
 // New returns a backend that speaks the protocol to the server of o.Client.
@@ -82,9 +145,9 @@ func (k Kind) New(o Options) (tacho.Backend, error) {
 	if o.Client == nil {
 		return nil, fmt.Errorf("backend %s: no transport", k.Name)
 	}
-	if k.check != nil {
-		if err := k.check(&o); err != nil {
-			return nil, fmt.Errorf("backend %s: %w", k.Name, err)
+	for _, name := range o.given() {
+		if !slices.Contains(k.carries, name) {
+			return nil, fmt.Errorf("backend %s: the server does not know %s: leave it out", k.Name, name)
 		}
 	}
 	c, err := newClient(k, o)

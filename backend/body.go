@@ -1,26 +1,17 @@
 package backend
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"tacho/wire/jsonscan"
+	"tacho/wire/plain"
 )
 
-// marshal encodes a body. It leaves < > & as they are, so that a prompt has
-// the length on the wire that it has everywhere else.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
-}
+// marshal encodes a body.
+func marshal(v any) ([]byte, error) { return plain.Marshal(v) }
 
 // marshalWith encodes a body and sets the members of extras in it, the later
 // map over the earlier: at their place if the body has them, else at its end.
@@ -82,3 +73,17 @@ func setMembers(body []byte, values map[string][]byte) ([]byte, error) {
 	}
 	return append(out, '}'), failed
 }
+
+// given are the members that have a value.
+func given(members map[string]*float64) map[string]any {
+	out := map[string]any{}
+	for name, v := range members {
+		if v != nil {
+			out[name] = *v
+		}
+	}
+	return out
+}
+
+// rawJSON is encoded already.
+type rawJSON = json.RawMessage

@@ -104,6 +104,108 @@ func TestBodies(t *testing.T) {
 			`{"inputs":"a <b> & \"c\"","parameters":{"max_new_tokens":5,"details":true,"do_sample":true,"temperature":0.5,"top_p":0.5,"top_k":40,"seed":3}}`,
 		},
 		{
+			"vllm extras", "vllm",
+			backend.Options{Model: "m", Extras: backend.Extras{CacheSalt: "unique", Priority: &n, ContinuousUsage: true, ReturnTokenIDs: true}},
+			tacho.Request{ID: "r1", Session: 4, Turn: 1, Input: text, MaxTokens: 5},
+			`{"model":"m","prompt":"a <b> & \"c\"","repetition_penalty":1,"max_tokens":5,"logprobs":null,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"return_token_ids":true,"cache_salt":"r1/4.1","priority":2}`,
+		},
+		{
+			"chat extras", "openai-chat",
+			backend.Options{Model: "m", Extras: backend.Extras{CacheSalt: "mine", Priority: &n}},
+			tacho.Request{Input: text, MaxTokens: 5},
+			`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a <b> & \"c\""}]}],"max_completion_tokens":5,"stream":true,"stream_options":{"include_usage":true},"cache_salt":"mine","priority":2}`,
+		},
+		{
+			"responses", "openai-responses",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: tacho.Input{Messages: []tacho.Message{{Role: "user", Content: "hi"}}}, MaxTokens: 5, IgnoreEOS: true},
+			`{"model":"m","input":[{"role":"user","content":"hi"}],"max_output_tokens":5,"stream":true,"store":false,"ignore_eos":true}`,
+		},
+		{
+			"sglang", "sglang",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &zero, MinP: &half}, Extra: map[string]any{"stream_interval": 2}},
+			tacho.Request{ID: "r1", Model: "adapter", Input: tacho.Input{IDs: []int32{1, 2}}, MaxTokens: 5, IgnoreEOS: true},
+			`{"input_ids":[1,2],"lora_path":"adapter","rid":"r1","sampling_params":{"max_new_tokens":5,"ignore_eos":true,"temperature":0,"min_p":0.5,"stream_interval":2},"stream":true}`,
+		},
+		{
+			"trtllm", "trtllm",
+			backend.Options{Model: "m", Sampling: backend.Sampling{RepetitionPenalty: &half}},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"model":"m","prompt":"a <b> & \"c\"","max_tokens":5,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true,"min_tokens":5,"repetition_penalty":0.5}`,
+		},
+		{
+			"triton", "triton",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"text_input":"a <b> & \"c\"","max_tokens":5,"min_tokens":5,"bad_words":"","stop_words":"","end_id":1048576,"stream":true}`,
+		},
+		{
+			"triton-vllm", "triton-vllm",
+			backend.Options{Model: "m", Sampling: backend.Sampling{TopK: &k}},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"text_input":"a <b> & \"c\"","parameters":{"stream":true,"max_tokens":5,"ignore_eos":true,"top_k":40},"exclude_input_in_output":true,"return_num_input_tokens":true,"return_num_output_tokens":true,"return_finish_reason":true}`,
+		},
+		{
+			"llama.cpp", "llama.cpp",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &zero, RepetitionPenalty: &half}},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true, Extra: map[string]any{"cache_prompt": true}},
+			`{"prompt":"a <b> & \"c\"","n_predict":5,"temperature":0,"ignore_eos":true,"stream":true,"cache_prompt":true,"return_tokens":true,"repeat_penalty":0.5}`,
+		},
+		{
+			"ollama", "ollama",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &zero}, Extra: map[string]any{"keep_alive": "10m", "num_ctx": 8192, "options": map[string]any{"seed": 1}}},
+			tacho.Request{Input: text, MaxTokens: 5},
+			`{"model":"m","prompt":"a <b> & \"c\"","raw":true,"stream":true,"options":{"num_predict":5,"temperature":0,"num_ctx":8192,"seed":1},"keep_alive":"10m"}`,
+		},
+		{
+			"ollama chat", "ollama-chat",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text, MaxTokens: 5},
+			`{"model":"m","messages":[{"role":"user","content":"a <b> & \"c\""}],"stream":true,"options":{"num_predict":5}}`,
+		},
+		{
+			"lmdeploy", "lmdeploy",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"model":"m","prompt":"a <b> & \"c\"","max_tokens":5,"logprobs":null,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+		},
+		{
+			"mii", "deepspeed-mii",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"model":"m","prompt":"a <b> & \"c\"","max_tokens":5,"stream":true,"min_tokens":5}`,
+		},
+		{
+			"anthropic", "anthropic",
+			backend.Options{Model: "m", Sampling: backend.Sampling{TopK: &k}},
+			tacho.Request{Input: tacho.Input{Messages: []tacho.Message{{Role: "system", Content: "be"}, {Role: "user", Content: "a <b>"}}}, MaxTokens: 5},
+			`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"a <b>"}],"system":"be","stream":true,"top_k":40}`,
+		},
+		{
+			"gemini", "gemini",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &zero}},
+			tacho.Request{Input: tacho.Input{Messages: []tacho.Message{{Role: "system", Content: "be"}, {Role: "user", Content: "a"}, {Role: "assistant", Content: "b"}}}, MaxTokens: 5},
+			`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"}]}],"systemInstruction":{"parts":[{"text":"be"}]},"generationConfig":{"maxOutputTokens":5,"temperature":0}}`,
+		},
+		{
+			"embeddings", "openai-embeddings",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: tacho.Input{IDs: []int32{1, 2}}},
+			`{"model":"m","input":[1,2],"encoding_format":"base64"}`,
+		},
+		{
+			"pooling", "vllm-pooling",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: text},
+			`{"model":"m","truncate_prompt_tokens":-1,"input":"a <b> & \"c\""}`,
+		},
+		{
+			"rerank", "vllm-rerank",
+			backend.Options{Model: "m"},
+			tacho.Request{Input: tacho.Input{Text: "query\none\ntwo\n"}},
+			`{"model":"m","query":"query","documents":["one","two"],"truncate_prompt_tokens":-1}`,
+		},
+		{
 			"tgi is greedy at temperature 0", "tgi",
 			backend.Options{Sampling: backend.Sampling{Temperature: &zero, TopP: &one}},
 			tacho.Request{Input: text, MaxTokens: 5},
@@ -135,6 +237,23 @@ func TestHeaderAndPath(t *testing.T) {
 	if req.Method != http.MethodPost || req.URL.Path != "/v1/completions" {
 		t.Errorf("%s %s", req.Method, req.URL)
 	}
+	r.Header = []tacho.Label{{Key: "x-mine", Value: "3"}}
+	_, req = sent(t, "vllm", backend.Options{Header: http.Header{"X-Mine": {"1"}}}, r)
+	if got := req.Header["X-Mine"]; len(got) != 1 || got[0] != "3" {
+		t.Errorf("the request's own header is %v, want 3", got)
+	}
+	_, req = sent(t, "gemini", backend.Options{Model: "a/b", APIKey: "k1"}, r)
+	if got := req.URL.String(); got != "/v1beta/models/a%2Fb:streamGenerateContent?alt=sse" || req.Header.Get("X-Goog-Api-Key") != "k1" {
+		t.Errorf("gemini is asked at %s with the key %q", got, req.Header.Get("X-Goog-Api-Key"))
+	}
+	_, req = sent(t, "anthropic", backend.Options{APIKey: "k1"}, r)
+	if h := req.Header; h.Get("X-Api-Key") != "k1" || h.Get("Anthropic-Version") == "" || h.Get("Authorization") != "" {
+		t.Errorf("anthropic is asked with %v", h)
+	}
+	_, req = sent(t, "ollama", backend.Options{APIKey: "k1"}, r)
+	if h := req.Header; h.Get("Authorization") != "Bearer k1" || h.Get("Accept") != "application/x-ndjson" {
+		t.Errorf("ollama is asked with %v", h)
+	}
 	r.ID = ""
 	_, req = sent(t, "tgi", backend.Options{Endpoint: "/proxy/generate_stream?x=1"}, r)
 	if _, ok := req.Header["X-Request-Id"]; ok {
@@ -147,10 +266,10 @@ func TestHeaderAndPath(t *testing.T) {
 
 func TestInputForms(t *testing.T) {
 	inputs := map[string]tacho.Input{
-		"text": {Text: "a"}, "ids": {IDs: []int32{1}}, "messages": {Messages: []tacho.Message{{Role: "user", Content: "a"}}},
+		"text": {Text: "a\nb"}, "ids": {IDs: []int32{1}}, "messages": {Messages: []tacho.Message{{Role: "user", Content: "a"}, {Role: "user", Content: "b"}}},
 	}
 	for _, kind := range backend.Kinds {
-		b := newBackend(t, kind.Name, "http://127.0.0.1:1", backend.Options{})
+		b := newBackend(t, kind.Name, "http://127.0.0.1:1", backend.Options{Model: "m"})
 		takes := map[string]bool{"text": kind.Takes.Text, "ids": kind.Takes.IDs, "messages": kind.Takes.Messages}
 		for form, in := range inputs {
 			_, err := b.Prepare(&tacho.Request{Input: in, MaxTokens: 1})
@@ -185,6 +304,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}{
 		"no transport":     {"vllm", backend.Options{}, "transport"},
 		"absolute path":    {"vllm", backend.Options{Client: client, Endpoint: "http://127.0.0.1/x"}, "path"},
+		"cache_salt":       {"tgi", backend.Options{Client: client, Extras: backend.Extras{CacheSalt: "x"}}, "cache_salt"},
+		"logprobs":         {"ollama", backend.Options{Client: client, Logprobs: new(int)}, "logprobs"},
 		"min_p":            {"tgi", backend.Options{Client: client, Sampling: backend.Sampling{MinP: &half}}, "min_p"},
 		"presence_penalty": {"tgi", backend.Options{Client: client, Sampling: backend.Sampling{PresencePenalty: &half}}, "presence_penalty"},
 	} {
@@ -200,13 +321,13 @@ func TestOptionsAreChecked(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
-		"vllm": "vllm", "openai": "openai", " OpenAI-Chat ": "openai-chat", "sglang": "openai", "text-generation-inference": "tgi",
+		"vllm": "vllm", "openai": "openai", " OpenAI-Chat ": "openai-chat", "sglang": "sglang", "llama.cpp": "llamacpp", "sglang-oai": "openai", "tensorrt-llm": "triton", "text-generation-inference": "tgi",
 	} {
 		if k, err := backend.Find(name); err != nil || k.Name != want {
 			t.Errorf("%q: found %q, %v, want %q", name, k.Name, err, want)
 		}
 	}
-	for name, says := range map[string]string{"vlm": `"vllm"`, "openai_chat": `"openai-chat"`, "tig": `"tgi"`, "something else": "vllm, openai, openai-chat, tgi"} {
+	for name, says := range map[string]string{"vlm": `"vllm"`, "openai_chat": `"openai-chat"`, "tig": `"tgi"`, "something else": "vllm, openai, openai-chat"} {
 		if _, err := backend.Find(name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want an error with %s", name, err, says)
 		}

@@ -12,6 +12,7 @@ const maxLine = 64 << 10
 type liveCounter struct {
 	marks   []string
 	tell    func(n int)
+	bare    bool   // lines are payloads, with no field name in front
 	partial []byte // a line that has not ended yet
 }
 
@@ -41,7 +42,7 @@ func (l *liveCounter) feed(piece []byte) {
 }
 
 func (l *liveCounter) hasToken(line []byte) bool {
-	if !bytes.HasPrefix(line, []byte("data:")) {
+	if !l.bare && !bytes.HasPrefix(line, []byte("data:")) {
 		return false
 	}
 	for _, mark := range l.marks {

@@ -1,6 +1,12 @@
 package backend
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
 	"tacho"
 	"tacho/wire/openai"
 )
@@ -9,25 +15,42 @@ var vllm = Kind{
 	Name:        "vllm",
 	Doc:         "vLLM's completions endpoint: text or token ids, exact output lengths",
 	Endpoint:    openai.CompletionsPath,
+	Port:        8000,
+	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
+	carries:     allOptions,
+	signs:       []sign{says(openai.ModelsPath, `"owned_by":"vllm"`), shows("/metrics", "vllm:")},
 	encode: func(o *Options, r *tacho.Request) ([]byte, error) {
 		return encodeCompletion(o, r, &noPenalty)
 	},
 	decoder: newOpenAIDecoder,
-	live:    []string{`"text":"`, `"text": "`},
+	live:    completionMarks,
 	models:  openAIModels,
 	count:   countPromptTokens,
+	flush:   resetPrefixCache,
 }
 
-var openAI = func() Kind {
-	k := vllm // vLLM's endpoint is the same protocol; the names set expectations
-	k.Name = "openai"
-	k.Aliases = []string{"openai-completions", "sglang", "lmdeploy", "scalellm", "llama.cpp"}
-	k.Doc = "the OpenAI completions endpoint, as most servers offer it"
-	k.encode = func(o *Options, r *tacho.Request) ([]byte, error) { return encodeCompletion(o, r, nil) }
-	return k
-}()
+var openAI = Kind{
+	Name:        "openai",
+	Aliases:     []string{"openai-completions", "sglang-oai", "scalellm"},
+	Doc:         "the OpenAI completions endpoint, as most servers offer it",
+	Endpoint:    openai.CompletionsPath,
+	Port:        8000,
+	MetricsPath: "/metrics",
+	Takes:       Forms{Text: true, IDs: true},
+	ExactLength: true,
+	carries:     allOptions,
+	signs:       []sign{suggests(openai.ModelsPath, `"object":"list"`)},
+	encode:      func(o *Options, r *tacho.Request) ([]byte, error) { return encodeCompletion(o, r, nil) },
+	decoder:     newOpenAIDecoder,
+	live:        completionMarks,
+	models:      openAIModels,
+	count:       countPromptTokens,
+	flush:       resetPrefixCache,
+}
+
+var completionMarks = []string{`"text":"`, `"text": "`}
 
 // noPenalty is sent to vLLM where no repetition penalty is set, as its own
 // benchmark does: the model's generation config would otherwise choose one.
@@ -46,9 +69,22 @@ func encodeCompletion(o *Options, r *tacho.Request, unsetPenalty *float64) ([]by
 		MaxTokens:         r.MaxTokens,
 		Logprobs:          o.Logprobs,
 		Stream:            true,
-		StreamOptions:     &openai.StreamOptions{IncludeUsage: true},
+		StreamOptions:     &openai.StreamOptions{IncludeUsage: true, ContinuousUsageStats: o.Extras.ContinuousUsage},
 		Sampling:          openAISampling(o, r),
+		ReturnTokenIDs:    o.Extras.ReturnTokenIDs,
+		CacheSalt:         cacheSalt(o, r),
+		Priority:          o.Extras.Priority,
 	}, o.Extra, r.Extra)
+}
+
+// uniqueSalt asks for a salt that no two requests share.
+const uniqueSalt = "unique"
+
+func cacheSalt(o *Options, r *tacho.Request) string {
+	if o.Extras.CacheSalt == uniqueSalt {
+		return fmt.Sprintf("%s/%d.%d", r.ID, r.Session, r.Turn)
+	}
+	return o.Extras.CacheSalt
 }
 
 func modelOf(o *Options, r *tacho.Request) string {
@@ -84,7 +120,7 @@ type openAIDecoder struct {
 	broken          bool
 }
 
-func newOpenAIDecoder() decoder { return new(openAIDecoder) }
+func newOpenAIDecoder(*Options) decoder { return new(openAIDecoder) }
 
 var tokenKinds = [...]tacho.Kind{
 	openai.ContentToken: tacho.Content, openai.ReasoningToken: tacho.Reasoning, openai.ToolCallToken: tacho.ToolCall,
@@ -105,6 +141,13 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	if x.HasUsage {
 		c.counted = true
 		c.usage = tacho.Usage(x.Usage)
+	}
+	if x.Timed {
+		c.timed = true
+		c.times = tacho.ServerTimes{
+			Queue: millis(x.Timings.Queue), TTFT: millis(x.Timings.TTFT),
+			Prefill: millis(x.Timings.Prompt), Decode: millis(x.Timings.Generation),
+		}
 	}
 	generated := d.generated()
 	c.token = x.Kind != openai.NoToken || x.TokenIDs > 0 || generated > 0 && d.chunks > 1
@@ -138,4 +181,29 @@ func (d *openAIDecoder) generated() int {
 		return 0
 	}
 	return n
+}
+
+// resetPrefixCache is vLLM's. The server says no while requests still hold
+// blocks of the cache, so it is asked again.
+func resetPrefixCache(ctx context.Context, c *client) error {
+	const tries, pause = 20, 100 * time.Millisecond
+	for range tries {
+		// Old servers answer with nothing, which is a yes.
+		answer := struct{ Success *bool }{}
+		err := c.ask(ctx, http.MethodPost, "/reset_prefix_cache", nil, &answer)
+		switch {
+		case errors.Is(err, ErrNoEndpoint):
+			return fmt.Errorf("%w; vLLM has it when it runs with VLLM_SERVER_DEV_MODE=1", err)
+		case err != nil:
+			return err
+		case answer.Success == nil || *answer.Success:
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return errors.New("the server goes on to say that its cache is in use")
 }

@@ -7,11 +7,14 @@ import (
 
 var openAIChat = Kind{
 	Name:        "openai-chat",
-	Aliases:     []string{"chat", "vllm-chat", "openai-chat-completions"},
+	Aliases:     []string{"chat", "vllm-chat", "openai-chat-completions", "sglang-oai-chat"},
 	Doc:         "the OpenAI chat endpoint: text or messages, through the model's chat template",
 	Endpoint:    openai.ChatPath,
+	Port:        8000,
+	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true},
 	ExactLength: true,
+	carries:     allOptions,
 	encode:      encodeChat,
 	decoder:     newOpenAIDecoder,
 	live: []string{
@@ -20,6 +23,7 @@ var openAIChat = Kind{
 	},
 	models: openAIModels,
 	count:  countChatTokens,
+	flush:  resetPrefixCache,
 }
 
 func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
@@ -30,9 +34,12 @@ func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 		Logprobs:            o.Logprobs != nil,
 		TopLogprobs:         o.Logprobs,
 		Stream:              true,
-		StreamOptions:       &openai.StreamOptions{IncludeUsage: true},
+		StreamOptions:       &openai.StreamOptions{IncludeUsage: true, ContinuousUsageStats: o.Extras.ContinuousUsage},
 		RepetitionPenalty:   o.Sampling.RepetitionPenalty,
 		Sampling:            openAISampling(o, r),
+		ReturnTokenIDs:      o.Extras.ReturnTokenIDs,
+		CacheSalt:           cacheSalt(o, r),
+		Priority:            o.Extras.Priority,
 	}, o.Extra, r.Extra)
 }
 

@@ -34,6 +34,9 @@ type chunk struct {
 
 	counted bool // usage is given
 	usage   tacho.Usage
+	timed   bool // times are given
+	times   tacho.ServerTimes
+	marked  bool // this stream will have an end mark
 
 	failed  bool
 	message []byte // the server's words for a failure
@@ -60,7 +63,7 @@ type reader struct {
 	whole   bool   // the server answered in one document instead
 	body    []byte // the beginning of what arrived, for messages
 
-	split sse.Splitter
+	split splitter
 	base  int64 // offset in the stream of the data being consumed
 	reads []transport.Read
 	next  int            // the first of reads that may hold the next event
@@ -71,7 +74,12 @@ type reader struct {
 	chunk    chunk
 	text     []byte
 	ended    bool
+	marked   bool // there will be an end mark
 	failure  *tacho.Failure
+}
+
+func newReader(c *client, x *transport.Exchange, rec *tacho.Record) *reader {
+	return &reader{client: c, exchange: x, rec: rec, decoder: c.decoder(&c.Options), split: c.framing.splitter()}
 }
 
 // Consume implements transport.Consumer.
@@ -104,6 +112,8 @@ func (r *reader) sort() {
 		return
 	}
 	switch t := mediaType(r.exchange); {
+	case r.client.framing == oneDocument:
+		r.stream = true
 	case t == "application/json", strings.HasSuffix(t, "+json"), t == "text/html":
 		r.whole = true
 	default:
@@ -161,18 +171,27 @@ func (r *reader) event(e sse.Event) {
 		}
 		r.text = append(r.text, c.text...)
 	}
+	r.account(c)
+	r.ended, r.marked = r.ended || c.end, r.marked || c.marked
+	if len(c.finish) > 0 {
+		r.rec.Finish = string(c.finish)
+		if badFinish[r.rec.Finish] {
+			r.note(tacho.InBand, "the server ended the stream with finish reason "+r.rec.Finish)
+		}
+	}
+}
+
+// account keeps what the server counted and measured; the last word counts.
+func (r *reader) account(c *chunk) {
 	if c.counted {
 		if r.rec.Usage == nil {
 			r.rec.Usage = new(tacho.Usage)
 		}
 		*r.rec.Usage = c.usage
 	}
-	r.ended = r.ended || c.end
-	if len(c.finish) > 0 {
-		r.rec.Finish = string(c.finish)
-		if badFinish[r.rec.Finish] {
-			r.note(tacho.InBand, "the server ended the stream with finish reason "+r.rec.Finish)
-		}
+	if c.timed {
+		times := c.times
+		r.rec.Server = &times
 	}
 }
 

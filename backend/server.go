@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"tacho"
 	"tacho/wire/openai"
@@ -26,6 +28,17 @@ type Model struct {
 	MaxLen int    // tokens of prompt and output together; 0 unknown
 }
 
+// FlushCache implements Server.
+func (c *client) FlushCache(ctx context.Context) error {
+	if c.flush == nil {
+		return fmt.Errorf("%s cannot be told to flush its cache: %w", c.Name, ErrNoEndpoint)
+	}
+	if err := c.flush(ctx, c); err != nil {
+		return fmt.Errorf("flush the server's cache: %w", err)
+	}
+	return nil
+}
+
 // Models implements Server.
 func (c *client) Models(ctx context.Context) ([]Model, error) {
 	models, err := c.models(ctx, c)
@@ -37,6 +50,9 @@ func (c *client) Models(ctx context.Context) ([]Model, error) {
 
 // CountTokens implements Server.
 func (c *client) CountTokens(ctx context.Context, text string) (int, error) {
+	if c.count == nil {
+		return 0, fmt.Errorf("%s servers count no tokens: %w", c.Name, ErrNoEndpoint)
+	}
 	n, err := c.count(ctx, c, text)
 	if err != nil {
 		return 0, fmt.Errorf("ask for a token count: %w", err)
@@ -54,8 +70,8 @@ func (c *client) ask(ctx context.Context, method, path string, question, answer 
 			return err
 		}
 	}
-	path = c.prefix + path
-	req, err := c.Client.NewRequest(method, path, c.header("application/json"), body) //nolint:contextcheck // ctx goes in below
+	path = c.prefix + strings.ReplaceAll(path, modelHole, url.PathEscape(c.Model))
+	req, err := c.Client.NewRequest(method, path, c.headers("application/json"), body)
 	if err != nil {
 		return err
 	}
@@ -75,7 +91,7 @@ func (c *client) ask(ctx context.Context, method, path string, question, answer 
 	default:
 		return fmt.Errorf("%s %s: status %d: %s", method, path, resp.StatusCode, c.words(text, http.StatusText(resp.StatusCode)))
 	}
-	if answer == nil {
+	if answer == nil || len(text) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(text, answer); err != nil {

@@ -3,7 +3,9 @@ package backend
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -32,7 +34,7 @@ func newClient(k Kind, o Options) (*client, error) {
 		c.prefix = prefix
 	}
 	// A request as all will be shows a bad endpoint now, and all the secrets.
-	req, err := o.Client.NewRequest(http.MethodPost, c.Options.Endpoint, c.header(""), nil)
+	req, err := o.Client.NewRequest(http.MethodPost, c.Options.Endpoint, c.headers(""), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -49,20 +51,48 @@ func (c *client) Prepare(r *tacho.Request) (tacho.Call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
-	header := c.header("text/event-stream")
+	return c.address(r, body)
+}
+
+// modelHole stands for the model's name in a path.
+const modelHole = "{model}"
+
+// address makes a call of an encoded request.
+func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
+	header := c.headers(c.framing.accept())
 	if r.ID != "" {
 		header.Set("X-Request-Id", r.ID)
 	}
-	req, err := c.Client.NewRequest(http.MethodPost, c.Options.Endpoint, header, body)
+	for _, h := range r.Header {
+		header.Set(h.Key, h.Value)
+	}
+	path := c.Options.Endpoint
+	if strings.Contains(path, modelHole) {
+		model := modelOf(&c.Options, r)
+		if model == "" {
+			return nil, fmt.Errorf("%s has the model's name in its path: name it with --model", c.Name)
+		}
+		path = strings.ReplaceAll(path, modelHole, url.PathEscape(model))
+	}
+	req, err := c.Client.NewRequest(http.MethodPost, path, header, body)
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}
+	req.Close = c.closes
 	return &call{client: c, req: req, asked: r.MaxTokens}, nil
 }
 
-// header is what every request carries; the options have the last word.
-func (c *client) header(accept string) http.Header {
+// headers are what every request carries; the options have the last word.
+func (c *client) headers(accept string) http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "Accept": {accept}}
+	maps.Copy(h, c.header)
+	switch {
+	case c.APIKey == "":
+	case c.keyName == "":
+		h.Set("Authorization", "Bearer "+c.APIKey)
+	default:
+		h.Set(c.keyName, c.APIKey)
+	}
 	for k, v := range c.Header {
 		h[http.CanonicalHeaderKey(k)] = v
 	}
@@ -74,19 +104,22 @@ type call struct {
 	client *client
 	req    *http.Request
 	asked  int
+	sent   bool // once already
 }
 
 // Do implements tacho.Call.
 func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+	if c.sent && c.req.GetBody != nil {
+		c.req.Body, _ = c.req.GetBody() // it is in memory, and cannot fail
+	}
+	c.sent = true
 	start := time.Now()
 	var x transport.Exchange
-	r := &reader{
-		client: c.client, exchange: &x, decoder: c.client.decoder(),
-		rec: rec, epoch: epoch.UnixNano(), asked: c.asked,
-	}
+	r := newReader(c.client, &x, rec)
+	r.epoch, r.asked = epoch.UnixNano(), c.asked
 	var live func([]byte)
 	if c.client.OnToken != nil {
-		live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken}).feed
+		live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken, bare: c.client.framing == jsonLines}).feed
 	}
 	err := c.client.Client.Do(ctx, c.req, &x, r, live)
 	end := time.Now()
@@ -136,14 +169,17 @@ func (c *client) failure(r *reader, err error) *tacho.Failure {
 			return f
 		}
 	}
+	if err == nil && c.unmarked && !r.marked && !r.split.Partial() {
+		r.ended = true
+	}
 	switch {
 	case r.whole:
 		return r.fail(tacho.Malformed, "the server did not stream although it was asked to; check the endpoint, and proxies on the way. It answered in one "+mediaType(x)+" document: "+c.quote(r.body))
 	case !r.ended && r.payloads == 0 && len(r.body) > 0:
-		return r.fail(tacho.Malformed, "not a stream of server-sent events: "+c.quote(r.body))
+		return r.fail(tacho.Malformed, "not "+c.framing.String()+": "+c.quote(r.body))
 	case !r.ended:
 		return r.fail(tacho.Truncated, fmt.Sprintf("the stream ended without its end mark, after %d token events", len(r.rec.Events)))
-	case len(r.rec.Events) == 0:
+	case len(r.rec.Events) == 0 && !c.Pools:
 		return r.fail(tacho.Empty, "the stream was complete but held no token")
 	}
 	return nil

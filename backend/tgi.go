@@ -3,10 +3,10 @@ package backend
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"tacho"
+	"tacho/wire/openai"
 	"tacho/wire/tgi"
 )
 
@@ -15,24 +15,21 @@ var textGeneration = Kind{
 	Aliases:  []string{"text-generation-inference"},
 	Doc:      "the native endpoint of Text Generation Inference: text only, one event a token",
 	Endpoint: tgi.GenerateStreamPath,
+	Port:     3000,
 	Takes:    Forms{Text: true},
 	encode:   encodeGenerate,
-	decoder:  func() decoder { return new(tgiDecoder) },
+	decoder:  func(*Options) decoder { return new(tgiDecoder) },
 	live:     []string{`"token":`},
-	check:    checkTGI,
-	models:   tgiModels,
-	count:    countTGITokens,
-}
-
-// checkTGI refuses what the server would ignore without a word.
-func checkTGI(o *Options) error {
-	if o.Sampling.MinP != nil {
-		return errors.New("the server does not know min_p: leave it out")
-	}
-	if o.Sampling.PresencePenalty != nil {
-		return errors.New("the server does not know presence_penalty: leave it out")
-	}
-	return nil
+	// What is not here the server would ignore without a word.
+	carries:     []string{"temperature", "top_p", "top_k", "repetition_penalty", "frequency_penalty", "logprobs"},
+	MetricsPath: "/metrics",
+	signs: []sign{
+		says(openai.ModelsPath, `"owned_by":"tgi"`),
+		shows(tgi.InfoPath, `"router":"text-generation-router`), shows(tgi.InfoPath, `"max_concurrent_requests"`),
+		shows("/metrics", "tgi_"),
+	},
+	models: tgiModels,
+	count:  countTGITokens,
 }
 
 func encodeGenerate(o *Options, r *tacho.Request) ([]byte, error) {

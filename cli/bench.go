@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -117,9 +118,9 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	defer stopSim()
 	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
 	defer b.progress.stop()
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Begin: b.begin, End: b.end}
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Begin: b.begin, Read: b.keepSamples, End: b.end}
 	apiKey := env.Getenv("OPENAI_API_KEY")
-	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: randomSeed()}, hooks)
+	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: randomSeed(), Tokenizers: tokenizers(env)}, hooks)
 	if err != nil {
 		return err
 	}
@@ -133,6 +134,22 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	err = r.Run(ctx, b.keep)
 	b.progress.stop()
 	return errors.Join(b.conclude(ctx, err), b.keep.Close())
+}
+
+// tokenizers are where Hugging Face's own tools have them, so that what those
+// have downloaded is found.
+func tokenizers(env *Env) run.Tokenizers {
+	t := run.Tokenizers{Home: env.Getenv("HF_HOME"), Token: env.Getenv("HF_TOKEN"), Online: env.Getenv("HF_HUB_OFFLINE") == ""}
+	if t.Home == "" {
+		t.Home = env.Getenv("HF_HUB_CACHE")
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		t.Tables = filepath.Join(cache, "tacho")
+		if t.Home == "" {
+			t.Home = filepath.Join(cache, "huggingface")
+		}
+	}
+	return t
 }
 
 func randomSeed() uint64 {

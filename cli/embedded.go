@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"tacho/backend"
 	"tacho/run"
 	"tacho/sim/step"
+	"tacho/workload"
 )
 
 // childFlag makes the simulator a child of bench.
@@ -38,7 +40,7 @@ func chooseTarget(env *Env, flags *pflag.FlagSet, plan *run.Plan) error {
 	if plan.Sim == "" {
 		return nil
 	}
-	if plan.BaseURL != "" || flags.Changed("host") || flags.Changed("port") {
+	if len(plan.BaseURL) > 0 || flags.Changed("host") || flags.Changed("port") {
 		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
 	}
 	profile, err := step.Load(plan.Sim)
@@ -53,10 +55,10 @@ func chooseTarget(env *Env, flags *pflag.FlagSet, plan *run.Plan) error {
 
 // backendOf is the protocol that goes with an engine.
 func backendOf(engine string) string {
-	if engine == "tgi" {
-		return "tgi"
+	if kind, err := backend.Find(engine); err == nil {
+		return kind.Name
 	}
-	return "vllm"
+	return run.DefaultPlan().Backend
 }
 
 // defaultScenario is a run of some ten seconds that shows all there is to see,
@@ -68,7 +70,7 @@ func defaultScenario(flags *pflag.FlagSet, plan *run.Plan) {
 	}
 	plan.NumPrompts, plan.RequestRate = run.IntLevels{400}, run.FloatLevels{40}
 	if !flags.Changed("random-input-len") {
-		plan.RandomInputLen = 512
+		plan.RandomInputLen = workload.Fixed(512)
 	}
 }
 
@@ -106,8 +108,9 @@ func startSim(env *Env, plan *run.Plan) (stop func(), err error) {
 	}
 	out := bufio.NewReader(stdout)
 	line, err := out.ReadString('\n')
-	plan.BaseURL = announced.FindString(line)
-	if plan.BaseURL == "" {
+	address := announced.FindString(line)
+	plan.BaseURL = []string{address}
+	if address == "" {
 		stop()
 		return nil, fmt.Errorf("the simulated engine did not start: %w", err)
 	}

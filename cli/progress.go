@@ -80,7 +80,8 @@ func progressLine(s run.Stage, live *engine.Live, passed time.Duration) string {
 		line += fmt.Sprintf(", %d FAILED", failed)
 	}
 	if s.Prompts > 0 {
-		line = fmt.Sprintf("%s %d/%d  ", bar(done, s.Prompts), done, s.Prompts) + line
+		over := int(live.Sessions.Load())
+		line = fmt.Sprintf("%s %d/%d  ", bar(over, s.Prompts), over, s.Prompts) + line
 	}
 	if s.Name != "" {
 		line = s.Name + " " + line

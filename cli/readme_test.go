@@ -89,6 +89,8 @@ func furnish(dir string) error {
 		filepath.Join(run, "stages.jsonl"):  `{"index":0,"config":{"percentiles":[99],"metrics":["ttft","tpot","itl"]}}` + "\n",
 		filepath.Join(run, "records.jsonl"): `{"stage":0,"sent":1000,"end":9000000,"events":{"at":[5000000,1000000]},"output":2}` + "\n",
 		filepath.Join(dir, "book.txt"):      "It was the best of times, it was the worst of times.\n",
+		filepath.Join(dir, "trace.jsonl"): `{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [1, 2]}` + "\n" +
+			`{"timestamp": 500, "input_length": 700, "output_length": 5, "hash_ids": [1, 3]}` + "\n",
 		filepath.Join(dir, "prompts.jsonl"): `{"prompt":"one two three"}` + "\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/instrument"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/report"
@@ -226,6 +227,10 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 			return nil, err
 		}
 	}
+	samples, err := readSamples(dir)
+	if err != nil {
+		return nil, err
+	}
 	for i, s := range kept.Stages {
 		config, err := stageConfig(kept, i, change)
 		if err != nil {
@@ -233,6 +238,7 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 		}
 		sum := sums[i].Summary(config)
 		sum.Probe = probes[i].Probe()
+		sum.Instruments = instrument.Summarize(samples[i])
 		out.Stages = append(out.Stages, report.Stage{Name: s.Name, Value: s.Value, Summary: sum})
 	}
 	return out, nil

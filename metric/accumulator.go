@@ -22,11 +22,15 @@ var _ tacho.Sink = (*Accumulator)(nil)
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
 	kept := *r
-	kept.ID, kept.Labels, kept.Text = "", nil, ""
+	kept.ID, kept.Text = "", ""
 	kept.Events = slices.Clone(r.Events)
 	if r.Usage != nil {
 		usage := *r.Usage
 		kept.Usage = &usage
+	}
+	if r.Server != nil {
+		times := *r.Server
+		kept.Server = &times
 	}
 	if r.Failure != nil {
 		failure := *r.Failure
@@ -47,6 +51,10 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s := Summary{Config: c, Requests: len(a.records)}
 	s.count(a.records)
 	s.Failures = failures(a.records)
+	s.Finishes = finishes(a.records)
+	s.Endpoints = endpoints(a.records, c.Percentiles)
+	s.Groups = groups(a.records, c.Percentiles)
+	s.Sessions = sessions(a.records)
 	s.Tokens = tokens(a.records)
 	s.Clock = clockUse(a.records)
 	s.Peaks = peaks(a.records)
@@ -99,6 +107,9 @@ func (s *Summary) count(records []tacho.Record) {
 		if r.Conns > 1 {
 			s.RetriedConns++
 		}
+		if r.Attempts > 1 {
+			s.Resent++
+		}
 		s.Events += len(r.Events)
 		for _, e := range r.Events {
 			if e.Coalesced {
@@ -111,6 +122,7 @@ func (s *Summary) count(records []tacho.Record) {
 func failures(records []tacho.Record) []FailureGroup {
 	type key struct {
 		cause  tacho.Cause
+		phase  string
 		status int
 	}
 	groups := map[key]FailureGroup{}
@@ -119,8 +131,11 @@ func failures(records []tacho.Record) []FailureGroup {
 		if f == nil || f.Cause == tacho.Canceled {
 			continue
 		}
-		k := key{f.Cause, f.Status}
-		one := FailureGroup{f.Cause, f.Status, 1, max(records[i].End, 0).Seconds(), f.Message}
+		k := key{cause: f.Cause, status: f.Status}
+		if f.Cause == tacho.Timeout { // how far it came is the cause of it
+			k.phase = f.Phase
+		}
+		one := FailureGroup{f.Cause, k.phase, f.Status, 1, max(records[i].End, 0).Seconds(), f.Message}
 		g, seen := groups[k]
 		if !seen {
 			groups[k] = one
@@ -134,7 +149,7 @@ func failures(records []tacho.Record) []FailureGroup {
 		groups[k] = g
 	}
 	return slices.SortedFunc(maps.Values(groups), func(a, b FailureGroup) int {
-		return cmp.Or(b.Count-a.Count, strings.Compare(string(a.Cause), string(b.Cause)), a.Status-b.Status)
+		return cmp.Or(b.Count-a.Count, strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Phase, b.Phase), a.Status-b.Status)
 	})
 }
 

@@ -16,6 +16,8 @@ type Config struct {
 	Percentiles    []float64 `json:"percentiles"`               // asked for, 0..100, in the order to print
 	Metrics        []string  `json:"metrics"`                   // classic sections asked for, of Classic
 	InputEstimated bool      `json:"input_estimated,omitempty"` // the workload's prompt counts are estimates
+	Inputs         int       `json:"inputs,omitempty"`          // texts in each request, where a request takes several; 0 is one
+	Pools          bool      `json:"pools,omitempty"`           // no tokens come out: the report has no place for them
 	Interrupted    bool      `json:"interrupted,omitempty"`     // the run was stopped before its plan was done
 	Known          []Reason  `json:"known,omitempty"`           // what the caller knows against the run: a busy CPU, a lost agent
 }

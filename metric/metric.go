@@ -62,7 +62,7 @@ var (
 	}
 	E2EL = &Metric{
 		Name: "e2el", Title: "End-to-end Latency", Unit: Millis,
-		Doc: "last token event - sent; successful requests",
+		Doc: "last token event - sent, or the end of an answer that has no tokens, as an embedding; successful requests",
 		Of:  ofSuccess(sent, last),
 	}
 )
@@ -77,10 +77,50 @@ var (
 	}
 	E2ELDue = &Metric{
 		Name: "e2el_due", Title: "E2EL from due", Unit: Millis,
-		Doc: "last token event - due; successful requests",
+		Doc: "last token event - due, or the end of an answer that has no tokens; successful requests",
 		Of:  ofSuccess(due, last),
 	}
 )
+
+// TTFTContent is apart from TTFT where a model thinks before it speaks.
+var TTFTContent = &Metric{
+	Name: "ttft_content", Title: "Time to First Content Token", Unit: Millis,
+	Doc: "first token event with content, which is neither reasoning nor a tool call - sent; successful requests that have one",
+	Of:  ofSuccess(sent, firstContent),
+}
+
+// What the server says of itself. It can be held against what we saw; the
+// difference is the network, and whatever stands before the server.
+var (
+	ServerTTFT = &Metric{
+		Name: "server_ttft", Title: "Server's TTFT", Unit: Millis,
+		Doc: "time to first token by the server's own clock; successful requests of servers that tell it",
+		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.TTFT }),
+	}
+	ServerQueue = &Metric{
+		Name: "server_queue", Title: "Server's queue", Unit: Millis,
+		Doc: "wait before the engine took the request up, by the server's own clock; successful requests of servers that tell it",
+		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Queue }),
+	}
+	ServerPrefill = &Metric{
+		Name: "server_prefill", Title: "Server's prefill", Unit: Millis,
+		Doc: "time to read the prompt, by the server's own clock; successful requests of servers that tell it",
+		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Prefill }),
+	}
+	ServerDecode = &Metric{
+		Name: "server_decode", Title: "Server's decode", Unit: Millis,
+		Doc: "time to generate, by the server's own clock; successful requests of servers that tell it",
+		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Decode }),
+	}
+	ServerTotal = &Metric{
+		Name: "server_e2el", Title: "Server's E2EL", Unit: Millis,
+		Doc: "time of the whole request, by the server's own clock; successful requests of servers that tell it",
+		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Total }),
+	}
+)
+
+// ServerSide are the metrics the server measures.
+var ServerSide = []*Metric{ServerTTFT, ServerQueue, ServerPrefill, ServerDecode, ServerTotal}
 
 // What the client itself did to the requests. These count failed requests too:
 // a client that is late is late for all of them.
@@ -171,6 +211,7 @@ var All = []*Metric{
 	TTFTDue, E2ELDue,
 	Lag, Queue, SendLag, Connect, Write, ReadLag,
 	FirstByte, RequestTime, StreamRate, InputLen, OutputLen,
+	TTFTContent, ServerTTFT, ServerQueue, ServerPrefill, ServerDecode, ServerTotal,
 }
 
 // Classic are the metrics a classic report has a section for, in its order.
@@ -207,7 +248,24 @@ func wrote(r *tacho.Record) time.Duration { return r.Wrote }
 func head(r *tacho.Record) time.Duration  { return r.Head }
 func end(r *tacho.Record) time.Duration   { return r.End }
 func first(r *tacho.Record) time.Duration { return r.First() }
-func last(r *tacho.Record) time.Duration  { return r.Last() }
+
+// last is the end of an answer without tokens: only what has none by its
+// nature succeeds so.
+func last(r *tacho.Record) time.Duration {
+	if len(r.Events) == 0 {
+		return r.End
+	}
+	return r.Last()
+}
+
+func firstContent(r *tacho.Record) time.Duration {
+	for i := range r.Events {
+		if r.Events[i].Kind == tacho.Content {
+			return r.Events[i].At
+		}
+	}
+	return tacho.Never
+}
 
 // ofAny is the time from one moment to another, where both came.
 func ofAny(from, to moment) func(*tacho.Record, func(float64)) {
@@ -225,6 +283,15 @@ func ofSuccess(from, to moment) func(*tacho.Record, func(float64)) {
 	return func(r *tacho.Record, emit func(float64)) {
 		if r.OK() {
 			of(r, emit)
+		}
+	}
+}
+
+// ofServer is a time that the server gave.
+func ofServer(part func(*tacho.ServerTimes) time.Duration) func(*tacho.Record, func(float64)) {
+	return func(r *tacho.Record, emit func(float64)) {
+		if r.OK() && r.Server != nil && part(r.Server) > 0 {
+			emit(millis(part(r.Server)))
 		}
 	}
 }

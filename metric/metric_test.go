@@ -38,6 +38,13 @@ func failure(cause tacho.Cause, at time.Duration, message string) *tacho.Record 
 	return r
 }
 
+func thinking() *tacho.Record {
+	r := success(3, 10*ms, 25*ms, 40*ms)
+	r.Events[0].Kind = tacho.Reasoning
+	r.Server = &tacho.ServerTimes{Queue: 1500 * time.Microsecond, TTFT: 9 * ms, Decode: 30 * ms}
+	return r
+}
+
 func TestFormulas(t *testing.T) {
 	five := success(5, 30*ms, 40*ms, 60*ms, 90*ms)
 	for _, c := range []struct {
@@ -54,6 +61,13 @@ func TestFormulas(t *testing.T) {
 		}},
 		{"one token has no TPOT, no gap and no rate", success(1, 30*ms), map[string][]float64{
 			"ttft": {30}, "tpot": nil, "itl": nil, "e2el": {30}, "stream_rate": nil, "output_tokens": {1},
+		}},
+		{"thoughts before the answer, and a server that tells its times", thinking(), map[string][]float64{
+			"ttft": {10}, "ttft_content": {25}, "e2el": {40},
+			"server_ttft": {9}, "server_queue": {1.5}, "server_prefill": nil, "server_decode": {30}, "server_e2el": nil,
+		}},
+		{"an answer without tokens", success(0), map[string][]float64{
+			"ttft": nil, "ttft_content": nil, "tpot": nil, "e2el": {2}, "e2el_due": {17}, "request_time": {2},
 		}},
 		{"all tokens in one event", success(8, 30*ms), map[string][]float64{
 			"ttft": {30}, "tpot": {0}, "itl": nil, "stream_rate": nil,

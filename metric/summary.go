@@ -31,15 +31,25 @@ type Summary struct {
 	Events          int      `json:"events"`           // token events
 	CoalescedEvents int      `json:"coalesced_events"` // of Events: time is an upper bound
 	RetriedConns    int      `json:"retried_conns"`    // requests that needed more than one connection
+	Resent          int      `json:"resent,omitempty"` // requests sent more than once, because the plan has retries
+
+	Finishes  []FinishCount     `json:"finishes,omitempty"`  // of successful requests, most frequent first
+	Endpoints []EndpointSummary `json:"endpoints,omitempty"` // where there were several
+
+	Groups   []Group   `json:"groups,omitempty"`   // by turn and by label, where there are several
+	Sessions *Sessions `json:"sessions,omitempty"` // where they have several turns
 
 	Dists   []Dist  `json:"metrics"`         // one for each of All, in order
 	Probe   *Probe  `json:"probe,omitempty"` // set by who ran probes; they are no part of the rest
 	Verdict Verdict `json:"verdict"`
+
+	Instruments []Instruments `json:"instruments,omitempty"` // set by who read them; they are no part of the rest
 }
 
 // A FailureGroup is the failures of one cause.
 type FailureGroup struct {
 	Cause   tacho.Cause `json:"cause"`
+	Phase   string      `json:"phase,omitempty"` // of a timeout: connect, send, wait or stream
 	Status  int         `json:"status,omitempty"`
 	Count   int         `json:"count"`
 	FirstS  float64     `json:"first_s"` // when the first of them ended

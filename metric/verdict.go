@@ -161,6 +161,14 @@ var Rules = []Rule{
 		},
 	},
 	{
+		Code: "resent", Unit: "share", Note: never, Degraded: 0, Invalid: never,
+		Doc:   "requests sent more than once because the plan has retries / all: the server had more load than the plan says, and failures it made up for are not counted",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Resent, s.Requests) },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("%d requests were sent again after a failure; their latencies count from the first attempt", s.Resent)
+		},
+	},
+	{
 		Code: "prompt-count", Unit: "share", Note: 0, Degraded: 0.02, Invalid: never,
 		Doc:   "sum of |server's - workload's prompt tokens| / workload's: a few are the chat template, more is another tokenizer or another prompt than was meant",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.Prompt.Off, s.Tokens.Prompt.Asked) },

@@ -108,6 +108,7 @@ var verdictCases = []struct {
 	{"the clock was moved much", func(s *metric.Summary) { s.Clock.Steps = 101 }, "clock-step INVALID"},
 	{"read clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Read: 1000, Name: "read"} }, "read-clock NOTE"},
 	{"a second connection", func(s *metric.Summary) { s.RetriedConns = 1 }, "retried NOTE"},
+	{"sent again", func(s *metric.Summary) { s.Resent = 1 }, "resent DEGRADED"},
 	{"many second connections", func(s *metric.Summary) { s.RetriedConns = 51 }, "retried DEGRADED"},
 	{"prompts off by 1 %", func(s *metric.Summary) { s.Tokens.Prompt.Off = 1000 }, "prompt-count NOTE"},
 	{"prompts off by 3 %", func(s *metric.Summary) { s.Tokens.Prompt.Off = 3000 }, "prompt-count DEGRADED"},

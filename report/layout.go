@@ -96,15 +96,18 @@ func classicRows() []row {
 			from(style2025Sep).when(func(s *metric.Summary) bool { return s.Config.RequestRate > 0 }),
 		decimal("duration", "Benchmark duration (s):", func(s *metric.Summary) float64 { return s.DurationS }),
 		whole("total_input_tokens", "Total input tokens:", func(s *metric.Summary) int { return s.Tokens.Input }),
-		whole("total_output_tokens", "Total generated tokens:", func(s *metric.Summary) int { return s.Tokens.Output }),
+		whole("total_output_tokens", "Total generated tokens:", func(s *metric.Summary) int { return s.Tokens.Output }).generating(),
 		decimal("request_throughput", "Request throughput (req/s):", func(s *metric.Summary) float64 { return throughputOf(s).RequestsPerS }),
-		foreign(decimalRow, "input_sequence_throughput", "Input throughput (inputs/s):"),
+		decimal("input_sequence_throughput", "Input throughput (inputs/s):", func(s *metric.Summary) float64 {
+			return throughputOf(s).RequestsPerS * float64(max(s.Config.Inputs, 1))
+		}).
+			when(func(s *metric.Summary) bool { return s.Config.Pools }),
 		foreign(decimalRow, "input_throughput", "Input token throughput (tok/s):"),
 		decimal("request_goodput", "Request goodput (req/s):", func(s *metric.Summary) float64 { return goodputOf(s) }).
 			when(func(s *metric.Summary) bool { return len(s.Config.Goodput) > 0 }),
-		decimal("output_throughput", "Output token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).OutputTokensPerS }),
-		decimal("max_output_tokens_per_s", "Peak output token throughput (tok/s):", func(s *metric.Summary) float64 { return float64(peaksOf(s).EventsPerS) }).from(style2025Sep),
-		decimal("max_concurrent_requests", "Peak concurrent requests:", func(s *metric.Summary) float64 { return float64(peaksOf(s).TouchingASecond) }).from(style2025Sep),
+		decimal("output_throughput", "Output token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).OutputTokensPerS }).generating(),
+		decimal("max_output_tokens_per_s", "Peak output token throughput (tok/s):", func(s *metric.Summary) float64 { return float64(peaksOf(s).EventsPerS) }).from(style2025Sep).generating(),
+		decimal("max_concurrent_requests", "Peak concurrent requests:", func(s *metric.Summary) float64 { return float64(peaksOf(s).TouchingASecond) }).from(style2025Sep).generating(),
 		foreign(decimalRow, "rtfx", "RTFx (Inverse Real-Time Factor):"),
 		decimal("total_token_throughput", "Total Token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).to(style2025Oct),
 		decimal("total_token_throughput", "Total token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).from(style2025Dec),
@@ -153,6 +156,17 @@ func (r row) when(shown func(*metric.Summary) bool) row {
 	return r
 }
 
+// generating leaves the row out where no tokens come out.
+func (r row) generating() row {
+	show := r.show
+	r.show = func(s *metric.Summary, emit emitter) {
+		if !s.Config.Pools {
+			show(s, emit)
+		}
+	}
+	return r
+}
+
 // heading shows a line without a value, where shown says so; nil is always.
 func heading(shown func(*metric.Summary) bool) func(*metric.Summary, emitter) {
 	return func(s *metric.Summary, emit emitter) {
@@ -164,7 +178,7 @@ func heading(shown func(*metric.Summary) bool) func(*metric.Summary, emitter) {
 
 // sectionRows are the section of one metric. Percentiles come in the order asked for.
 func sectionRows(m *metric.Metric) []row {
-	wanted := func(s *metric.Summary) bool { return s.Config.Wants(m) }
+	wanted := func(s *metric.Summary) bool { return s.Config.Wants(m) && (m == metric.E2EL || !s.Config.Pools) }
 	label := func(statistic string) string { return statistic + " " + strings.ToUpper(m.Name) + " (ms):" }
 	key := func(statistic string) string { return statistic + "_" + m.Name + "_ms" }
 	percentiles := row{

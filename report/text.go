@@ -72,10 +72,14 @@ func (p printer) behind(s *metric.Summary) {
 	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)
+	p.finishes(s.Finishes)
+	p.server(s)
+	p.endpoints(s)
 	if len(s.Failures) > 0 || s.Canceled > 0 {
 		p.line(centre("Failures", "-", blockWidth))
 		p.failures(s)
 	}
+	p.groups(s)
 	p.line(centre("Verdict", "-", blockWidth))
 	p.verdict(&s.Verdict)
 	p.line(strings.Repeat("=", blockWidth))
@@ -92,6 +96,9 @@ func (p printer) schedule(s *metric.Summary) {
 	}
 	p.fact("TTFT from due p50/p99/max (ms):", spread(s, metric.TTFTDue))
 	p.fact("E2EL from due p50/p99/max (ms):", spread(s, metric.E2ELDue))
+	if d := s.Dist(metric.TTFTContent); d.Stats != nil && d.Stats.Mean != s.Classic(metric.TTFT).Mean {
+		p.fact("TTFT of content p50/p99/max (ms):", spread(s, metric.TTFTContent))
+	}
 	var scheduled, achieved *float64
 	if s.Rate != nil {
 		scheduled, achieved = s.Rate.ScheduledPerS, s.Rate.AchievedPerS
@@ -102,6 +109,9 @@ func (p printer) schedule(s *metric.Summary) {
 		inFlight = strconv.Itoa(s.Peaks.InFlight)
 	}
 	p.fact("Most requests in flight at once:", inFlight)
+	if s.Resent > 0 {
+		p.fact("Requests sent again after a failure:", strconv.Itoa(s.Resent))
+	}
 	if s.RetriedConns > 0 {
 		p.fact("Requests on a second connection:", strconv.Itoa(s.RetriedConns))
 	}
@@ -144,6 +154,9 @@ func (p printer) tokens(t *metric.Tokens) {
 func (p printer) failures(s *metric.Summary) {
 	for _, f := range s.Failures {
 		cause := safe(string(f.Cause))
+		if f.Phase != "" {
+			cause += " in phase " + safe(f.Phase)
+		}
 		if f.Status != 0 {
 			cause += " " + strconv.Itoa(f.Status)
 		}

@@ -56,15 +56,22 @@ const vllmDate = "20060102-150405"
 func (v *VLLMResult) Write(w io.Writer) error {
 	out := &pythonObject{out: bufio.NewWriter(w)}
 	v.identity(out)
-	v.totals(out)
+	pools := v.Summary.Config.Pools
+	if pools {
+		v.poolingTotals(out)
+	} else {
+		v.totals(out)
+	}
 	if v.Records != nil {
 		details, err := v.details()
 		if err != nil {
 			return fmt.Errorf("read records: %w", err)
 		}
-		writeDetails(out, details)
+		writeDetails(out, details, pools)
 	}
-	v.peaks(out)
+	if !pools {
+		v.peaks(out)
+	}
 	v.latencies(out)
 	return out.close()
 }
@@ -114,6 +121,20 @@ func (v *VLLMResult) totals(o *pythonObject) {
 		o.raw("request_goodput", "null")
 	}
 	o.number("output_throughput", t.OutputTokensPerS)
+	o.number("total_token_throughput", t.TotalTokensPerS)
+}
+
+// poolingTotals are those of models that read only, for which the reference has
+// keys of their own.
+func (v *VLLMResult) poolingTotals(o *pythonObject) {
+	s := v.Summary
+	t, inputs := throughputOf(s), max(s.Config.Inputs, 1)
+	o.number("duration", s.DurationS)
+	o.whole("completed", s.Completed)
+	o.whole("total_input_tokens", s.Tokens.Input)
+	o.whole("total_input_sequences", s.Completed*inputs)
+	o.number("request_throughput", t.RequestsPerS)
+	o.number("input_sequence_throughput", t.RequestsPerS*float64(inputs))
 	o.number("total_token_throughput", t.TotalTokensPerS)
 }
 
@@ -203,7 +224,7 @@ func newDetail(r *tacho.Record, epochMonotonicS float64) detail {
 	return d
 }
 
-func writeDetails(o *pythonObject, list []detail) {
+func writeDetails(o *pythonObject, list []detail, pools bool) {
 	whole := func(of func(detail) int) func([]byte, detail) []byte {
 		return func(b []byte, d detail) []byte { return strconv.AppendInt(b, int64(of(d)), 10) }
 	}
@@ -214,6 +235,19 @@ func writeDetails(o *pythonObject, list []detail) {
 		return func(b []byte, d detail) []byte { return appendPythonString(b, of(d)) }
 	}
 	array(o, "input_lens", list, whole(func(d detail) int { return d.input }))
+	if !pools {
+		writeOutputs(o, list, whole, number, text)
+	}
+	array(o, "errors", list, text(func(d detail) string { return d.failure }))
+}
+
+// writeOutputs writes what there is of generated tokens.
+func writeOutputs(
+	o *pythonObject, list []detail,
+	whole func(func(detail) int) func([]byte, detail) []byte,
+	number func(func(detail) float64) func([]byte, detail) []byte,
+	text func(func(detail) string) func([]byte, detail) []byte,
+) {
 	array(o, "output_lens", list, whole(func(d detail) int { return d.output }))
 	array(o, "ttfts", list, number(func(d detail) float64 { return d.ttftS }))
 	array(o, "itls", list, func(b []byte, d detail) []byte {
@@ -228,7 +262,6 @@ func writeDetails(o *pythonObject, list []detail) {
 	})
 	array(o, "start_times", list, number(func(d detail) float64 { return d.startS }))
 	array(o, "generated_texts", list, text(func(d detail) string { return d.text }))
-	array(o, "errors", list, text(func(d detail) string { return d.failure }))
 }
 
 func seconds(d time.Duration) float64 { return float64(d) / 1e9 }

@@ -9,6 +9,7 @@ import (
 
 	"tacho/metric"
 	"tacho/pace"
+	"tacho/workload"
 )
 
 // A Level is one stage of a plan: the plan with one number for each list.
@@ -31,6 +32,9 @@ func (p *Plan) Levels() []Level {
 	prompts := p.NumPrompts
 	if p.MaxSeconds > 0 && len(prompts) == 1 && prompts[0] == DefaultPlan().NumPrompts[0] {
 		prompts = IntLevels{0} // a run by time ends by time
+	}
+	if p.selfTimed() && len(prompts) == 1 && prompts[0] == DefaultPlan().NumPrompts[0] {
+		prompts = IntLevels{0} // a trace ends where it ends
 	}
 	var out []Level
 	for _, rate := range p.RequestRate {
@@ -132,6 +136,9 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", n)
 		}
 	}
+	if err := p.validateDataset(); err != nil {
+		return err
+	}
 	for _, l := range p.Levels() {
 		if err := p.validateLevel(l); err != nil {
 			return err
@@ -157,10 +164,10 @@ func (p *Plan) validateRamp() error {
 }
 
 func (p *Plan) validateLevel(l Level) error {
-	if l.Prompts <= 0 && p.MaxSeconds == 0 && p.DatasetName != "custom" {
+	if l.Prompts <= 0 && p.MaxSeconds == 0 && p.every(func(k workload.Kind) bool { return k.Endless }) {
 		return fmt.Errorf("--num-prompts %d: at least 1 is needed, or --max-seconds", l.Prompts)
 	}
-	if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 {
+	if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 && !p.selfTimed() {
 		return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
 	}
 	if _, _, err := pace.New(p.pacing(l, 0)); err != nil {

@@ -119,12 +119,12 @@ func TestLevelsOfAPlan(t *testing.T) {
 func TestPlanKeepsSecrets(t *testing.T) {
 	p := run.DefaultPlan()
 	p.Header = []string{"Authorization=Bearer sk-very-secret", "X-Api-Key=k-also-secret"}
-	p.BaseURL = "https://user:pass-word-secret@example.test/v1"
+	p.BaseURL = []string{"https://user:pass-word-secret@example.test/v1"}
 	b, err := json.Marshal(&p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := p.RedactArgs([]string{"--header", "Authorization=Bearer sk-very-secret", "--base-url", p.BaseURL, "--extra", "env-key-secret"}, "env-key-secret")
+	args := p.RedactArgs([]string{"--header", "Authorization=Bearer sk-very-secret", "--base-url", p.BaseURL[0], "--extra", "env-key-secret"}, "env-key-secret")
 	for _, s := range []string{string(b), strings.Join(args, " ")} {
 		if strings.Contains(s, "secret") {
 			t.Errorf("a secret in %s", s)

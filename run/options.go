@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -75,9 +76,8 @@ func (o *Option) public() any {
 		if o.secret {
 			return redactAll(*v)
 		}
-	case *string:
-		if o.Name == "base-url" {
-			return redactURL(*v)
+		if strings.HasSuffix(o.Name, "-url") {
+			return redactURLs(*v)
 		}
 	case *float64:
 		return json.RawMessage(jsonFloat(*v))
@@ -85,6 +85,30 @@ func (o *Option) public() any {
 		return v
 	}
 	return o.Value
+}
+
+// Set reads a value as a flag would.
+func (o *Option) Set(text string) (err error) {
+	switch v := o.Value.(type) {
+	case *bool:
+		*v, err = strconv.ParseBool(text)
+	case *string:
+		*v = text
+	case *int:
+		*v, err = strconv.Atoi(text)
+	case *float64:
+		*v, err = strconv.ParseFloat(text, 64)
+	case *[]string:
+		*v = append(*v, text)
+	case encoding.TextUnmarshaler:
+		return v.UnmarshalText([]byte(text))
+	default:
+		return fmt.Errorf("option %s cannot be set here", o.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a value for %s", text, o.Name)
+	}
+	return nil
 }
 
 // jsonFloat writes what JSON has no number for as a string.

@@ -16,15 +16,18 @@ type Plan struct {
 	Load    `group:"Load"`
 	Body    `group:"Request"`
 	Dataset `group:"Dataset"`
+	Talk    `group:"Conversations"`
+	Trace   `group:"Traces"`
 	Results `group:"Results"`
 }
 
 // Target says whom to ask.
 type Target struct {
-	Backend         string   `flag:"backend" help:"protocol to speak: see the list below"`
-	BaseURL         string   `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port"`
+	Backend         string   `flag:"backend" help:"protocol to speak: see the list below; auto asks the server"`
+	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
+	Balance         string   `flag:"balance" help:"+ how several servers share it: round-robin, random, least-in-flight, or sticky (all requests of a session to one)"`
 	Host            string   `flag:"host" help:"server's host"`
-	Port            int      `flag:"port" help:"server's port"`
+	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
 	Sim             string   `flag:"sim" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
 	SimSpeedup      float64  `flag:"sim-speedup" help:"+ run the simulated engine so many times faster than the real thing"`
 	Endpoint        string   `flag:"endpoint" help:"path to ask; by default the one the backend goes with"`
@@ -42,6 +45,9 @@ type Target struct {
 	HTTP2           bool     `flag:"http2" help:"+ speak HTTP/2 (times are then of the read, not the kernel's)"`
 	Clock           string   `flag:"clock" help:"+ what stamps arrivals: kernel, or read to see the difference"`
 	RequestIDPrefix string   `flag:"request-id-prefix" help:"prefix of the x-request-id of each request; by default a random one"`
+	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
+	GPUMetricsURL   []string `flag:"gpu-metrics-url" help:"+ metrics page of a DCGM exporter, for use and power of the GPUs"`
+	MetricsInterval Seconds  `flag:"metrics-interval" help:"+ time from one reading of these pages to the next"`
 	Label           string   `flag:"label" help:"name of the run, in the names of its files"`
 }
 
@@ -62,6 +68,8 @@ type Load struct {
 	Seed            *uint64     `flag:"seed" help:"seed of prompts and arrivals; by default another for each run and level, so that no cache knows them"`
 	LoraModules     []string    `flag:"lora-modules" help:"adapters to spread the requests over, in place of the model"`
 	LoraAssignment  string      `flag:"lora-assignment" help:"random or round-robin"`
+	Retries         int         `flag:"retries" help:"+ send a request again, so often, when it fails in a way that may pass; the report says how many were"`
+	FlushCache      bool        `flag:"flush-cache" help:"+ have the server forget the prompts it has seen before each level (SGLang; vLLM in development mode)"`
 	Profile         bool        `flag:"profile" help:"have the server profile the run (/start_profile, /stop_profile)"`
 	DisableProgress bool        `flag:"disable-tqdm" help:"no progress line"`
 }
@@ -69,32 +77,12 @@ type Load struct {
 // Body says how to ask.
 type Body struct {
 	backend.Sampling
+	backend.Extras
 	ExtraBody          JSONObject `flag:"extra-body" help:"JSON object merged into each request"`
 	Logprobs           *int       `flag:"logprobs" help:"log probabilities to ask for with each token (completions)"`
 	IgnoreEOS          bool       `flag:"ignore-eos" help:"have the server go on to the full output length (implied by the random dataset)"`
 	UseBeamSearch      bool       `flag:"use-beam-search" help:"accepted for compatibility; vLLM ignores it too"`
 	ChatTemplateKwargs JSONObject `flag:"chat-template-kwargs" help:"JSON object sent as chat_template_kwargs with chat requests"`
-}
-
-// Dataset says what to ask.
-type Dataset struct {
-	DatasetName      string `flag:"dataset-name" help:"where prompts come from: see the list below"`
-	DatasetPath      string `flag:"dataset-path" help:"file with the data"`
-	InputLen         *int   `flag:"input-len" help:"prompt tokens, whatever the dataset"`
-	OutputLen        *int   `flag:"output-len" help:"output tokens, whatever the dataset"`
-	RandomInputLen   int    `flag:"random-input-len" help:"random: prompt tokens"`
-	RandomOutputLen  int    `flag:"random-output-len" help:"random: output tokens"`
-	RandomRangeRatio Ratios `flag:"random-range-ratio" help:"random: lengths vary by this share up and down, or {\"input\":R,\"output\":R}"`
-	RandomPrefixLen  int    `flag:"random-prefix-len" help:"random: further tokens in front that all prompts share"`
-	RandomBatchSize  int    `flag:"random-batch-size" help:"accepted for compatibility: prompts in one request, for embeddings"`
-	RandomVocab      int    `flag:"random-vocab-size" help:"+ random: token ids are drawn below this; it must not be above the model's vocabulary"`
-	PromptText       bool   `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
-	BookInputLen     int    `flag:"book-input-len" help:"+ book: prompt tokens"`
-	BookOutputLen    int    `flag:"book-output-len" help:"+ book: output tokens"`
-	CustomOutputLen  int    `flag:"custom-output-len" help:"custom: output tokens; -1 takes each line's output_tokens"`
-	SkipChatTemplate bool   `flag:"skip-chat-template" help:"send prompts as they are, without the model's chat template"`
-	DisableShuffle   bool   `flag:"disable-shuffle" help:"keep the order of the data"`
-	NoOversample     bool   `flag:"no-oversample" help:"do not begin again when the data is used up"`
 }
 
 // Results says what to report, and where to keep it.
@@ -118,15 +106,14 @@ type Results struct {
 // DefaultPlan is the plan of somebody who said nothing.
 func DefaultPlan() Plan {
 	return Plan{
-		Target: Target{Backend: "openai", Host: "127.0.0.1", Port: 8000, TokenizerMode: "auto", Clock: "kernel", SimSpeedup: 1},
+		Target: Target{
+			Backend: "openai", Host: "127.0.0.1", Balance: string(backend.RoundRobin), TokenizerMode: "auto", Clock: "kernel", SimSpeedup: 1, MetricsInterval: 1,
+		},
 		Load: Load{
 			NumPrompts: IntLevels{1000}, RequestRate: FloatLevels{math.Inf(1)}, Burstiness: 1,
 			RequestTimeout: 6 * 3600, LoraAssignment: "random",
 		},
-		Dataset: Dataset{
-			DatasetName: "random", RandomInputLen: 1024, RandomOutputLen: 128, RandomBatchSize: 1,
-			BookInputLen: 1024, BookOutputLen: 150, CustomOutputLen: 256,
-		},
+		Dataset: defaultDataset(), Talk: defaultTalk(), Trace: defaultTrace(),
 		Results: Results{
 			PercentileMetrics: "ttft,tpot,itl", MetricPercentiles: "99", ReportStyle: "current",
 			TimelineITL: "25,50", RunsDir: "runs",

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"tacho"
 	"tacho/backend"
 	"tacho/engine"
+	"tacho/instrument"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/token"
@@ -27,14 +28,17 @@ type Env struct {
 	APIKey string // sent as a bearer token
 	Proxy  func(*http.Request) (*url.URL, error)
 	Random uint64 // what to seed with when the plan does not say
+
+	Tokenizers Tokenizers
 }
 
 // Hooks are told how a run goes. All may be nil.
 type Hooks struct {
-	Say   func(line string)               // something worth knowing
-	Ready func(done, all int)             // prompts made ready
-	Begin func(Stage, *engine.Live) error // a level begins
-	End   func(Stage, *metric.Summary)    // it ended
+	Say   func(line string)                      // something worth knowing
+	Ready func(done, all int)                    // prompts made ready
+	Begin func(Stage, *engine.Live) error        // a level begins
+	Read  func(Stage, []instrument.Sample) error // what the servers' metrics pages said
+	End   func(Stage, *metric.Summary)           // it ended
 }
 
 // A Stage is a level that runs.
@@ -53,12 +57,17 @@ type Runner struct {
 	ModelID string // as people know it
 	Counter token.Counter
 
-	env     Env
-	kind    backend.Kind
-	client  *transport.Client
-	backend tacho.Backend
-	live    *engine.Live // of the level that runs
-	hooks   Hooks
+	env       Env
+	tokenizer *token.Tokenizer    // the model's own, if it is at hand
+	template  *token.ChatTemplate // likewise
+	kind      backend.Kind
+	clients   []*transport.Client // one for each server
+	server    backend.Server
+	backend   tacho.Backend
+	limit     int // tokens of prompt and output together; 0 unknown
+	pages     *pages
+	live      *engine.Live // of the level that runs
+	hooks     Hooks
 }
 
 // Open gets in touch with the server: what it serves, and whether it counts
@@ -75,20 +84,26 @@ func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
 		r.Plan.RequestIDPrefix = fmt.Sprintf("bench-%08x-", uint32(env.Random>>16))
 	}
 	var err error
-	if r.kind, err = backend.Find(p.Backend); err != nil {
-		return nil, &UsageError{err}
-	}
-	if r.client, err = r.connect(); err != nil {
-		return nil, &UsageError{err}
+	if err := r.meet(ctx); err != nil {
+		r.Close()
+		return nil, err
 	}
 	if err := r.findModel(ctx); err != nil {
 		r.Close()
 		return nil, err
 	}
-	if r.backend, err = r.newBackend(true); err != nil { //nolint:contextcheck // it only checks that requests can be built
+	if err := r.findTokenizer(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	if r.backend, r.server, err = r.newBackend(true); err != nil {
 		r.Close()
 		return nil, &UsageError{err}
 	}
+	if r.limit == 0 {
+		r.findLimit(ctx)
+	}
+	r.findPages(ctx)
 	if err := r.findCounter(ctx); err != nil {
 		r.Close()
 		return nil, err
@@ -105,62 +120,14 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
 // Close lets go of the connections.
-func (r *Runner) Close() { r.client.Close() }
-
-// BaseURL is where the server is.
-func (p *Plan) baseURL() string {
-	if p.BaseURL != "" {
-		return p.BaseURL
+func (r *Runner) Close() {
+	for _, c := range r.clients {
+		c.Close()
 	}
-	host := p.Host
-	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
-		host = "[" + host + "]"
-	}
-	return fmt.Sprintf("http://%s:%d", host, p.Port)
-}
-
-// ShownURL is where the server is, fit to be shown.
-func (p *Plan) ShownURL() string { return redactURL(p.baseURL()) }
-
-func (r *Runner) connect() (*transport.Client, error) {
-	p := &r.Plan
-	var clock tacho.Clock
-	if err := clock.UnmarshalText([]byte(p.Clock)); err != nil {
-		return nil, fmt.Errorf("--clock: %w: write kernel or read", err)
-	}
-	tlsConfig, err := transport.TLSConfig(transport.TLSOptions{
-		Insecure: p.Insecure, CAFile: p.CACert, CertFile: p.ClientCert, KeyFile: p.ClientKey,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return transport.New(transport.Options{BaseURL: p.baseURL(), Clock: clock, TLS: tlsConfig, Proxy: r.env.Proxy, HTTP2: p.HTTP2})
-}
-
-func (r *Runner) newBackend(full bool) (tacho.Backend, error) {
-	p := &r.Plan
-	header, err := r.header()
-	if err != nil {
-		return nil, err
-	}
-	o := backend.Options{Client: r.client, Endpoint: p.Endpoint, Model: r.Model, Header: header}
-	if full {
-		o.Sampling, o.Logprobs, o.KeepText = p.Sampling, p.Logprobs, p.SaveDetailed
-		o.Extra = p.ExtraBody
-		if p.ChatTemplateKwargs != nil {
-			o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
-			maps.Copy(o.Extra, p.ExtraBody)
-		}
-		o.OnToken = func(n int) { r.live.Tokens.Add(int64(n)) }
-	}
-	return r.kind.New(o)
 }
 
 func (r *Runner) header() (http.Header, error) {
 	h := http.Header{}
-	if r.env.APIKey != "" {
-		h.Set("Authorization", "Bearer "+r.env.APIKey)
-	}
 	for _, e := range r.Plan.Header {
 		key, value, ok := strings.Cut(e, "=")
 		if !ok || key == "" {
@@ -175,7 +142,7 @@ func (r *Runner) header() (http.Header, error) {
 // with what to do.
 func (r *Runner) unreachable(err error) error {
 	return fmt.Errorf("cannot reach the server at %s: %s; is it up? (--base-url, --host, --port, --ready-check-timeout-sec)",
-		redactURL(r.Plan.baseURL()), replacer(r.Plan.secrets(r.env.APIKey)).Replace(err.Error()))
+		r.Plan.ShownURL(), replacer(r.Plan.secrets(r.env.APIKey)).Replace(err.Error()))
 }
 
 // Run runs all levels. What it keeps is told to the sink and the hooks; a
@@ -214,7 +181,7 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	if err != nil {
 		return err
 	}
-	pacer, err := r.Pacer(l)
+	pacer, err := r.arrivals(l, work)
 	if err != nil {
 		return &UsageError{err}
 	}
@@ -222,9 +189,16 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	config.InputEstimated = !r.Counter.Exact()
-	for _, n := range work.Notes() {
-		config.Known = append(config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
+	config.InputEstimated, config.Pools = !r.Counter.Exact(), r.kind.Pools
+	if r.kind.Pools {
+		config.Metrics, config.Inputs = []string{metric.E2EL.Name}, r.Plan.RandomBatchSize // there is no other latency
+	}
+	config.Known = append(config.Known, r.cannot()...)
+	if err := r.fits(l, work); err != nil {
+		return err
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
 	}
 	if r.Plan.Sim != "" {
 		config.Known = append(config.Known, metric.Reason{
@@ -234,7 +208,7 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	if err := r.warmUp(ctx, l, work); err != nil {
 		return err
 	}
-	if err := r.client.Warm(ctx, r.connections(l)); err != nil {
+	if err := r.warm(ctx, r.connections(l), r.spares(l)); err != nil {
 		return r.unreachable(err)
 	}
 	stop, err := r.profile(ctx)
@@ -257,6 +231,15 @@ func (r *Runner) connections(l Level) int {
 	return min(max(n, 1), most)
 }
 
+// spares is how many connections are kept ready beyond those in use: what an
+// open loop needs when the server slows down. Other loads have all they need.
+func (r *Runner) spares(l Level) int {
+	if math.IsInf(l.Rate, 1) {
+		return 0
+	}
+	return min(r.connections(l), 256)
+}
+
 // measure runs the stage itself and sums it up.
 func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work workload.Workload, sink tacho.Sink) error {
 	r.live = &engine.Live{}
@@ -276,12 +259,21 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 				began = r.hooks.Begin(s, r.live)
 			}
 			probes.start(ctx, epoch)
+			r.pages.start(ctx, epoch)
 		},
-	}, scrubber{tee{sum, sink}, words})
+	}, r.counting(scrubber{tee{sum, r.Plan.keeping(sink)}, words}))
 	s.Config.Interrupted = ctx.Err() != nil
 	s.Config.Known = append(s.Config.Known, health.reasons()...)
+	for _, n := range work.Notes() {
+		s.Config.Known = append(s.Config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
+	}
 	probeErr := probes.stop(scrubber{sink, words})
+	samples := r.pages.stop()
 	summary := sum.Summary(s.Config)
+	summary.Instruments = instrument.Summarize(samples)
+	if r.hooks.Read != nil {
+		probeErr = errors.Join(probeErr, r.hooks.Read(s, samples))
+	}
 	summary.Probe = probes.sum.Probe()
 	if r.hooks.End != nil {
 		r.hooks.End(s, &summary)

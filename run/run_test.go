@@ -20,6 +20,7 @@ import (
 	"tacho/metric"
 	"tacho/run"
 	"tacho/sim"
+	"tacho/workload"
 )
 
 // seen is what a server was asked.
@@ -91,8 +92,8 @@ type outcome struct {
 
 func plan(url string, change func(*run.Plan)) run.Plan {
 	p := run.DefaultPlan()
-	p.BaseURL, p.NumPrompts = url, run.IntLevels{6}
-	p.RandomInputLen, p.RandomOutputLen = 20, 5
+	p.BaseURL, p.NumPrompts = []string{url}, run.IntLevels{6}
+	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(20), workload.Fixed(5)
 	if change != nil {
 		change(&p)
 	}
@@ -381,7 +382,7 @@ func TestAdaptersProbesAndProfile(t *testing.T) {
 	})
 	out := do(t, plan(url, func(p *run.Plan) {
 		p.LoraModules, p.LoraAssignment = []string{"red", "blue"}, "round-robin"
-		p.Profile, p.ProbeRate, p.RandomOutputLen = true, 50, 60
+		p.Profile, p.ProbeRate, p.RandomOutputLen = true, 50, workload.Fixed(60)
 	}))
 	bodies, ids := got.generated()
 	models := map[string]int{}

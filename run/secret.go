@@ -29,6 +29,14 @@ func redactURL(s string) string {
 	return u.String()
 }
 
+func redactURLs(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = redactURL(s)
+	}
+	return out
+}
+
 // secrets are the strings that must not appear in anything that is kept or
 // shown: the API key, the values of headers, the password of the URL.
 func (p *Plan) secrets(apiKey string) []string {
@@ -46,9 +54,11 @@ func (p *Plan) secrets(apiKey string) []string {
 			add(part)
 		}
 	}
-	if u, err := url.Parse(p.BaseURL); err == nil && u.User != nil {
-		if pw, ok := u.User.Password(); ok {
-			add(pw)
+	for _, base := range p.BaseURL {
+		if u, err := url.Parse(base); err == nil && u.User != nil {
+			if pw, ok := u.User.Password(); ok {
+				add(pw)
+			}
 		}
 	}
 	return out

@@ -11,7 +11,6 @@ import (
 	"tacho/engine"
 	"tacho/metric"
 	"tacho/pace"
-	"tacho/token"
 	"tacho/workload"
 )
 
@@ -36,11 +35,11 @@ func (r *Runner) findModel(ctx context.Context) error {
 	if r.Model != "" {
 		return nil
 	}
-	b, err := r.newBackend(false) //nolint:contextcheck // it only checks that requests can be built
+	_, server, err := r.newBackend(false)
 	if err != nil {
 		return &UsageError{err}
 	}
-	models, err := r.askUntilUp(ctx, b.(backend.Server).Models)
+	models, err := r.askUntilUp(ctx, server.Models)
 	switch {
 	case errors.Is(err, backend.ErrNoEndpoint), err == nil && len(models) == 0:
 		return &UsageError{errors.New("the server does not say which model it serves: name it with --model")}
@@ -51,6 +50,7 @@ func (r *Runner) findModel(ctx context.Context) error {
 	if models[0].Root != "" {
 		r.ModelID = models[0].Root
 	}
+	r.takeLimit(models)
 	return nil
 }
 
@@ -84,64 +84,17 @@ func (r *Runner) pause(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// findCounter settles who counts prompt tokens.
-func (r *Runner) findCounter(ctx context.Context) error {
-	if r.sendsIDs() {
-		r.Counter = idCounter{}
-		return nil
-	}
-	r.Counter = token.Estimate{}
-	if r.Plan.SkipTokenizer {
-		return nil
-	}
-	c := serverCounter{r.backend.(backend.Server)}
-	_, err := c.Count(ctx, "one two three")
-	if err == nil {
-		r.Counter = c
-		return nil
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	r.say("The server does not count tokens (%v): prompt lengths are estimates.", err)
-	return nil
-}
-
 func (r *Runner) say(format string, a ...any) {
 	if r.hooks.Say != nil {
 		r.hooks.Say(replacer(r.Plan.secrets(r.env.APIKey)).Replace(fmt.Sprintf(format, a...)))
 	}
 }
 
-// sendsIDs says whether prompts are token ids.
-func (r *Runner) sendsIDs() bool {
-	return r.Plan.DatasetName == "random" && r.kind.Takes.IDs && !r.Plan.PromptText
-}
-
-// idCounter stands where nothing needs counting: prompts are token ids.
-type idCounter struct{ token.Estimate }
-
-func (idCounter) Name() string { return "token ids" }
-func (idCounter) Exact() bool  { return true }
-
-// serverCounter has the server count.
-type serverCounter struct{ backend.Server }
-
-// Count implements token.Counter.
-func (c serverCounter) Count(ctx context.Context, text string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return c.CountTokens(ctx, text)
-}
-
-func (serverCounter) Name() string { return "server /tokenize" }
-func (serverCounter) Exact() bool  { return true }
-
 // ready waits until the server answers a request, as long as the plan says; or
 // sees at least that it can be reached.
 func (r *Runner) ready(ctx context.Context) error {
 	if r.Plan.ReadyCheck == 0 {
-		if err := r.client.Warm(ctx, 1); err != nil {
+		if err := r.warm(ctx, len(r.clients), 0); err != nil {
 			return r.unreachable(err)
 		}
 		return nil
@@ -184,6 +137,7 @@ func (r *Runner) tryOnce(ctx context.Context, work workload.Workload, try uint64
 	}
 	q := &sess.Turns[0].Request
 	q.ID = fmt.Sprintf("%sready-%d", r.Plan.RequestIDPrefix, try)
+	q.Quote(nil)
 	call, err := r.backend.Prepare(q)
 	if err != nil {
 		return nil, &UsageError{err}
@@ -225,7 +179,7 @@ func (r *Runner) profile(ctx context.Context) (func(), error) {
 	if !r.Plan.Profile {
 		return func() {}, nil
 	}
-	p := r.backend.(backend.Profiler)
+	p := r.server.(backend.Profiler)
 	if err := p.Profile(ctx, true); err != nil {
 		return nil, fmt.Errorf("--profile: %w", err)
 	}

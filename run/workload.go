@@ -6,42 +6,190 @@ import (
 	"math/rand/v2"
 
 	"tacho"
+	"tacho/backend"
+	"tacho/token"
 	"tacho/workload"
 )
 
-// workload makes the dataset of the plan ready for a level.
+// workload makes the dataset of the plan ready for a level, or all those of
+// its mix.
 func (r *Runner) workload(ctx context.Context, l Level, seed uint64) (workload.Workload, error) {
-	p := &r.Plan
+	if len(r.Plan.Mix) == 0 {
+		return r.dataset(ctx, &r.Plan, max(l.Prompts, 0), seed)
+	}
+	parts, err := r.Plan.classes()
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	sum := 0.0
+	for _, c := range parts {
+		sum += c.weight
+	}
+	var classes []workload.Class
+	for i, c := range parts {
+		count := 0
+		if l.Prompts > 0 { // its part, and a round to spare
+			count = min(int(float64(l.Prompts)*c.weight/sum)+1000, l.Prompts)
+		}
+		work, err := r.dataset(ctx, &c.plan, count, seed+uint64(i+1)*0xd1342543de82ef95)
+		if err != nil {
+			return nil, err
+		}
+		classes = append(classes, workload.Class{
+			Workload: work, Weight: c.weight, Label: c.label, Model: c.model, Priority: c.priority, Header: c.header,
+		})
+	}
+	mix, err := workload.Mix(seed, classes)
+	if err != nil {
+		return nil, &UsageError{fmt.Errorf("--mix: %w", err)}
+	}
+	return mix, nil
+}
+
+// dataset makes one dataset ready, as the plan p describes it.
+func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (workload.Workload, error) {
 	kind, err := workload.Find(p.DatasetName)
 	if err != nil {
 		return nil, &UsageError{fmt.Errorf("--dataset-name: %w", err)}
 	}
-	o := workload.Options{
-		Seed: seed, Count: max(l.Prompts, 0), Counter: r.Counter, IDs: r.sendsIDs(), Path: p.DatasetPath,
-		Shuffle: !p.DisableShuffle, Repeat: !p.NoOversample && (l.Prompts > 0 || p.MaxSeconds > 0),
-		Vocab: p.RandomVocab, IgnoreEOS: p.IgnoreEOS, Progress: r.hooks.Ready,
+	o := r.datasetOptions(p, kind)
+	o.Seed, o.Count = seed, count
+	o.Repeat = !p.NoOversample && (count > 0 || p.MaxSeconds > 0)
+	work, err := kind.New(ctx, o)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = &UsageError{err}
+		}
+		return nil, err
 	}
-	switch p.DatasetName {
-	case "random":
-		o.Input, o.Output, o.Prefix = p.RandomInputLen, p.RandomOutputLen, p.RandomPrefixLen
+	return p.Structured.Shape(work, p.StructuredRatio, seed), nil
+}
+
+// datasetOptions are the options of p that a dataset of this kind takes.
+func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
+	o := workload.Options{
+		Counter: r.Counter, IDs: r.asIDs(p, kind), Messages: r.kind.Takes.Messages, Path: p.DatasetPath,
+		Shuffle: !p.DisableShuffle, Vocab: r.vocabulary(), IgnoreEOS: p.IgnoreEOS, Progress: r.hooks.Ready,
+		Scenario: p.Scenario, Trace: p.traceOptions(kind), Talk: p.talkOptions(), Zipf: p.RandomPrefixZipf,
+	}
+	exact := kind.Timed
+	switch kind.Name {
+	case "random", "random_mm":
+		o.Input, o.Output, o.Prefix, o.Prefixes = p.RandomInputLen, p.RandomOutputLen, p.RandomPrefixLen, p.RandomPrefixes
 		o.InRatio, o.OutRatio = p.RandomRangeRatio.Input, p.RandomRangeRatio.Output
-		o.IgnoreEOS = o.IgnoreEOS || r.kind.ExactLength
+		o.Images, o.Batch = p.imageOptions(), p.RandomBatchSize
+		exact = true
+	case "random_rerank":
+		o.Input, o.Batch = p.RandomInputLen, p.RandomBatchSize
 	case "book":
 		o.Input, o.Output = p.BookInputLen, p.BookOutputLen
 	case "custom":
 		o.Output = p.CustomOutputLen
+	case "sharegpt":
+		o.Output = p.ShareGPTOutput
+	case "sonnet":
+		o.Input, o.Output, o.Prefix = p.SonnetInputLen, p.SonnetOutputLen, p.SonnetPrefixLen
+	case "prefix_repetition":
+		o.Input, o.Output = p.RepetitionSuffix, p.RepetitionOutput
+		o.Prefix, o.Prefixes = p.RepetitionPrefix, p.RepetitionCount
+	case "spec_bench":
+		o.Output, o.Category = p.SpecOutputLen, p.SpecCategory
+	case "speed_bench":
+		o.Output, o.Category, o.Subset = p.SpeedOutputLen, p.SpeedCategory, p.SpeedSubset
+	case "hf":
+		o.Output, o.Subset = p.HFOutputLen, p.HFSubset+" "+p.HFSplit
+	case "conversation":
+		o.Input, o.Output = p.TurnInputLen, p.TurnOutputLen
+		exact = p.DatasetPath == ""
+	case "weka":
+		exact = true
 	}
-	if p.InputLen != nil {
-		o.Input = *p.InputLen
+	o.IgnoreEOS = o.IgnoreEOS || exact && r.kind.ExactLength
+	if given(p.InputLen) {
+		o.Input = p.InputLen
 	}
-	if p.OutputLen != nil {
-		o.Output = *p.OutputLen
+	if given(p.OutputLen) {
+		o.Output = p.OutputLen
 	}
-	work, err := kind.New(ctx, o)
-	if err != nil && ctx.Err() == nil {
+	return o
+}
+
+func (p *Plan) imageOptions() workload.ImageOptions {
+	o := workload.ImageOptions{Base: p.MMItems, Ratio: p.MMItemsRatio, Buckets: p.MMBuckets, AudioMS: p.MMAudioMS}
+	if most, ok := p.MMLimit["image"].(float64); ok {
+		o.Limit = int(most)
+	}
+	return o
+}
+
+func (p *Plan) talkOptions() workload.TalkOptions {
+	return workload.TalkOptions{
+		Turns: p.Turns, ThinkMS: p.ThinkMS, System: p.SystemLen, Systems: p.Systems, First: p.FirstInputLen,
+		Tools: p.ToolTurns, SubAgents: p.SubAgents,
+	}
+}
+
+func (p *Plan) traceOptions(kind workload.Kind) workload.TraceOptions {
+	o := workload.TraceOptions{
+		Speedup: p.TraceSpeedup, Window: p.TraceWindow, Limit: p.TraceLimit, SkipBad: p.BadLines == "skip",
+		Block: p.TraceBlock, Sessions: p.TraceSessions, UnitS: p.TimedUnit,
+		Fields: map[string]string{
+			"timestamp": p.TimedTimestamp, "input_length": p.TimedInput, "output_length": p.TimedOutput, "hash_ids": p.TimedHashes,
+		},
+	}
+	if kind.Name == "timed_trace" && o.Block == 0 {
+		o.Block = p.TimedChunk
+	}
+	return o
+}
+
+// asIDs says whether the prompts of a dataset are sent as token ids.
+func (r *Runner) asIDs(p *Plan, kind workload.Kind) bool {
+	return kind.Tokens && r.kind.Takes.IDs && !p.PromptText
+}
+
+// sendsIDs says whether all prompts are token ids.
+func (r *Runner) sendsIDs() bool {
+	return r.Plan.every(func(k workload.Kind) bool { return r.asIDs(&r.Plan, k) })
+}
+
+// Workload is what the plan would send, made without a server: prompts are
+// counted by counter.
+func (p Plan) Workload(ctx context.Context, counter token.Counter, seed uint64) (workload.Workload, error) {
+	if err := p.Validate(); err != nil {
 		return nil, &UsageError{err}
 	}
-	return work, err
+	kind, err := backend.Find(p.Backend)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	r := &Runner{Plan: p, Counter: counter, kind: kind}
+	return r.workload(ctx, p.Levels()[0], seed)
+}
+
+// arrivals is when the sessions of a level are due: at the workload's own
+// times, if it has some and nothing else was asked for.
+func (r *Runner) arrivals(l Level, work workload.Workload) (tacho.Pacer, error) {
+	if own, ok := work.(tacho.Pacer); ok && r.Plan.selfTimed() {
+		return own, nil
+	}
+	return r.Pacer(l)
+}
+
+// textless forgets what was generated: it was kept for the next turn alone.
+type textless struct{ tacho.Sink }
+
+func (s textless) Add(r *tacho.Record) error {
+	r.Text = ""
+	return s.Sink.Add(r)
+}
+
+// keeping is the sink that keeps what the plan wants kept.
+func (p *Plan) keeping(sink tacho.Sink) tacho.Sink {
+	if p.SaveDetailed {
+		return sink
+	}
+	return textless{sink}
 }
 
 // levelPrefix keeps the request ids of levels apart.
@@ -55,12 +203,14 @@ func levelPrefix(p *Plan, l Level) string {
 // named gives each session's requests their ids, and their adapter where the
 // plan has some.
 func (r *Runner) named(work workload.Workload, l Level) tacho.Source {
-	return &named{work, r.Plan.RequestIDPrefix + levelPrefix(&r.Plan, l), r.Plan.LoraModules, r.Plan.LoraAssignment == "random", r.seedOf(l)}
+	p := &r.Plan
+	return &named{work, p.RequestIDPrefix + levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.LoraAssignment == "random", r.seedOf(l)}
 }
 
 type named struct {
 	tacho.Source
 	prefix   string
+	header   string // that carries the session's number; empty is none
 	adapters []string
 	random   bool
 	seed     uint64
@@ -78,7 +228,10 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 		if t > 0 {
 			q.ID = fmt.Sprintf("%s.%d", q.ID, t)
 		}
-		if len(n.adapters) > 0 {
+		if n.header != "" {
+			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: fmt.Sprintf("%s%d", n.prefix, i)})
+		}
+		if len(n.adapters) > 0 && q.Model == "" {
 			pick := i
 			if n.random {
 				pick = rand.New(rand.NewPCG(n.seed, i)).Uint64()

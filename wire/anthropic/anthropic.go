@@ -5,6 +5,8 @@ package anthropic
 import (
 	"encoding/json"
 	"errors"
+
+	"tacho/wire/plain"
 )
 
 // The paths of the protocol.
@@ -69,9 +71,9 @@ type Block struct {
 // MarshalJSON implements json.Marshaler.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Blocks != nil {
-		return json.Marshal(c.Blocks)
+		return plain.Marshal(c.Blocks)
 	}
-	return json.Marshal(c.Text)
+	return plain.Marshal(c.Text)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -4,10 +4,12 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -173,6 +175,15 @@ func (s *Scanner) Int() (int64, bool) {
 func (s *Scanner) Natural() int {
 	n, _ := s.Int()
 	return int(max(n, 0))
+}
+
+// Float is the number that comes next; any other value is 0.
+func (s *Scanner) Float() float64 {
+	f, err := strconv.ParseFloat(string(bytes.TrimSpace(s.Skip())), 64)
+	if err != nil || s.err != nil {
+		return 0
+	}
+	return f
 }
 
 // Skip reads over the value that comes next and returns its bytes.

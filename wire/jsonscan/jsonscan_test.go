@@ -146,3 +146,13 @@ func TestFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestFloat(t *testing.T) {
+	for doc, want := range map[string]float64{"1.5": 1.5, " -2e3 ": -2000, "7": 7, `"7"`: 0, "null": 0, "[1]": 0, "1e999": 0} {
+		var s jsonscan.Scanner
+		s.Reset([]byte(doc))
+		if got := s.Float(); got != want || s.Err() != nil {
+			t.Errorf("%s: %v, %v, want %v", doc, got, s.Err(), want)
+		}
+	}
+}

@@ -21,6 +21,10 @@ const (
 // Counts are the numbers of a Usage.
 type Counts struct{ Prompt, Completion, Cached, Reasoning int }
 
+// Timings are what the server measured itself, in milliseconds, as vLLM (for
+// who asked it to) and llama.cpp tell it with the last chunk. 0 is untold.
+type Timings struct{ Queue, TTFT, Prompt, Generation float64 }
+
 // A Delta is what a client wants to know of one stream chunk, of completions
 // or of chat. Its slices are valid until the next Decode.
 type Delta struct {
@@ -33,6 +37,8 @@ type Delta struct {
 	HasUsage bool
 	Error    []byte // the server's words for what went wrong
 	Failed   bool   // the chunk is an error
+	Timings  Timings
+	Timed    bool // Timings are given
 
 	scan    jsonscan.Scanner
 	thought bool   // the choice being read has told its reasoning, which goes by two names
@@ -48,6 +54,7 @@ func (d *Delta) Decode(chunk []byte) error {
 	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, NoToken, d.Text[:0], 0
 	d.Finish, d.Usage, d.HasUsage = d.Finish[:0], Counts{}, false
 	d.Error, d.Failed = d.Error[:0], false
+	d.Timings, d.Timed = Timings{}, false
 	d.object, d.message = d.object[:0], d.message[:0]
 	d.scan.Reset(chunk)
 	isObject := d.scan.Object(d.member)
@@ -73,10 +80,26 @@ func (d *Delta) member(key []byte) {
 		d.HasUsage = s.Object(d.usage)
 	case "error":
 		d.Error, d.Failed = s.Failure(d.Error[:0])
+	case "metrics", "timings":
+		d.Timed = s.Object(d.timing) && d.Timings != Timings{}
 	case "object":
 		d.object, _ = s.String(d.object[:0])
 	case "message":
 		d.message, _ = s.String(d.message[:0])
+	}
+}
+
+func (d *Delta) timing(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "time_to_first_token_ms":
+		d.Timings.TTFT = s.Float()
+	case "generation_time_ms", "predicted_ms":
+		d.Timings.Generation = s.Float()
+	case "queue_time_ms":
+		d.Timings.Queue = s.Float()
+	case "prompt_ms":
+		d.Timings.Prompt = s.Float()
 	}
 }
 

@@ -4,10 +4,11 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"tacho/wire/plain"
 )
 
 // The paths of the protocol. Tokenize and Detokenize are vLLM's.
@@ -33,8 +34,10 @@ type CompletionRequest struct {
 	Stream            bool           `json:"stream,omitempty"`
 	StreamOptions     *StreamOptions `json:"stream_options,omitempty"`
 	Sampling
-	AddSpecialTokens *bool `json:"add_special_tokens,omitempty"`
-	ReturnTokenIDs   bool  `json:"return_token_ids,omitempty"`
+	AddSpecialTokens *bool  `json:"add_special_tokens,omitempty"`
+	ReturnTokenIDs   bool   `json:"return_token_ids,omitempty"`
+	CacheSalt        string `json:"cache_salt,omitempty"`
+	Priority         *int   `json:"priority,omitempty"`
 }
 
 // A ChatRequest is the body of a request to ChatPath.
@@ -49,7 +52,9 @@ type ChatRequest struct {
 	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
 	RepetitionPenalty   *float64       `json:"repetition_penalty,omitempty"`
 	Sampling
-	ReturnTokenIDs bool `json:"return_token_ids,omitempty"`
+	ReturnTokenIDs bool   `json:"return_token_ids,omitempty"`
+	CacheSalt      string `json:"cache_salt,omitempty"`
+	Priority       *int   `json:"priority,omitempty"`
 }
 
 // Sampling is how tokens are chosen and when to stop, in both kinds of
@@ -84,7 +89,7 @@ func (p Prompt) MarshalJSON() ([]byte, error) {
 	if p.IDs != nil {
 		return json.Marshal(p.IDs)
 	}
-	return marshalText(p.Text)
+	return plain.Marshal(p.Text)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -135,9 +140,9 @@ type Part struct {
 // MarshalJSON implements json.Marshaler.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Parts == nil {
-		return marshalText(c.Text)
+		return plain.Marshal(c.Text)
 	}
-	return marshalPlain(c.Parts)
+	return plain.Marshal(c.Parts)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -162,20 +167,6 @@ func (c Content) String() string {
 		b = append(b, p.Text...)
 	}
 	return string(b)
-}
-
-func marshalText(s string) ([]byte, error) { return marshalPlain(s) }
-
-// marshalPlain leaves < > & as they are: a prompt is no web page, and escaping
-// would change the length of what is sent.
-func marshalPlain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
 // A TokenizeRequest asks TokenizePath for the tokens of a text or, with

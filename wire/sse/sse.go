@@ -66,6 +66,9 @@ func (s *Splitter) Close(emit func(Event)) { s.dispatch(emit) }
 // yet, and where that line ended.
 func (s *Splitter) Pending() (end int64, ok bool) { return s.end, s.pending }
 
+// Partial says whether the stream, so far, breaks off inside a line.
+func (s *Splitter) Partial() bool { return len(s.partial) > 0 }
+
 func (s *Splitter) line(line []byte, end int64, emit func(Event)) {
 	if !s.begun {
 		s.begun = true

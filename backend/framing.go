@@ -1,0 +1,76 @@
+package backend
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"tacho/wire/ndjson"
+	"tacho/wire/sse"
+)
+
+// framing is how the events of an answer are told apart.
+type framing int
+
+const (
+	serverSent  framing = iota // server-sent events
+	jsonLines                  // a JSON document a line
+	oneDocument                // the answer is one JSON document
+)
+
+func (f framing) String() string {
+	return [...]string{"a stream of server-sent events", "a stream of JSON lines", "a JSON document"}[f]
+}
+
+// accept is what to ask the server for.
+func (f framing) accept() string {
+	return [...]string{"text/event-stream", "application/x-ndjson", "application/json"}[f]
+}
+
+func (f framing) splitter() splitter {
+	switch f {
+	case jsonLines:
+		return new(ndjson.Splitter)
+	case oneDocument:
+		return new(gatherer)
+	default:
+		return new(sse.Splitter)
+	}
+}
+
+// A splitter cuts an answer into events, each with the offset of the byte that
+// completed it; sse.Splitter has the details.
+type splitter interface {
+	Feed(piece []byte, emit func(sse.Event))
+	Close(emit func(sse.Event))
+	Pending() (end int64, ok bool)
+	Partial() bool
+}
+
+// A gatherer is the splitter of an answer in one document.
+type gatherer struct {
+	doc     []byte
+	offset  int64
+	emitted bool
+}
+
+// Feed implements splitter.
+func (g *gatherer) Feed(piece []byte, _ func(sse.Event)) {
+	g.offset += int64(len(piece))
+	if len(g.doc)+len(piece) <= maxAnswer {
+		g.doc = append(g.doc, piece...)
+	}
+}
+
+// Close implements splitter.
+func (g *gatherer) Close(emit func(sse.Event)) {
+	if doc := bytes.TrimSpace(g.doc); json.Valid(doc) {
+		g.emitted = true
+		emit(sse.Event{Data: doc, End: g.offset - 1})
+	}
+}
+
+// Pending implements splitter.
+func (g *gatherer) Pending() (end int64, ok bool) { return g.offset - 1, g.Partial() }
+
+// Partial implements splitter.
+func (g *gatherer) Partial() bool { return len(g.doc) > 0 && !g.emitted }

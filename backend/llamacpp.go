@@ -1,0 +1,145 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"tacho"
+	"tacho/wire/jsonscan"
+	"tacho/wire/llamacpp"
+	"tacho/wire/openai"
+)
+
+var llamaCPP = Kind{
+	Name:        "llamacpp",
+	Aliases:     []string{"llama.cpp", "llama-server"},
+	Doc:         "llama.cpp's own endpoint: text or token ids, exact output lengths, the server's times",
+	Endpoint:    llamacpp.CompletionPath,
+	Port:        8080,
+	MetricsPath: "/metrics",
+	Takes:       Forms{Text: true, IDs: true},
+	ExactLength: true,
+	closes:      true,
+	carries:     append([]string{"logprobs"}, allSampling...),
+	signs: []sign{
+		says(openai.ModelsPath, `"owned_by":"llamacpp"`),
+		shows(llamacpp.PropsPath, `"default_generation_settings"`), shows("/metrics", "llamacpp:"),
+	},
+	encode:  encodeLlama,
+	decoder: func(*Options) decoder { return new(llamaDecoder) },
+	live:    []string{`"content":"`, `"content": "`},
+	models:  llamaModels,
+	count:   countLlamaTokens,
+}
+
+// encodeLlama asks for a prompt that is read afresh: what a slot remembers of
+// the request before would make it look fast.
+func encodeLlama(o *Options, r *tacho.Request) ([]byte, error) {
+	s := o.Sampling
+	optional := given(map[string]*float64{
+		"top_p": s.TopP, "min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty,
+		"presence_penalty": s.PresencePenalty, "repeat_penalty": s.RepetitionPenalty,
+	})
+	if s.TopK != nil {
+		optional["top_k"] = *s.TopK
+	}
+	if o.Logprobs != nil {
+		optional["n_probs"] = *o.Logprobs
+	}
+	prompt, err := marshal(openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs})
+	if err != nil {
+		return nil, err
+	}
+	remember := false
+	return marshalWith(&llamacpp.Request{
+		Prompt: prompt, NPredict: r.MaxTokens, Temperature: s.Temperature, IgnoreEOS: r.IgnoreEOS, Stream: true,
+		CachePrompt: &remember, ReturnTokens: true,
+	}, optional, o.Extra, r.Extra)
+}
+
+// A llamaDecoder reads events of one or more tokens: the server holds back what
+// is no whole character yet, and the list of token ids has the last of them
+// alone. How many there were so far is told with each event.
+type llamaDecoder struct {
+	scan         jsonscan.Scanner
+	before       int // tokens generated, by the event before
+	text, finish []byte
+	ids          int
+	stop         bool
+	usage        tacho.Usage
+	counted      bool
+	times        tacho.ServerTimes
+	timed        bool
+	message      []byte
+	failed       bool
+}
+
+func (d *llamaDecoder) decode(payload []byte, c *chunk) error {
+	*d = llamaDecoder{scan: d.scan, before: d.before, text: d.text[:0], finish: d.finish[:0], message: d.message[:0]}
+	if err := scanObject(&d.scan, payload, d.member); err != nil {
+		return err
+	}
+	c.failed, c.message = d.failed, d.message
+	c.text = d.text
+	c.tokens = d.ids
+	if d.counted {
+		c.tokens = max(d.usage.Completion-d.before, 0)
+		d.before = d.usage.Completion
+	}
+	c.token = len(d.text) > 0 || c.tokens > 0
+	if d.stop {
+		c.end, c.finish = true, d.finish
+		c.counted, c.usage = d.counted, d.usage
+		c.timed, c.times = d.timed, d.times
+	}
+	return nil
+}
+
+func (d *llamaDecoder) member(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "content":
+		d.text, _ = s.String(d.text[:0])
+	case "tokens":
+		d.ids = s.Len()
+	case "stop":
+		d.stop = s.Type() == 't'
+	case "stop_type":
+		d.finish, _ = s.String(d.finish[:0])
+	case "tokens_predicted":
+		d.usage.Completion, d.counted = s.Natural(), true
+	case "tokens_evaluated":
+		d.usage.Prompt = s.Natural()
+	case "timings":
+		d.timed = s.Object(d.timing)
+	case "error":
+		d.message, d.failed = s.Failure(d.message[:0])
+	}
+}
+
+func (d *llamaDecoder) timing(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "cache_n":
+		d.usage.Cached = s.Natural()
+	case "prompt_ms":
+		d.times.Prefill = millis(s.Float())
+	case "predicted_ms":
+		d.times.Decode = millis(s.Float())
+	}
+}
+
+func llamaModels(ctx context.Context, c *client) ([]Model, error) {
+	var p llamacpp.Props
+	if err := c.ask(ctx, http.MethodGet, llamacpp.PropsPath, nil, &p); err != nil {
+		return nil, err
+	}
+	return []Model{{ID: cmp.Or(p.ModelAlias, p.ModelPath), Root: p.ModelPath, MaxLen: p.DefaultGenerationSettings.NCtx}}, nil
+}
+
+func countLlamaTokens(ctx context.Context, c *client, text string) (int, error) {
+	var answer struct{ Tokens []int32 }
+	err := c.ask(ctx, http.MethodPost, openai.TokenizePath, map[string]any{"content": text, "add_special": true}, &answer)
+	return len(answer.Tokens), err
+}

@@ -1,0 +1,234 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/wire/jsonscan"
+	"tacho/wire/ollama"
+	"tacho/wire/openai"
+)
+
+var ollamaGenerate = Kind{
+	Name:     "ollama",
+	Aliases:  []string{"ollama-generate"},
+	Doc:      "Ollama's generate endpoint: text as it is, without the model's template",
+	Endpoint: ollama.GeneratePath,
+	Port:     11434,
+	Takes:    Forms{Text: true},
+	framing:  jsonLines,
+	carries:  allSampling,
+	signs:    []sign{says("/", "Ollama is running"), says(openai.ModelsPath, `"owned_by":"ollama"`)},
+	encode:   encodeOllama,
+	decoder:  func(*Options) decoder { return new(ollamaDecoder) },
+	live:     []string{`"response":"`, `"thinking":"`},
+	models:   ollamaModels,
+}
+
+var ollamaChat = Kind{
+	Name:     "ollama-chat",
+	Doc:      "Ollama's chat endpoint: text or messages, through the model's template",
+	Endpoint: ollama.ChatPath,
+	Port:     11434,
+	Takes:    Forms{Text: true, Messages: true},
+	framing:  jsonLines,
+	carries:  allSampling,
+	encode:   encodeOllamaChat,
+	decoder:  func(*Options) decoder { return new(ollamaDecoder) },
+	live:     []string{`"content":"`, `"thinking":"`},
+	models:   ollamaModels,
+}
+
+// topLevel are the fields that the server reads beside the options.
+var topLevel = []string{"format", "images", "keep_alive", "logprobs", "messages", "options", "raw", "suffix", "system", "template", "think", "tools", "truncate"}
+
+// ollamaOptions are those of the server, and the extra fields that belong
+// beside them.
+func ollamaOptions(o *Options, r *tacho.Request) (options rawJSON, beside map[string]any, err error) {
+	s := o.Sampling
+	within := given(map[string]*float64{
+		"min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty, "presence_penalty": s.PresencePenalty, "repeat_penalty": s.RepetitionPenalty,
+	})
+	beside = map[string]any{}
+	for _, extra := range []map[string]any{o.Extra, r.Extra} {
+		for name, value := range extra {
+			if object, ok := value.(map[string]any); ok && name == "options" {
+				maps.Copy(within, object)
+			} else if slices.Contains(topLevel, name) {
+				beside[name] = value
+			} else {
+				within[name] = value
+			}
+		}
+	}
+	options, err = marshalWith(&ollama.Options{NumPredict: r.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}, within)
+	return options, beside, err
+}
+
+func encodeOllama(o *Options, r *tacho.Request) ([]byte, error) {
+	options, beside, err := ollamaOptions(o, r)
+	if err != nil {
+		return nil, err
+	}
+	return marshalWith(&struct {
+		Model   string  `json:"model"`
+		Prompt  string  `json:"prompt"`
+		Raw     bool    `json:"raw"`
+		Stream  bool    `json:"stream"`
+		Options rawJSON `json:"options"`
+	}{modelOf(o, r), r.Input.Text, true, true, options}, beside)
+}
+
+func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
+	options, beside, err := ollamaOptions(o, r)
+	if err != nil {
+		return nil, err
+	}
+	messages := []ollama.Message{{Role: "user", Content: r.Input.Text}}
+	if r.Input.Messages != nil {
+		messages = messages[:0]
+		for _, m := range r.Input.Messages {
+			messages = append(messages, ollama.Message{Role: m.Role, Content: m.Content})
+		}
+	}
+	return marshalWith(&struct {
+		Model    string           `json:"model"`
+		Messages []ollama.Message `json:"messages"`
+		Stream   bool             `json:"stream"`
+		Options  rawJSON          `json:"options"`
+	}{modelOf(o, r), messages, true, options}, beside)
+}
+
+// An ollamaDecoder reads the lines of both endpoints.
+type ollamaDecoder struct {
+	scan           jsonscan.Scanner
+	text, thinking []byte
+	tools          bool
+	finish         []byte
+	done           bool
+	usage          tacho.Usage
+	times          tacho.ServerTimes
+	message        []byte
+	failed         bool
+}
+
+func (d *ollamaDecoder) decode(payload []byte, c *chunk) error {
+	*d = ollamaDecoder{scan: d.scan, text: d.text[:0], thinking: d.thinking[:0], finish: d.finish[:0], message: d.message[:0]}
+	if err := scanObject(&d.scan, payload, d.member); err != nil {
+		return err
+	}
+	c.failed, c.message = d.failed, d.message
+	switch {
+	case len(d.text) > 0:
+		c.token, c.text = true, append(d.thinking, d.text...)
+	case d.tools:
+		c.token, c.kind = true, tacho.ToolCall
+	case len(d.thinking) > 0:
+		c.token, c.kind, c.text = true, tacho.Reasoning, d.thinking
+	}
+	if d.done {
+		c.end, c.finish = true, d.finish
+		c.counted, c.usage = d.usage != tacho.Usage{}, d.usage // zeros are left out
+		c.timed, c.times = d.times != tacho.ServerTimes{}, d.times
+	}
+	return nil
+}
+
+func (d *ollamaDecoder) member(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "response":
+		d.text, _ = s.String(d.text[:0])
+	case "thinking":
+		d.thinking, _ = s.String(d.thinking[:0])
+	case "message":
+		s.Object(d.messageMember)
+	case "done":
+		d.done = s.Type() == 't'
+	case "done_reason":
+		d.finish, _ = s.String(d.finish[:0])
+	case "prompt_eval_count":
+		d.usage.Prompt = s.Natural()
+	case "eval_count":
+		d.usage.Completion = s.Natural()
+	case "error":
+		d.message, d.failed = s.Failure(d.message[:0])
+	default:
+		d.duration(key)
+	}
+}
+
+func (d *ollamaDecoder) messageMember(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "content":
+		d.text, _ = s.String(d.text[:0])
+	case "thinking":
+		d.thinking, _ = s.String(d.thinking[:0])
+	case "tool_calls":
+		d.tools = s.Len() > 0
+	}
+}
+
+// duration reads a time in nanoseconds. Loading the model is a wait in front
+// of the prompt.
+func (d *ollamaDecoder) duration(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "total_duration":
+		d.times.Total = time.Duration(s.Natural())
+	case "load_duration":
+		d.times.Queue = time.Duration(s.Natural())
+	case "prompt_eval_duration":
+		d.times.Prefill = time.Duration(s.Natural())
+	case "eval_duration":
+		d.times.Decode = time.Duration(s.Natural())
+	}
+}
+
+// ollamaModels lists the models, the first with its context: to ask for it is
+// a question for each.
+func ollamaModels(ctx context.Context, c *client) ([]Model, error) {
+	var list struct {
+		Models []struct{ Model, Name string }
+	}
+	if err := c.ask(ctx, http.MethodGet, ollama.TagsPath, nil, &list); err != nil {
+		return nil, err
+	}
+	models := make([]Model, len(list.Models))
+	for i, m := range list.Models {
+		models[i].ID = m.Model
+		if m.Model == "" {
+			models[i].ID = m.Name
+		}
+		if i == 0 || models[i].ID == c.Model {
+			var err error
+			if models[i].MaxLen, err = ollamaContext(ctx, c, models[i].ID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return models, nil
+}
+
+func ollamaContext(ctx context.Context, c *client, model string) (int, error) {
+	var answer struct {
+		Info map[string]any `json:"model_info"`
+	}
+	err := c.ask(ctx, http.MethodPost, ollama.ShowPath, map[string]string{"model": model}, &answer)
+	if err != nil && !errors.Is(err, ErrNoEndpoint) {
+		return 0, err
+	}
+	for name, value := range answer.Info {
+		if tokens, ok := value.(float64); ok && strings.HasSuffix(name, ".context_length") {
+			return int(tokens), nil
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,145 @@
+package backend
+
+import (
+	"errors"
+	"strings"
+
+	"tacho"
+	"tacho/wire/embeddings"
+	"tacho/wire/jsonscan"
+	"tacho/wire/openai"
+)
+
+// The protocols of models that read and do not write. An answer is one
+// document, timed as a whole.
+var (
+	openAIEmbeddings = Kind{
+		Name:        "openai-embeddings",
+		Aliases:     []string{"embeddings"},
+		Doc:         "the OpenAI embeddings endpoint: text or token ids in, no tokens out",
+		Endpoint:    embeddings.Path,
+		Port:        8000,
+		MetricsPath: "/metrics",
+		Takes:       Forms{Text: true, IDs: true},
+		Pools:       true,
+		framing:     oneDocument,
+		encode:      encodeEmbeddings,
+		decoder:     func(*Options) decoder { return new(poolingDecoder) },
+		models:      openAIModels,
+		count:       countPromptTokens,
+	}
+	vllmPooling = Kind{
+		Name:        "vllm-pooling",
+		Aliases:     []string{"pooling"},
+		Doc:         "vLLM's pooling endpoint: text or token ids in, no tokens out",
+		Endpoint:    "/pooling",
+		Port:        8000,
+		MetricsPath: "/metrics",
+		Takes:       Forms{Text: true, IDs: true},
+		Pools:       true,
+		framing:     oneDocument,
+		encode:      encodePooling,
+		decoder:     func(*Options) decoder { return new(poolingDecoder) },
+		models:      openAIModels,
+		count:       countPromptTokens,
+	}
+	vllmRerank = Kind{
+		Name:        "vllm-rerank",
+		Aliases:     []string{"rerank"},
+		Doc:         "the rerank endpoint of vLLM and others: the first line or message is the query, the others are documents",
+		Endpoint:    "/v1/rerank",
+		Port:        8000,
+		MetricsPath: "/metrics",
+		Takes:       Forms{Text: true, Messages: true},
+		Pools:       true,
+		framing:     oneDocument,
+		encode:      encodeRerank,
+		decoder:     func(*Options) decoder { return new(poolingDecoder) },
+		models:      openAIModels,
+		count:       countPromptTokens,
+	}
+)
+
+// encodeEmbeddings asks for base64: a list of numbers would cost more to read
+// than to compute.
+func encodeEmbeddings(o *Options, r *tacho.Request) ([]byte, error) {
+	return marshalWith(&struct {
+		Model          string        `json:"model,omitempty"`
+		Input          openai.Prompt `json:"input"`
+		EncodingFormat string        `json:"encoding_format"`
+	}{modelOf(o, r), openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}, "base64"}, o.Extra, r.Extra)
+}
+
+func encodePooling(o *Options, r *tacho.Request) ([]byte, error) {
+	return marshalWith(&struct {
+		Model    string        `json:"model,omitempty"`
+		Truncate int           `json:"truncate_prompt_tokens"` // -1: to what the model takes
+		Input    openai.Prompt `json:"input"`
+	}{modelOf(o, r), -1, openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}}, o.Extra, r.Extra)
+}
+
+func encodeRerank(o *Options, r *tacho.Request) ([]byte, error) {
+	var texts []string
+	for _, m := range r.Input.Messages {
+		texts = append(texts, m.Content)
+	}
+	if r.Input.Messages == nil {
+		texts = strings.Split(strings.TrimRight(r.Input.Text, "\n"), "\n")
+	}
+	if len(texts) < 2 {
+		return nil, errors.New("nothing to rank: the first line of the prompt is the query, and each further line a document")
+	}
+	return marshalWith(&struct {
+		Model     string   `json:"model,omitempty"`
+		Query     string   `json:"query"`
+		Documents []string `json:"documents"`
+		Truncate  int      `json:"truncate_prompt_tokens"`
+	}{modelOf(o, r), texts[0], texts[1:], -1}, o.Extra, r.Extra)
+}
+
+// A poolingDecoder reads the one document of an answer.
+type poolingDecoder struct {
+	scan    jsonscan.Scanner
+	usage   tacho.Usage
+	total   int
+	counted bool
+	results bool // there is a list of them
+	message []byte
+	failed  bool
+}
+
+func (d *poolingDecoder) decode(payload []byte, c *chunk) error {
+	*d = poolingDecoder{scan: d.scan, message: d.message[:0]}
+	if err := scanObject(&d.scan, payload, d.member); err != nil {
+		return err
+	}
+	c.failed, c.message = d.failed, d.message
+	c.end = d.results
+	if d.usage.Prompt == 0 {
+		d.usage.Prompt = d.total // rerankers have the total alone
+	}
+	c.counted, c.usage = d.counted, d.usage
+	if !d.failed && !d.results {
+		return errors.New("an answer without results")
+	}
+	return nil
+}
+
+func (d *poolingDecoder) member(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "data", "results", "embeddings":
+		d.results = s.Len() > 0
+	case "usage":
+		d.counted = s.Object(func(key []byte) {
+			switch string(key) {
+			case "prompt_tokens":
+				d.usage.Prompt = s.Natural()
+			case "total_tokens":
+				d.total = s.Natural()
+			}
+		})
+	case "error":
+		d.message, d.failed = s.Failure(d.message[:0])
+	}
+}

@@ -1,0 +1,98 @@
+package backend
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"tacho"
+)
+
+const (
+	firstPause   = 100 * time.Millisecond // before the second attempt; it doubles
+	longestPause = 5 * time.Second
+)
+
+// Retry returns a backend that sends a request again, up to n times more, when
+// it failed in a way that may pass and before a token came. The record tells
+// how often it was sent, and its times of sending are those of the first
+// attempt: that is when the wait began.
+func Retry(b tacho.Backend, n int) tacho.Backend {
+	return &retrying{inner: b, retries: n}
+}
+
+type retrying struct {
+	inner   tacho.Backend
+	retries int
+}
+
+// Prepare implements tacho.Backend.
+func (r *retrying) Prepare(q *tacho.Request) (tacho.Call, error) {
+	call, err := r.inner.Prepare(q)
+	if err != nil {
+		return nil, err
+	}
+	return &retryingCall{call, r.retries}, nil
+}
+
+// Unwrap is the backend that is tried.
+func (r *retrying) Unwrap() tacho.Backend { return r.inner }
+
+type retryingCall struct {
+	inner   tacho.Call
+	retries int
+}
+
+// Do implements tacho.Call.
+func (c *retryingCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+	untouched := *rec
+	var first tacho.Timeline
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
+		c.inner.Do(ctx, epoch, rec)
+		if attempt == 1 {
+			first = rec.Timeline
+		}
+		if attempt > c.retries || !mayPass(rec) || !sleep(ctx, pause) {
+			c.mark(rec, attempt, &first)
+			return
+		}
+		pause = min(2*pause, longestPause)
+		*rec = untouched
+	}
+}
+
+func (c *retryingCall) mark(rec *tacho.Record, attempts int, first *tacho.Timeline) {
+	if attempts == 1 {
+		return
+	}
+	rec.Attempts = attempts
+	if first.Sent != tacho.Never {
+		rec.Conn, rec.Sent, rec.Wrote = first.Conn, first.Sent, first.Wrote
+	}
+}
+
+// mayPass says whether another attempt has a chance: the failure is one of the
+// moment, and nothing was generated that would be generated twice.
+func mayPass(rec *tacho.Record) bool {
+	f := rec.Failure
+	if f == nil || len(rec.Events) > 0 {
+		return false
+	}
+	switch f.Cause {
+	case tacho.Refused, tacho.Connect, tacho.Reset, tacho.Truncated, tacho.InBand:
+		return true
+	case tacho.Status:
+		return f.Status == http.StatusTooManyRequests || f.Status == http.StatusRequestTimeout || f.Status >= http.StatusInternalServerError
+	}
+	return false
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

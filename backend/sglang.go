@@ -1,0 +1,185 @@
+package backend
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+
+	"tacho"
+	"tacho/wire/jsonscan"
+	"tacho/wire/openai"
+	"tacho/wire/sglang"
+)
+
+var sglangNative = Kind{
+	Name:        "sglang",
+	Aliases:     []string{"sglang-native"},
+	Doc:         "SGLang's own endpoint: text or token ids, exact output lengths, the server's counts with every event",
+	Endpoint:    sglang.GeneratePath,
+	Port:        30000,
+	MetricsPath: "/metrics",
+	Takes:       Forms{Text: true, IDs: true},
+	ExactLength: true,
+	carries:     allSampling,
+	signs:       []sign{says(openai.ModelsPath, `"owned_by":"sglang"`), shows("/get_model_info", `"tokenizer_path"`), shows("/metrics", "sglang:")},
+	encode:      encodeSGLang,
+	decoder:     func(*Options) decoder { return new(sglangDecoder) },
+	live:        completionMarks,
+	models:      openAIModels,
+	count:       countPromptTokens,
+	flush: func(ctx context.Context, c *client) error {
+		return c.ask(ctx, http.MethodPost, sglang.FlushCachePath+"?timeout=30", nil, nil)
+	},
+}
+
+func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
+	s := o.Sampling
+	// The server reads how to sample from an object of its own, and extra
+	// fields with it.
+	p, err := marshalWith(&sglang.SamplingParams{
+		MaxNewTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK,
+	}, given(map[string]*float64{
+		"min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty, "presence_penalty": s.PresencePenalty, "repetition_penalty": s.RepetitionPenalty,
+	}), o.Extra, r.Extra)
+	if err != nil {
+		return nil, err
+	}
+	q := map[string]any{"sampling_params": rawJSON(p), "stream": true}
+	if r.ID != "" {
+		q["rid"] = r.ID
+	}
+	if r.Model != "" && r.Model != o.Model {
+		q["lora_path"] = r.Model
+	}
+	if r.Input.IDs != nil {
+		q["input_ids"] = r.Input.IDs
+	} else {
+		q["text"] = r.Input.Text
+	}
+	return marshal(q)
+}
+
+// A sglangDecoder reads events that tell all that was generated so far, or
+// where the server was started to send increments, what is new. Which it is
+// shows in the second event: the ids are as many as all tokens, or as the new
+// ones.
+type sglangDecoder struct {
+	scan jsonscan.Scanner
+
+	text, before []byte // the text of this event, and of the one before
+	told         bool   // this event has a text
+	length       int    // of the longest text so far
+	ids          int    // in this event
+	meta         sglangMeta
+	completion   int // tokens generated, by the event before
+	events       int // with tokens
+	deltas       bool
+
+	message []byte
+	failed  bool
+}
+
+type sglangMeta struct {
+	usage   tacho.Usage
+	counted bool
+	seconds float64
+	finish  []byte
+	why     []byte
+}
+
+func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
+	if string(payload) == sglang.Done {
+		c.end = true
+		return nil
+	}
+	d.text, d.told, d.ids, d.message, d.failed = d.text[:0], false, 0, d.message[:0], false
+	d.meta = sglangMeta{finish: d.meta.finish[:0], why: d.meta.why[:0]}
+	if err := scanObject(&d.scan, payload, d.member); err != nil {
+		return err
+	}
+	c.failed, c.message = d.failed, d.message
+	m := &d.meta
+	d.tokens(c)
+	if m.counted {
+		c.counted, c.usage = true, m.usage
+	}
+	if m.seconds > 0 {
+		c.timed, c.times.Total = true, duration(m.seconds, time.Second)
+	}
+	c.finish, c.end = m.finish, len(m.finish) > 0
+	if string(m.finish) == "abort" && len(m.why) > 0 {
+		c.failed, c.message = true, m.why
+	}
+	return nil
+}
+
+// tokens says what the event adds to those before.
+func (d *sglangDecoder) tokens(c *chunk) {
+	total := d.meta.usage.Completion
+	if !d.meta.counted {
+		total = d.ids
+	}
+	if d.events > 0 && d.ids > 0 && d.meta.counted {
+		d.deltas = d.ids < total
+	}
+	// What is all so far cannot be shorter than it was.
+	d.deltas = d.deltas || d.told && len(d.text) < d.length
+	switch {
+	case !d.told:
+	case d.deltas:
+		c.text = d.text
+	default:
+		c.text, c.whole, d.length = d.text, true, len(d.text)
+		if !d.meta.counted && d.ids == 0 { // nobody counts, so a longer text is all there is to go by
+			c.token = !bytes.Equal(d.text, d.before)
+			d.before = append(d.before[:0], d.text...)
+		}
+	}
+	if n := total - d.completion; n > 0 {
+		c.token, c.tokens = true, n
+		d.completion = total
+	}
+	if c.token {
+		d.events++
+	}
+}
+
+func (d *sglangDecoder) member(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "text":
+		d.text, d.told = s.String(d.text[:0])
+	case "output_ids":
+		d.ids = s.Len()
+	case "meta_info":
+		s.Object(d.metaMember)
+	case "error":
+		d.message, d.failed = s.Failure(d.message[:0])
+	}
+}
+
+func (d *sglangDecoder) metaMember(key []byte) {
+	s, m := &d.scan, &d.meta
+	switch string(key) {
+	case "prompt_tokens":
+		m.usage.Prompt = s.Natural()
+	case "completion_tokens":
+		m.usage.Completion, m.counted = s.Natural(), true
+	case "cached_tokens":
+		m.usage.Cached = s.Natural()
+	case "reasoning_tokens":
+		m.usage.Reasoning = s.Natural()
+	case "e2e_latency":
+		m.seconds = s.Float()
+	case "finish_reason":
+		s.Object(func(key []byte) {
+			switch string(key) {
+			case "type":
+				m.finish, _ = s.String(m.finish[:0])
+			case "message":
+				m.why, _ = s.String(m.why[:0])
+			}
+		})
+	}
+}

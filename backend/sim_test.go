@@ -1,0 +1,247 @@
+package backend_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/sim"
+	"tacho/transport"
+)
+
+// poses are the engines the simulator has to pose as for each Kind; what is
+// missing it does not speak.
+var poses = map[string]string{
+	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
+	"trtllm": "trtllm", "triton": "trtllm", "triton-vllm": "vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
+	"lmdeploy": "lmdeploy", "deepspeed-mii": "mii", "anthropic": "vllm", "openai-embeddings": "vllm",
+}
+
+var notSimulated = []string{"gemini", "vllm-pooling", "vllm-rerank"}
+
+func simulate(t *testing.T, o sim.Options) (*sim.Server, string) {
+	t.Helper()
+	s, err := sim.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(s)
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+		_ = s.Close()
+	})
+	return s, srv.URL
+}
+
+// Every Kind against the simulator's dialect of its server, when all goes well
+// and with everything that the simulator can make go wrong.
+func TestSimulatedServers(t *testing.T) {
+	const tokens = 6
+	for _, kind := range backend.Kinds {
+		engine, ok := poses[kind.Name]
+		if !ok {
+			if !slices.Contains(notSimulated, kind.Name) {
+				t.Errorf("%s: say which engine the simulator is to pose as", kind.Name)
+			}
+			continue
+		}
+		unmarked := dialects[kind.Name].unmarked
+		for _, tc := range []struct {
+			fault  string
+			cause  tacho.Cause
+			says   string
+			events int // at least
+		}{
+			{"", "", "", tokens},
+			{"merge:3", "", "", tokens},
+			{"trickle", "", "", tokens},
+			{"no-usage", "", "", tokens},
+			{"early-role", "", "", tokens},
+			{"huge:2:300000", "", "", tokens},
+			{"hostile", "", "", tokens - 1},
+			{"429", tacho.Status, "", 0},
+			{"500", tacho.Status, "", 0},
+			{"503", tacho.Status, "", 0},
+			{"queue-full", tacho.Status, "", 0},
+			{"reset:0", tacho.Reset, "", 0},
+			{"reset:2", tacho.Reset, "", 0},
+			{"truncate:2", tacho.Truncated, "end mark", 2},
+			{"malformed:2", tacho.Malformed, "", 2},
+			{"error:2", tacho.InBand, "simulated fault", 2},
+			{"stall:2", tacho.Canceled, "", 2},
+			{"gzip", tacho.Malformed, "", 0},
+		} {
+			t.Run(kind.Name+"/"+tc.fault, func(t *testing.T) {
+				t.Parallel()
+				s, url := simulate(t, sim.Options{Engine: engine, Model: "m"})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				b := simBackend(t, kind, url, tc.fault, func(soFar int) {
+					if strings.HasPrefix(tc.fault, "stall") && soFar == 2 {
+						cancel() // nothing more will come
+					}
+				})
+				rec := send(ctx, t, b, &tacho.Request{ID: "r1", Input: tacho.Input{Text: "one two three"}, MaxTokens: tokens, IgnoreEOS: true})
+				want, events := tc.cause, tc.events
+				switch {
+				case kind.Pools:
+					want, events = documentCause(tc.fault, want), 0
+				case strings.HasPrefix(tc.fault, "truncate") && unmarked:
+					want = ""
+				case tc.fault == "error:2" && engine == "trtllm" && kind.Name == "trtllm":
+					want = tacho.Reset // it has no errors inside a stream
+				case kind.Name == "tgi" && tc.fault == "queue-full":
+					want = tacho.InBand // its streams begin before anything can fail
+				}
+				if got := causeOf(rec); got != want {
+					t.Fatalf("failure %v, want %q", rec.Failure, want)
+				}
+				if want == tc.cause && rec.Failure != nil && !strings.Contains(rec.Failure.Message, tc.says) {
+					t.Errorf("failure %v, want one that says %q", rec.Failure, tc.says)
+				}
+				if len(rec.Events) < events {
+					t.Errorf("%d token events, want %d", len(rec.Events), events)
+				}
+				if want == "" && tc.fault == "" {
+					checkTruth(t, s, kind, rec, tokens)
+				}
+			})
+		}
+	}
+}
+
+// documentCause is what becomes of an answer in one piece.
+func documentCause(fault string, stream tacho.Cause) tacho.Cause {
+	switch {
+	case strings.HasPrefix(fault, "error"):
+		return tacho.Status // it comes before the document
+	case strings.HasPrefix(fault, "truncate"):
+		return tacho.Reset // its length was promised
+	case strings.HasPrefix(fault, "stall"):
+		return "" // there is no second token to wait for
+	}
+	return stream
+}
+
+func causeOf(rec *tacho.Record) tacho.Cause {
+	if rec.Failure == nil {
+		return ""
+	}
+	return rec.Failure.Cause
+}
+
+func simBackend(t *testing.T, kind backend.Kind, url, fault string, told func(soFar int)) tacho.Backend {
+	t.Helper()
+	client, err := transport.New(transport.Options{BaseURL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	header := http.Header{}
+	if fault != "" {
+		header.Set("X-Sim-Fault", fault)
+	}
+	soFar := 0
+	b, err := kind.New(backend.Options{
+		Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret",
+		OnToken: func(n int) {
+			soFar += n
+			told(soFar)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// checkTruth compares a record with what the simulator knows.
+func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Record, tokens int) {
+	t.Helper()
+	truths := s.Truth()
+	if len(truths) != 1 {
+		t.Fatalf("the server saw %d requests", len(truths))
+	}
+	truth := truths[0]
+	if kind.Pools {
+		if rec.Usage == nil || rec.Usage.Prompt != truth.Input || rec.Output != 0 {
+			t.Errorf("usage %+v, output %d; the server read %d tokens", rec.Usage, rec.Output, truth.Input)
+		}
+		return
+	}
+	if rec.Output != tokens || truth.Output != tokens || len(rec.Events) != len(truth.Writes) {
+		t.Errorf("%d tokens in %d events, the server wrote %d in %d", rec.Output, len(rec.Events), truth.Output, len(truth.Writes))
+	}
+	if words := len(strings.Fields(rec.Text)); words != tokens {
+		t.Errorf("%d words in %q, want %d", words, rec.Text, tokens)
+	}
+	if rec.Usage != nil && rec.Usage.Prompt != 0 && rec.Usage.Prompt != truth.Input {
+		t.Errorf("prompt of %d tokens, the server read %d", rec.Usage.Prompt, truth.Input)
+	}
+	if truth.Finish != "length" || rec.Finish == "" && !dialects[kind.Name].unmarked {
+		t.Errorf("finish %q, truth %q", rec.Finish, truth.Finish)
+	}
+}
+
+// What a server can be asked, put to the simulator.
+func TestSimulatedQuestions(t *testing.T) {
+	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "lmdeploy"}
+	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "sglang"}
+	noLimit := []string{"triton", "triton-vllm"}
+	for _, kind := range backend.Kinds {
+		engine, ok := poses[kind.Name]
+		if !ok {
+			continue
+		}
+		t.Run(kind.Name, func(t *testing.T) {
+			_, url := simulate(t, sim.Options{Engine: engine, Model: "m", MaxModelLen: 4096})
+			s := simBackend(t, kind, url, "", func(int) {}).(backend.Server)
+			models, err := s.Models(t.Context())
+			if err != nil || len(models) != 1 {
+				t.Fatalf("models %v, %v", models, err)
+			}
+			if limit := models[0].MaxLen; (limit == 4096) == slices.Contains(noLimit, kind.Name) {
+				t.Errorf("context of %d tokens", limit)
+			}
+			n, err := s.CountTokens(t.Context(), "one two three")
+			if slices.Contains(noCount, kind.Name) {
+				if !errors.Is(err, backend.ErrNoEndpoint) {
+					t.Errorf("counted %d, %v", n, err)
+				}
+			} else if n != 3 || err != nil {
+				t.Errorf("%d tokens, %v, want 3", n, err)
+			}
+			err = s.FlushCache(t.Context())
+			if slices.Contains(flushes, kind.Name) != (err == nil) || err != nil && !errors.Is(err, backend.ErrNoEndpoint) {
+				t.Errorf("flush: %v", err)
+			}
+		})
+	}
+}
+
+// Detect names every engine that the simulator poses as, and says by what.
+func TestDetect(t *testing.T) {
+	want := map[string]string{"mii": "deepspeed-mii"}
+	for _, engine := range sim.Engines() {
+		if want[engine] == "" {
+			want[engine] = engine
+		}
+		_, url := simulate(t, sim.Options{Engine: engine})
+		client, err := transport.New(transport.Options{BaseURL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, evidence, err := backend.Detect(t.Context(), client, nil)
+		client.Close()
+		if err != nil || kind.Name != want[engine] || !strings.Contains(evidence, "GET /") {
+			t.Errorf("%s: found %q by %q, %v", engine, kind.Name, evidence, err)
+		}
+	}
+}

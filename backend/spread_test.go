@@ -1,0 +1,153 @@
+package backend_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/backend"
+)
+
+// several starts servers that answer alike, and returns a backend over them.
+func several(t *testing.T, n int, how backend.Balance, serve http.HandlerFunc) (tacho.Backend, []string) {
+	t.Helper()
+	var backends []tacho.Backend
+	var names []string
+	for i := range n {
+		srv := httptest.NewServer(serve)
+		t.Cleanup(srv.Close)
+		backends = append(backends, newBackend(t, "vllm", srv.URL, backend.Options{Model: "m"}))
+		names = append(names, fmt.Sprintf("s%d", i))
+	}
+	b, err := backend.Spread(backends, names, how, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, names
+}
+
+func TestSpread(t *testing.T) {
+	answer := completions.token("a", 1) + completions.last("a")
+	for how, want := range map[backend.Balance]map[string]int{
+		backend.RoundRobin:    {"s0": 10, "s1": 10, "s2": 10},
+		backend.LeastInFlight: {"s0": 10, "s1": 10, "s2": 10}, // one at a time: in turn
+		backend.Sticky:        {"s0": 15, "s1": 15},
+	} {
+		b, _ := several(t, 3, how, pieces(answer))
+		got := map[string]int{}
+		for i := range 30 {
+			r := textRequest("hi")
+			r.Session, r.Turn = uint64(i%2), i/2
+			rec := send(t.Context(), t, b, r)
+			if rec.Failure != nil {
+				t.Fatal(rec.Failure)
+			}
+			got[rec.Endpoint]++
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", how, diff)
+		}
+	}
+	b, names := several(t, 3, backend.AtRandom, pieces(answer))
+	seen := map[string]bool{}
+	for i := range 60 {
+		r := textRequest("hi")
+		r.Session = uint64(i)
+		seen[send(t.Context(), t, b, r).Endpoint] = true
+	}
+	if len(seen) != len(names) {
+		t.Errorf("by chance 60 requests went to %v", seen)
+	}
+	if _, err := backend.Spread(nil, nil, "fairly", 0); err == nil || !strings.Contains(err.Error(), "least-in-flight") {
+		t.Errorf("an unknown way: %v", err)
+	}
+}
+
+// While one server is stuck, the others get what comes.
+func TestLeastInFlight(t *testing.T) {
+	var taken atomic.Bool
+	stuck, release := make(chan struct{}), make(chan struct{})
+	b, _ := several(t, 2, backend.LeastInFlight, func(w http.ResponseWriter, r *http.Request) {
+		if taken.CompareAndSwap(false, true) {
+			close(stuck)
+			<-release
+		}
+		pieces(completions.token("a", 1)+completions.last("a"))(w, r)
+	})
+	var slow *tacho.Record
+	var wg sync.WaitGroup
+	wg.Go(func() { slow = send(t.Context(), t, b, textRequest("hi")) })
+	<-stuck
+	others := map[string]int{}
+	for range 5 {
+		others[send(t.Context(), t, b, textRequest("hi")).Endpoint]++
+	}
+	close(release)
+	wg.Wait()
+	if len(others) != 1 || others[slow.Endpoint] != 0 {
+		t.Errorf("%s was stuck, and the others went to %v", slow.Endpoint, others)
+	}
+}
+
+// A request that is sent again says so, and its wait began with the first
+// attempt.
+func TestRetry(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first    http.HandlerFunc // answers twice
+		retries  int
+		attempts int
+		cause    tacho.Cause
+	}{
+		"busy twice":             {status(503, "", "later"), 3, 3, ""},
+		"busy, no retries":       {status(503, "", "later"), 0, 0, tacho.Status},
+		"busy, too few":          {status(429, "", "later"), 1, 2, tacho.Status},
+		"never":                  {status(400, "", "no"), 3, 0, tacho.Status},
+		"broken before a token":  {pieces(completions.failure), 3, 3, ""},
+		"broken behind a token":  {pieces(completions.token("a", 1) + completions.failure), 3, 0, tacho.InBand},
+		"cut off before a token": {pieces(""), 3, 3, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			serve := func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if !strings.Contains(string(body), `"hi"`) {
+					t.Errorf("%s: attempt %d has the body %q", name, n+1, body)
+				}
+				if n++; n <= 2 {
+					tc.first(w, r)
+					return
+				}
+				pieces(completions.token("a", 1)+completions.last("a"))(w, r)
+			}
+			inBubble(t, find(t, "vllm"), serve, backend.Options{}, func(b tacho.Backend) {
+				epoch := time.Now()
+				call, err := backend.Retry(b, tc.retries).Prepare(textRequest("hi"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				rec := &tacho.Record{Timeline: tacho.NewTimeline(0), ID: "x"}
+				call.Do(t.Context(), epoch, rec)
+				if causeOf(rec) != tc.cause || rec.Attempts != tc.attempts || rec.ID != "x" {
+					t.Errorf("%s: %v after %d attempts, want %q after %d", name, rec.Failure, rec.Attempts, tc.cause, tc.attempts)
+				}
+				if rec.Sent != time.Second {
+					t.Errorf("%s: sent at %v, and first at 1s", name, rec.Sent)
+				}
+				if tc.attempts == 3 && rec.First() != time.Second+300*time.Millisecond {
+					t.Errorf("%s: first token at %v", name, rec.First())
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,152 @@
+// Package instrument reads the metrics pages of servers while a stage runs, on
+// the stage's own time axis, and says what they came to. It runs beside the
+// measurement and cannot fail it: a page that cannot be had is a gap in what is
+// known of the server, and no more.
+package instrument
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// maxPage bounds a page: the longest of real ones are some hundred kilobytes.
+	maxPage = 16 << 20
+	// patience is how long a page may take. A server under load is slow, but a
+	// page that comes much later says nothing of the time it was asked for.
+	patience = 5 * time.Second
+	// lastPatience is the same at the end, where the user waits.
+	lastPatience = time.Second
+)
+
+// A Sample is what one page said, at a time of the stage.
+type Sample struct {
+	Target string               `json:"target"`
+	At     time.Duration        `json:"at"` // from the epoch of the stage; when the page was there
+	Values map[Quantity]float64 `json:"values,omitempty"`
+	Error  string               `json:"error,omitempty"` // why there are none
+}
+
+// A Target is a page to read.
+type Target struct {
+	URL    string
+	Header http.Header // sent with every request
+	// Optional is a page that may well not be there: if it cannot be had at
+	// first, it is let be without a word.
+	Optional bool
+}
+
+// A Scraper reads pages until it is stopped.
+type Scraper struct {
+	client   *http.Client
+	epoch    time.Time
+	mu       sync.Mutex
+	samples  []Sample
+	stop     context.CancelFunc
+	finished sync.WaitGroup
+}
+
+// Start begins to read the targets, at once and then once in each interval. It
+// returns without waiting for any of them.
+func Start(ctx context.Context, client *http.Client, targets []Target, interval time.Duration, epoch time.Time) *Scraper {
+	s := &Scraper{client: client, epoch: epoch}
+	ctx, s.stop = context.WithCancel(ctx)
+	for _, t := range targets {
+		s.finished.Go(func() { s.follow(ctx, t, interval) })
+	}
+	return s
+}
+
+// follow reads one page again and again, and once more when it is stopped: what
+// a server counted in the end is known only then.
+func (s *Scraper) follow(ctx context.Context, t Target, interval time.Duration) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	had := false
+	for {
+		had = s.scrape(ctx, t, patience, !t.Optional || had) || had
+		if t.Optional && !had {
+			return
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			s.scrape(context.WithoutCancel(ctx), t, lastPatience, true)
+			return
+		}
+	}
+}
+
+// Stop reads every page a last time and returns all that was read, in order of
+// time.
+func (s *Scraper) Stop() []Sample {
+	s.stop()
+	s.finished.Wait()
+	slices.SortStableFunc(s.samples, func(a, b Sample) int { return int(a.At - b.At) })
+	return s.samples
+}
+
+// scrape reads a page once and says whether it could. A failure is kept only if
+// it is to be told.
+func (s *Scraper) scrape(ctx context.Context, t Target, patience time.Duration, tell bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	values, err := fetch(ctx, s.client, t)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return false // it was stopped, and is about to be read a last time
+	}
+	if err != nil && !tell {
+		return false
+	}
+	sample := Sample{Target: t.URL, At: time.Since(s.epoch), Values: values}
+	if err != nil {
+		sample.Error = err.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.samples = append(s.samples, sample)
+	return err == nil
+}
+
+// Probe reads a page once, and says whether there is anything to read.
+func Probe(ctx context.Context, client *http.Client, t Target) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := fetch(ctx, client, t)
+	return err
+}
+
+// errUnknown says that a page has nothing on it that we know.
+var errUnknown = errors.New("a metrics page, but of no server that is known here")
+
+func fetch(ctx context.Context, client *http.Client, t Target) (map[Quantity]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, t.Header)
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	page, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
+	if err != nil {
+		return nil, err
+	}
+	values, err := read(page)
+	if err == nil && len(values) == 0 {
+		err = errUnknown
+	}
+	return values, err
+}

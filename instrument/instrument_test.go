@@ -1,0 +1,266 @@
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tacho/internal/memnet"
+	"tacho/metric"
+	"tacho/sim"
+	"tacho/sim/step"
+)
+
+func TestRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		page string
+		want map[Quantity]float64
+		bad  bool
+	}{
+		"vllm, two engines": {`# HELP vllm:num_requests_running Number of requests.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a}\"b"} 3.0
+vllm:num_requests_running{engine="1",model_name="a"} 4 1700000000000
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:kv_cache_usage_perc{engine="1"} 0.5
+vllm:request_success_total{finished_reason="stop"} 1
+vllm:request_success_total{finished_reason="length"} 2
+vllm:time_to_first_token_seconds_bucket{le="+Inf"} 7
+vllm:time_to_first_token_seconds_sum 1.5e-1
+vllm:num_requests_running_created{engine="0"} 1.7e9
+`, map[Quantity]float64{Running: 7, KVShare: 0.5, Finished: 3, TTFTSum: 0.15}, false},
+		"dcgm":        {"DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 50\r\nDCGM_FI_DEV_GPU_UTIL{gpu=\"1\"} 100\r\nDCGM_FI_DEV_POWER_USAGE{gpu=\"0\"} 300.5\nDCGM_FI_DEV_POWER_USAGE{gpu=\"1\"} 200\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 5000\n", map[Quantity]float64{GPUShare: 0.75, PowerWatts: 500.5, EnergyJoules: 5}, false},
+		"no number":   {"vllm:num_requests_running NaN\nvllm:num_requests_waiting +Inf\nvllm:prompt_tokens_total 5\n", map[Quantity]float64{PromptTokens: 5}, false},
+		"half broken": {"vllm:num_requests_running{a=\"b 3\nvllm:num_requests_waiting 2\n", map[Quantity]float64{Queued: 2}, false},
+		"empty":       {"", map[Quantity]float64{}, false},
+		"a web page":  {"<html>\n<title>Log in</title>\n</html>\n", map[Quantity]float64{}, true},
+		"JSON":        {`[{"iter": 1}]`, map[Quantity]float64{}, true},
+	} {
+		got, err := read([]byte(tc.page))
+		if diff := cmp.Diff(tc.want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" || (err != nil) != tc.bad {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("a{b=\"c\"} 1 2\n# x\nvllm:num_requests_running 5\n"))
+	f.Add([]byte("{\"a\"} 1\na{\\\na{}\n} 1"))
+	f.Fuzz(func(t *testing.T, page []byte) {
+		lines := strings.Count(string(page), "\n") + 1
+		n := 0
+		err := parse(page, func(r reading) {
+			if r.name == "" || strings.ContainsAny(r.name, "{ \t\n") {
+				t.Errorf("a name %q", r.name)
+			}
+			n++
+		})
+		if n > lines || n > 0 && err != nil {
+			t.Errorf("%d readings of %d lines, %v", n, lines, err)
+		}
+		for q, v := range must(read(page)) {
+			if math.IsNaN(v) {
+				t.Errorf("%s is no number", q)
+			}
+		}
+	})
+}
+
+func must(values map[Quantity]float64, _ error) map[Quantity]float64 { return values }
+
+func TestSummarize(t *testing.T) {
+	at := func(s int, values map[Quantity]float64) Sample {
+		return Sample{Target: "a", At: time.Duration(s) * time.Second, Values: values}
+	}
+	got := Summarize([]Sample{
+		at(0, map[Quantity]float64{Running: 1, PromptTokens: 100, CachedTokens: 10, GeneratedTokens: 50, TTFTSum: 2, TTFTCount: 4, PowerWatts: 100}),
+		{Target: "b", Error: "status 500"},
+		at(1, map[Quantity]float64{Running: 5, PromptTokens: 200, CachedTokens: 30, GeneratedTokens: 90, TTFTSum: 3, TTFTCount: 6, PowerWatts: 300}),
+		{Target: "a", Error: "hung", At: 2},
+		{Target: "a", Error: "again", At: 3},
+		// The server was started anew: all it counts is new.
+		at(4, map[Quantity]float64{Running: 3, PromptTokens: 40, CachedTokens: 8, GeneratedTokens: 20, TTFTSum: 1, TTFTCount: 2, PowerWatts: 100}),
+	})
+	of := func(v float64) *float64 { return &v }
+	want := []metric.Instruments{{
+		Target: "a", Scrapes: 3, Failed: 2, Problem: "hung",
+		Running: &metric.Gauge{Mean: 3, Max: 5}, PromptTokens: of(140), GenerationTokens: of(60), PrefixHitShare: of(0.2),
+		TTFTMillis: of(500), PowerWatts: &metric.Gauge{Mean: 500.0 / 3, Max: 300}, EnergyJoules: of(200 + 600),
+	}, {Target: "b", Failed: 1, Problem: "status 500"}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What is scraped from the simulator is what its log of the truth says.
+func TestTruth(t *testing.T) {
+	for _, engine := range sim.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { scrapeSim(t, engine) })
+		})
+	}
+}
+
+func scrapeSim(t *testing.T, engine string) {
+	s, err := sim.New(sim.Options{Engine: engine, Profile: &step.Profile{
+		Policy: "chunked", MaxSequences: 2, StepTokens: 64, KV: step.KV{BlockTokens: 4, Blocks: 100, PrefixCache: true},
+		Output: step.Lengths{Mean: 20, Max: 64},
+		Cost:   step.Cost{Step: []step.Knot{{Tokens: 1, Ms: 100}}, Prefill: []step.Knot{{Tokens: 1, Ms: 500}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := memnet.Listen()
+	srv := &http.Server{Handler: s}
+	var served sync.WaitGroup
+	served.Go(func() { _ = srv.Serve(network) })
+	client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
+	defer func() {
+		client.CloseIdleConnections()
+		_ = srv.Close()
+		_ = s.Close()
+		served.Wait()
+	}()
+	path := "/metrics"
+	if engine == "trtllm" {
+		path = "/prometheus/metrics"
+	}
+	scraper := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1" + path}}, time.Second, time.Now())
+	time.Sleep(time.Millisecond) // the first page
+	var requests sync.WaitGroup
+	for i := range 5 {
+		requests.Go(func() { generate(t, client, i) })
+	}
+	requests.Wait()
+	samples := scraper.Stop()
+	in := Summarize(samples)[0]
+	if engine == "ollama" || engine == "mii" { // they have no metrics
+		if in.Scrapes != 0 || in.Failed == 0 || in.Problem != "status 404" {
+			t.Errorf("%+v", in)
+		}
+		return
+	}
+	var want struct{ prompt, output, cached, ttft, e2e float64 }
+	truths := s.Truth()
+	for _, x := range truths {
+		want.prompt += float64(x.Input)
+		want.output += float64(x.Output)
+		want.cached += float64(x.Cached)
+		want.ttft += float64(x.Writes[0]-x.Arrival) / 1e6 / float64(len(truths))
+		want.e2e += float64(x.Writes[len(x.Writes)-1]-x.Arrival) / 1e6 / float64(len(truths))
+	}
+	check := func(what string, got *float64, want float64, has bool) {
+		if (got != nil) != has {
+			t.Errorf("%s: told %v, want %v", what, got != nil, has)
+		} else if has && math.Abs(*got-want) > 1e-6*want {
+			t.Errorf("%s: %v, the truth is %v", what, *got, want)
+		}
+	}
+	if len(truths) != 5 || in.Failed != 0 || in.Scrapes < 3 {
+		t.Fatalf("%d requests, %+v", len(truths), in)
+	}
+	check("prompt tokens", in.PromptTokens, want.prompt, true)
+	check("generated tokens", in.GenerationTokens, want.output, true)
+	check("TTFT", in.TTFTMillis, want.ttft, engine != "tgi" && engine != "llamacpp")
+	check("E2EL", in.E2ELMillis, want.e2e, engine != "llamacpp")
+	if in.Running == nil || in.Running.Max != 2 || in.Queued == nil || in.Queued.Max < 1 || in.Queued.Max > 3 {
+		t.Errorf("running %+v, queued %+v: two of five run at once", in.Running, in.Queued)
+	}
+	if at := samples[len(samples)-1].At; at < time.Second {
+		t.Errorf("the last page was read at %v", at)
+	}
+}
+
+func generate(t *testing.T, client *http.Client, i int) {
+	body := fmt.Sprintf(`{"prompt":"one two three four five six seven eight %d","max_tokens":%d,"ignore_eos":true,"stream":true}`, i, 5+i)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/v1/completions", strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+// A page that may not be there is not missed; one that was there is.
+func TestOptionalPages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pages []string // one after the other; an empty one is a 404
+		want  []metric.Instruments
+	}{
+		"never there":    {[]string{"", "vllm:num_requests_running 1\n"}, nil},
+		"there and gone": {[]string{"vllm:num_requests_running 1\n", ""}, []metric.Instruments{{Scrapes: 1, Failed: 1, Problem: "status 404", Running: &metric.Gauge{Mean: 1, Max: 1}}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			network := memnet.Listen()
+			n := 0
+			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if n++; n > len(tc.pages) || tc.pages[n-1] == "" {
+					http.NotFound(w, r)
+					return
+				}
+				_, _ = io.WriteString(w, tc.pages[n-1])
+			})}
+			var served sync.WaitGroup
+			served.Go(func() { _ = srv.Serve(network) })
+			client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
+			s := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1/metrics", Optional: true}}, time.Minute, time.Now())
+			time.Sleep(time.Second)
+			got := Summarize(s.Stop())
+			client.CloseIdleConnections()
+			_ = srv.Close()
+			served.Wait()
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(metric.Instruments{}, "Target")); diff != "" {
+				t.Errorf("%s, %d pages asked for (-want +got):\n%s", name, n, diff)
+			}
+		})
+	}
+}
+
+// A page that hangs, lies or makes no sense is a gap and no more; and the
+// scraper stops when it is told to.
+func TestBadPages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		serve   http.HandlerFunc
+		problem string
+	}{
+		"garbage":  {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\x00\xff{{{\n\"")) }, "not a metrics page"},
+		"stranger": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("go_goroutines 5\n")) }, "of no server"},
+		"error":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "status 500"},
+		"cut": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("vllm:num_requests_running 5\n"))
+		}, "EOF"},
+		"hang": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline"},
+	} {
+		srv := httptest.NewServer(tc.serve)
+		ctx, cancel := context.WithCancel(t.Context())
+		s := Start(ctx, srv.Client(), []Target{{URL: srv.URL}}, time.Hour, time.Now())
+		in := Summarize(s.Stop())
+		cancel()
+		srv.CloseClientConnections()
+		srv.Close()
+		if len(in) != 1 || in[0].Scrapes != 0 || in[0].Failed == 0 || !strings.Contains(in[0].Problem, tc.problem) {
+			t.Errorf("%s: %+v", name, in)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package instrument
+
+import (
+	"time"
+
+	"tacho/metric"
+)
+
+// Summarize says what the samples of each target came to, in the order in
+// which the targets were first read.
+func Summarize(samples []Sample) []metric.Instruments {
+	var order []string
+	by := map[string]*series{}
+	for _, s := range samples {
+		if by[s.Target] == nil {
+			by[s.Target] = newSeries(s.Target)
+			order = append(order, s.Target)
+		}
+		by[s.Target].add(s)
+	}
+	var out []metric.Instruments
+	for _, target := range order {
+		out = append(out, by[target].sum())
+	}
+	return out
+}
+
+// series is what one target said in the course of time.
+type series struct {
+	in     metric.Instruments
+	last   map[Quantity]float64
+	grown  map[Quantity]float64 // of counters, since the first sample
+	gauges map[Quantity]*gauge
+	power  energy
+}
+
+type gauge struct {
+	sum, max float64
+	n        int
+}
+
+func newSeries(target string) *series {
+	return &series{
+		in:   metric.Instruments{Target: target},
+		last: map[Quantity]float64{}, grown: map[Quantity]float64{}, gauges: map[Quantity]*gauge{},
+	}
+}
+
+func (s *series) add(x Sample) {
+	if x.Error != "" {
+		if s.in.Failed++; s.in.Problem == "" {
+			s.in.Problem = x.Error
+		}
+		return
+	}
+	s.in.Scrapes++
+	for q, v := range x.Values {
+		s.grow(q, v)
+		g := s.gauges[q]
+		if g == nil {
+			g = &gauge{max: v}
+			s.gauges[q] = g
+		}
+		g.sum, g.n, g.max = g.sum+v, g.n+1, max(g.max, v)
+	}
+	if watts, ok := x.Values[PowerWatts]; ok {
+		s.power.add(x.At, watts)
+	}
+}
+
+// grow follows a counter. One that has shrunk began anew with its server, so
+// all of it is new.
+func (s *series) grow(q Quantity, v float64) {
+	before, seen := s.last[q]
+	s.last[q] = v
+	switch {
+	case !seen:
+		s.grown[q] = 0
+	case v >= before:
+		s.grown[q] += v - before
+	default:
+		s.grown[q] += v
+	}
+}
+
+func (s *series) sum() metric.Instruments {
+	in := s.in
+	in.Running, in.Queued, in.KVShare = s.gauge(Running), s.gauge(Queued), s.gauge(KVShare)
+	in.GPUShare, in.PowerWatts = s.gauge(GPUShare), s.gauge(PowerWatts)
+	in.PromptTokens, in.GenerationTokens = s.counter(PromptTokens), s.counter(GeneratedTokens)
+	in.Finished, in.Preemptions = s.counter(Finished), s.counter(Preemptions)
+	in.PrefixHitShare = s.hitShare()
+	in.TTFTMillis, in.QueueMillis = s.mean(TTFTSum, TTFTCount), s.mean(QueueSum, QueueCount)
+	in.TPOTMillis, in.E2ELMillis = s.mean(TPOTSum, TPOTCount), s.mean(E2ELSum, E2ELCount)
+	in.EnergyJoules = s.counter(EnergyJoules)
+	if in.EnergyJoules == nil {
+		in.EnergyJoules = s.power.joules()
+	}
+	return in
+}
+
+func (s *series) gauge(q Quantity) *metric.Gauge {
+	g := s.gauges[q]
+	if g == nil {
+		return nil
+	}
+	return &metric.Gauge{Mean: g.sum / float64(g.n), Max: g.max}
+}
+
+func (s *series) counter(q Quantity) *float64 {
+	if v, ok := s.grown[q]; ok && s.in.Scrapes > 1 {
+		return &v
+	}
+	return nil
+}
+
+// mean is of a distribution, in milliseconds.
+func (s *series) mean(sum, count Quantity) *float64 {
+	n := s.grown[count]
+	if n <= 0 {
+		return nil
+	}
+	v := max(1e3*s.grown[sum]/n, 0) // servers with two clocks have negative times
+	return &v
+}
+
+// hitShare is the share of the prompt tokens that were found in a cache, by
+// whichever counts the server has; a rate that it computes itself, over a time
+// of its own choice, comes last.
+func (s *series) hitShare() *float64 {
+	for _, pair := range [][2]Quantity{{PrefixHits, PrefixQueries}, {CachedTokens, PromptTokens}} {
+		_, known := s.grown[pair[0]]
+		if whole := s.grown[pair[1]]; known && whole > 0 {
+			v := s.grown[pair[0]] / whole
+			return &v
+		}
+	}
+	if g := s.gauge(PrefixHitRate); g != nil {
+		return &g.Mean
+	}
+	return nil
+}
+
+// energy adds up power over time, by trapezoids.
+type energy struct {
+	at    time.Duration
+	watts float64
+	sum   float64
+	n     int
+}
+
+func (e *energy) add(at time.Duration, watts float64) {
+	if e.n > 0 {
+		e.sum += (watts + e.watts) / 2 * (at - e.at).Seconds()
+	}
+	e.at, e.watts, e.n = at, watts, e.n+1
+}
+
+func (e *energy) joules() *float64 {
+	if e.n < 2 {
+		return nil
+	}
+	return &e.sum
+}

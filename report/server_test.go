@@ -1,0 +1,98 @@
+package report_test
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho/metric"
+	"tacho/report"
+)
+
+func rendered(t *testing.T, s metric.Summary) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, f := range report.Formats {
+		if f.Name == "text" {
+			if err := f.Render(&b, &report.Report{Stages: []report.Stage{{Summary: s}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return b.String()
+}
+
+// What the server says of itself stands beside what we saw, and several
+// servers stand apart.
+func TestServerSections(t *testing.T) {
+	list := records(40)
+	for i, r := range list {
+		r.Endpoint, r.Finish, r.Attempts = []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}[i%2], "length", 1+i%2
+	}
+	s := summarize(metric.DefaultConfig(), list)
+	of := func(v float64) *float64 { return &v }
+	s.Instruments = []metric.Instruments{{
+		Target: "http://127.0.0.1:1/metrics", Scrapes: 12, Failed: 1, Problem: "status 500",
+		Running: &metric.Gauge{Mean: 3.5, Max: 8}, Queued: &metric.Gauge{Mean: 0.25, Max: 2}, KVShare: &metric.Gauge{Mean: 0.125, Max: 0.5},
+		Preemptions: of(3), PrefixHitShare: of(0.4), TTFTMillis: of(21.5), QueueMillis: of(1.25),
+		PowerWatts: &metric.Gauge{Mean: 400, Max: 700}, EnergyJoules: of(240),
+	}}
+	text := rendered(t, s)
+	for _, want := range []string{
+		"As the Server Has It", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
+		"Prompt tokens found in a cache (%):      40.00", "Preemptions:                             3", "Mean TTFT by server/by us (ms):          21.50 / 27.90",
+		"Mean wait in the server's queue (ms):    1.25", "GPU power mean/max (W):                  400.00 / 700.00",
+		"Readings of the metrics page:            12, and 1 that failed: status 500", "Energy per output token (J):             2.00",
+		"By Endpoint", "http://127.0.0.1:2\n", "Answers ended by (requests):             length (40)", "Requests sent again after a failure:     20",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	plain := rendered(t, summarize(metric.DefaultConfig(), records(40)))
+	for _, unwanted := range []string{"As the Server", "By Endpoint", "ended by"} {
+		if strings.Contains(plain, unwanted) {
+			t.Errorf("%q with nothing to say", unwanted)
+		}
+	}
+}
+
+// The classic block of a model that reads and does not write.
+func TestPoolingLayout(t *testing.T) {
+	list := records(40)
+	for _, r := range list {
+		r.Events, r.Output, r.Usage.Completion = nil, 0, 0
+	}
+	c := metric.DefaultConfig()
+	c.Pools, c.Metrics, c.Inputs = true, []string{"e2el"}, 4
+	text := rendered(t, summarize(c, list))
+	block, _, _ := strings.Cut(text, " Behind the Numbers ")
+	for _, want := range []string{"Input throughput (inputs/s):             78.96", "Total token throughput (tok/s):", "Mean E2EL (ms):", "Total input tokens:"} {
+		if !strings.Contains(block, want) {
+			t.Errorf("no %q in\n%s", want, block)
+		}
+	}
+	for _, unwanted := range []string{"generated", "Output token", "Peak", "TTFT", "TPOT", "ITL"} {
+		if strings.Contains(block, unwanted) {
+			t.Errorf("%q in\n%s", unwanted, block)
+		}
+	}
+	sum := summarize(c, list)
+	var file bytes.Buffer
+	if err := (&report.VLLMResult{Backend: "vllm-pooling", Summary: &sum, Records: each(list[:1])}).Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	_, keys, _ := strings.Cut(file.String(), `"max_concurrency": null, `)
+	var got []string
+	for _, m := range regexp.MustCompile(`"([a-z0-9_]+)": `).FindAllStringSubmatch(keys, -1) {
+		got = append(got, m[1])
+	}
+	want := strings.Fields(`duration completed total_input_tokens total_input_sequences request_throughput input_sequence_throughput
+		total_token_throughput input_lens errors mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms`)
+	if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(keys, `"total_input_sequences": 160,`) {
+		t.Errorf("keys of the result file (-want +got):\n%s\nof %s", diff, keys)
+	}
+}

@@ -1,0 +1,220 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/token"
+)
+
+// Tokenizers says where tokenizers may be had.
+type Tokenizers struct {
+	Home   string // a local Hugging Face cache, which also keeps what is downloaded
+	Tables string // directory for tables made from tokenizers, so that they load fast again
+	Online bool   // the hub may be asked
+	Token  string // for models that are not for everybody
+}
+
+// hubTimeout bounds the download of a tokenizer.
+const hubTimeout = 60 * time.Second
+
+// findTokenizer loads the model's tokenizer if it can be had. Only one that
+// the user named must be: without, the server may count.
+func (r *Runner) findTokenizer(ctx context.Context) error {
+	p := &r.Plan
+	if p.SkipTokenizer || p.Sim != "" && p.Tokenizer == "" {
+		return nil // the simulated engine has a tokenizer of its own
+	}
+	from := r.env.Tokenizers
+	if info, err := os.Stat(p.Tokenizer); p.Tokenizer != "" && err == nil {
+		dir := p.Tokenizer
+		if !info.IsDir() {
+			dir = filepath.Dir(dir)
+			r.tokenizer, err = token.LoadCached(p.Tokenizer, from.Tables)
+		} else {
+			r.tokenizer, err = token.FromDir(dir, from.Tables)
+		}
+		if err != nil {
+			return &UsageError{fmt.Errorf("--tokenizer: %w", err)}
+		}
+		r.findTemplate(dir)
+		return nil
+	}
+	name := p.Tokenizer
+	if name == "" {
+		name = r.ModelID
+	}
+	err := r.loadNamed(ctx, name)
+	if err != nil && p.Tokenizer != "" {
+		return &UsageError{fmt.Errorf("--tokenizer %s: neither a file or folder here nor a model that can be had: %w", p.Tokenizer, err)}
+	}
+	return ctx.Err()
+}
+
+// loadNamed takes the tokenizer of a model from the local cache, or else from
+// the hub.
+func (r *Runner) loadNamed(ctx context.Context, name string) error {
+	from := r.env.Tokenizers
+	if from.Home == "" || !strings.Contains(name, "/") {
+		return fmt.Errorf("%q is no owner/name: %w", name, fs.ErrNotExist)
+	}
+	var err error
+	if r.tokenizer, err = token.FromCache(name, "", from.Home, from.Tables); err != nil {
+		if !from.Online {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, hubTimeout)
+		defer cancel()
+		var hubErr error
+		if r.tokenizer, hubErr = token.FromHub(ctx, token.Hub{Token: from.Token, Home: from.Home}, name, "", from.Tables); hubErr != nil {
+			return errors.Join(err, hubErr)
+		}
+	}
+	if dir, err := token.Snapshot(name, "", from.Home); err == nil {
+		r.findTemplate(dir)
+	}
+	return nil
+}
+
+// findTemplate loads the chat template beside the tokenizer, where the
+// protocol is one of conversations.
+func (r *Runner) findTemplate(dir string) {
+	if !r.kind.Takes.Messages {
+		return
+	}
+	var err error
+	if r.template, err = token.LoadChatTemplate(dir); err != nil {
+		r.say("The chat template cannot be used (%v): prompts are counted by the server, where it can.", err)
+	}
+}
+
+// findCounter settles who counts prompt tokens: nobody, where prompts are
+// token ids; the model's tokenizer; the server; or an estimate.
+func (r *Runner) findCounter(ctx context.Context) error {
+	switch {
+	case r.sendsIDs():
+		r.Counter = idCounter{}
+		return nil
+	case r.tokenizer != nil && !r.kind.Takes.Messages:
+		r.Counter = promptCounter{r.tokenizer}
+		return nil
+	case r.tokenizer != nil && r.template != nil:
+		r.Counter = chatCounter{r.tokenizer, r.template}
+		return nil
+	}
+	r.Counter = token.Estimate{}
+	if r.Plan.SkipTokenizer {
+		return nil
+	}
+	c := serverCounter{r.server}
+	_, err := c.Count(ctx, "one two three")
+	if err == nil {
+		r.Counter = c
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.say("No tokenizer of the model is at hand (--tokenizer) and the server does not count tokens (%v): prompt lengths are estimates.", err)
+	return nil
+}
+
+// vocabulary is below which ids are ordinary tokens; 0 is not known. Special
+// tokens mostly come last, and a prompt must not have any.
+func (r *Runner) vocabulary() int {
+	if r.Plan.RandomVocab > 0 || r.tokenizer == nil {
+		return r.Plan.RandomVocab
+	}
+	size := r.tokenizer.VocabSize()
+	for _, s := range r.tokenizer.Specials() {
+		if int(s.ID) > size/2 {
+			size = min(size, int(s.ID))
+		}
+	}
+	if size < 2000 {
+		return 0 // a toy, or tokens of bytes: what the server has is not to be known from it
+	}
+	return size
+}
+
+// idCounter stands where nothing needs counting: prompts are token ids.
+type idCounter struct{ token.Estimate }
+
+func (idCounter) Name() string { return "token ids" }
+func (idCounter) Exact() bool  { return true }
+
+// promptCounter counts with the special tokens that a server puts around a
+// plain prompt.
+type promptCounter struct{ *token.Tokenizer }
+
+// Count implements token.Counter.
+func (c promptCounter) Count(ctx context.Context, text string) (int, error) {
+	n, err := c.Tokenizer.Count(ctx, text)
+	return n + c.Overhead(), err
+}
+
+// chatCounter counts what a chat endpoint makes of one message.
+type chatCounter struct {
+	*token.Tokenizer
+	template *token.ChatTemplate
+}
+
+// Count implements token.Counter.
+func (c chatCounter) Count(ctx context.Context, text string) (int, error) {
+	full, err := c.template.Render([]token.Message{{Role: "user", Content: text}}, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()})
+	if err != nil {
+		return 0, err
+	}
+	return c.Tokenizer.Count(ctx, full)
+}
+
+// Name implements token.Counter.
+func (c chatCounter) Name() string { return c.Tokenizer.Name() + " under its chat template" }
+
+// serverCounter has the server count.
+type serverCounter struct{ backend.Server }
+
+// Count implements token.Counter.
+func (c serverCounter) Count(ctx context.Context, text string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return c.CountTokens(ctx, text)
+}
+
+func (serverCounter) Name() string { return "server /tokenize" }
+func (serverCounter) Exact() bool  { return true }
+
+// outputCounter is a Sink that counts what the server did not: where only the
+// events tell how many tokens there were, the tokenizer knows better.
+type outputCounter struct {
+	tacho.Sink
+	tokenizer *token.Tokenizer
+}
+
+// counting has output counted by the tokenizer, if there is one.
+func (r *Runner) counting(sink tacho.Sink) tacho.Sink {
+	if r.tokenizer == nil {
+		return sink
+	}
+	return outputCounter{sink, r.tokenizer}
+}
+
+// Add implements tacho.Sink.
+func (c outputCounter) Add(r *tacho.Record) error {
+	if r.OK() && r.OutputFrom == tacho.FromEvents && r.Text != "" {
+		n, err := c.tokenizer.Count(context.Background(), r.Text)
+		if err != nil {
+			return err
+		}
+		r.Output, r.OutputFrom = n, tacho.FromTokenizer
+	}
+	return c.Sink.Add(r)
+}

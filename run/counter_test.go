@@ -1,0 +1,125 @@
+package run_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tacho"
+	"tacho/run"
+	"tacho/workload"
+)
+
+// tinyTokenizer is a folder with a tokenizer that has a token for each byte,
+// puts a token in front of a text, and has a chat template.
+func tinyTokenizer(t *testing.T, dir string) string {
+	t.Helper()
+	vocab := map[string]int{"<s>": 0}
+	for b := range 256 {
+		r := rune(b)
+		// The bytes that byte-level tokenizers write as other characters.
+		if b <= ' ' || b >= 0x7f && b <= 0xa0 || b == 0xad {
+			continue
+		}
+		vocab[string(r)] = len(vocab)
+	}
+	for r := rune(0x100); r < 0x144; r++ {
+		vocab[string(r)] = len(vocab)
+	}
+	files := map[string]any{
+		"tokenizer.json": map[string]any{
+			"version":       "1.0",
+			"added_tokens":  []any{map[string]any{"id": 0, "content": "<s>", "special": true}},
+			"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+			"decoder":       map[string]any{"type": "ByteLevel"},
+			"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": []any{}},
+			"post_processor": map[string]any{
+				"type":           "TemplateProcessing",
+				"single":         []any{map[string]any{"SpecialToken": map[string]any{"id": "<s>", "type_id": 0}}, map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}},
+				"pair":           []any{map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}, map[string]any{"Sequence": map[string]any{"id": "B", "type_id": 1}}},
+				"special_tokens": map[string]any{"<s>": map[string]any{"id": "<s>", "ids": []int{0}, "tokens": []string{"<s>"}}},
+			},
+		},
+		"tokenizer_config.json": map[string]any{"chat_template": "{{ '<s>' }}{% for m in messages %}[{{ m.content }}]{% endfor %}"},
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range files {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A tokenizer at hand counts: prompts have its number of tokens, with what the
+// server puts around them.
+func TestTokenizerCountsPrompts(t *testing.T) {
+	dir := tinyTokenizer(t, t.TempDir())
+	for backend, around := range map[string]int{"tgi": 1, "openai-chat": 3} {
+		url, _ := serve(t, nil)
+		out := do(t, plan(url, func(p *run.Plan) {
+			p.Backend, p.Tokenizer, p.RandomInputLen = backend, dir, workload.Fixed(200)
+		}))
+		if !out.runner.Counter.Exact() || !strings.Contains(out.runner.Counter.Name(), "tokenizer.json") {
+			t.Errorf("%s: counted by %s", backend, out.runner.Counter.Name())
+		}
+		for _, r := range out.records {
+			if r.Input != 200 {
+				t.Errorf("%s: a prompt of %d tokens (%d around it)", backend, r.Input, around)
+			}
+		}
+	}
+}
+
+// The local cache of Hugging Face is looked into by the model's name.
+func TestTokenizerFromCache(t *testing.T) {
+	home := t.TempDir()
+	model := filepath.Join(home, "hub", "models--tiny--model")
+	tinyTokenizer(t, filepath.Join(model, "snapshots", "abc123"))
+	if err := os.MkdirAll(filepath.Join(model, "refs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(model, "refs", "main"), []byte("abc123"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := serve(t, nil)
+	p := plan(url, func(p *run.Plan) { p.Backend, p.Model = "tgi", "tiny/model" })
+	out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
+	if out.err != nil || !strings.Contains(out.runner.Counter.Name(), "tiny/model") {
+		t.Fatalf("counted by %v, %v", out.runner.Counter, out.err)
+	}
+}
+
+// Where the server does not count what it generates, the tokenizer does.
+func TestTokenizerCountsOutput(t *testing.T) {
+	dir := tinyTokenizer(t, t.TempDir())
+	url, _ := serve(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte("data: {\"choices\":[{\"text\":\"three\"}]}\n\ndata: {\"choices\":[{\"text\":\" more\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
+		})
+	})
+	out := do(t, plan(url, func(p *run.Plan) { p.Model, p.Tokenizer, p.Backend = "m", dir, "vllm" }))
+	for _, r := range out.records {
+		if r.Output != len("three more") || r.OutputFrom != tacho.FromTokenizer || r.Text != "" {
+			t.Errorf("%d tokens by %s, text %q", r.Output, r.OutputFrom, r.Text)
+		}
+	}
+}
+
+func TestTokenizerThatIsNotThere(t *testing.T) {
+	url, _ := serve(t, nil)
+	out := execute(t.Context(), plan(url, func(p *run.Plan) { p.Tokenizer = "no/such-model" }), run.Env{})
+	if out.err == nil || !strings.Contains(out.err.Error(), "--tokenizer no/such-model") {
+		t.Errorf("error %v", out.err)
+	}
+}

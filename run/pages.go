@@ -1,0 +1,92 @@
+package run
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"tacho/instrument"
+	"tacho/transport"
+)
+
+// noPages is what --metrics-url says for none.
+const noPages = "none"
+
+// pages are the metrics pages that are read while a level runs.
+type pages struct {
+	client   *http.Client
+	targets  []instrument.Target
+	interval time.Duration
+	scraper  *instrument.Scraper
+}
+
+// findPages settles which metrics pages to read. The servers' own are read if
+// they are there; what the plan names is read in any case, and missed aloud.
+// Nothing waits for a page of which nobody has spoken.
+func (r *Runner) findPages(ctx context.Context) {
+	p := &r.Plan
+	r.pages = &pages{interval: p.MetricsInterval.Duration()}
+	if r.pages.interval <= 0 {
+		r.pages.interval = time.Second
+	}
+	tlsConfig, err := transport.TLSConfig(transport.TLSOptions{
+		Insecure: p.Insecure, CAFile: p.CACert, CertFile: p.ClientCert, KeyFile: p.ClientKey,
+	})
+	if err != nil {
+		return // the connections to the servers have told
+	}
+	// Connections of their own: the measured ones must not wait for a page.
+	r.pages.client = &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, Proxy: r.env.Proxy}}
+	r.pages.targets = r.ownPages()
+	for _, url := range append(p.MetricsURL, p.GPUMetricsURL...) {
+		if url == noPages {
+			continue
+		}
+		page := instrument.Target{URL: url}
+		if err := instrument.Probe(ctx, r.pages.client, page); err != nil {
+			r.say("The metrics page %s says nothing yet: %v", redactURL(url), err)
+		}
+		r.pages.targets = append(r.pages.targets, page)
+	}
+}
+
+// ownPages are where the servers themselves may have one.
+func (r *Runner) ownPages() []instrument.Target {
+	if len(r.Plan.MetricsURL) > 0 || r.kind.MetricsPath == "" {
+		return nil
+	}
+	header, err := r.header()
+	if err != nil {
+		return nil // it was used before
+	}
+	if key := r.env.APIKey; key != "" && header.Get("Authorization") == "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	var out []instrument.Target
+	for _, base := range r.Plan.baseURLs() {
+		if strings.HasPrefix(base, "http") {
+			out = append(out, instrument.Target{URL: strings.TrimRight(base, "/") + r.kind.MetricsPath, Header: header, Optional: true})
+		}
+	}
+	return out
+}
+
+func (p *pages) start(ctx context.Context, epoch time.Time) {
+	if len(p.targets) > 0 {
+		p.scraper = instrument.Start(ctx, p.client, p.targets, p.interval, epoch)
+	}
+}
+
+// stop is what was read of the level that is over.
+func (p *pages) stop() []instrument.Sample {
+	if p.scraper == nil {
+		return nil
+	}
+	samples := p.scraper.Stop()
+	p.scraper = nil
+	for i := range samples {
+		samples[i].Target = redactURL(samples[i].Target)
+	}
+	return samples
+}

@@ -1,0 +1,198 @@
+package run_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tacho/backend"
+	"tacho/instrument"
+	"tacho/metric"
+	"tacho/run"
+	"tacho/sim"
+	"tacho/workload"
+)
+
+// pose serves a simulated engine that poses as another.
+func pose(t *testing.T, o sim.Options) string {
+	t.Helper()
+	o.TTFT, o.ITL = 5*time.Millisecond, time.Millisecond
+	if o.Model == "" {
+		o.Model = "tiny"
+	}
+	s, err := sim.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(s)
+	t.Cleanup(func() { srv.Close(); _ = s.Close() })
+	return srv.URL
+}
+
+// --backend auto finds out what every engine is, and the run that follows is
+// one in its protocol.
+func TestAuto(t *testing.T) {
+	for _, engine := range sim.Engines() {
+		url := pose(t, sim.Options{Engine: engine})
+		out := do(t, plan(url, func(p *run.Plan) { p.Backend = "auto" }))
+		kind, err := backend.Find(engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.runner.Plan.Backend != kind.Name || out.summaries[0].Completed != 6 {
+			t.Errorf("%s: taken for %s, %d completed, %v", engine, out.runner.Plan.Backend, out.summaries[0].Completed, out.summaries[0].Failures)
+		}
+		if !slices.ContainsFunc(out.said, func(s string) bool { return strings.Contains(s, "taken for "+kind.Name+": GET /") }) {
+			t.Errorf("%s: said %q", engine, out.said)
+		}
+	}
+	out := execute(t.Context(), plan(notFound(t), func(p *run.Plan) { p.Backend = "auto" }), run.Env{})
+	if out.err == nil || !strings.Contains(out.err.Error(), "name its protocol") {
+		t.Errorf("a server of nothing: %v", out.err)
+	}
+}
+
+func notFound(t *testing.T) string {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// Several servers share the load, and the report tells them apart.
+func TestSeveralServers(t *testing.T) {
+	urls := []string{pose(t, sim.Options{}), pose(t, sim.Options{})}
+	out := do(t, plan("", func(p *run.Plan) { p.BaseURL, p.Backend = urls, "vllm" }))
+	s := out.summaries[0]
+	if len(s.Endpoints) != 2 || s.Endpoints[0].Completed != 3 || s.Endpoints[1].Completed != 3 || s.Endpoints[0].Endpoint == s.Endpoints[1].Endpoint {
+		t.Errorf("%+v", s.Endpoints)
+	}
+	if len(s.Instruments) != 2 {
+		t.Errorf("%d metrics pages", len(s.Instruments))
+	}
+	bad := execute(t.Context(), plan("", func(p *run.Plan) { p.BaseURL, p.Balance = urls, "fairly" }), run.Env{})
+	if usage := new(run.UsageError); !errors.As(bad.err, &usage) || !strings.Contains(bad.err.Error(), "sticky") {
+		t.Errorf("%v", bad.err)
+	}
+}
+
+// What the metrics page says is what was asked of the server.
+func TestInstruments(t *testing.T) {
+	url := pose(t, sim.Options{})
+	var samples []instrument.Sample
+	p := plan(url, func(p *run.Plan) { p.Backend = "vllm" })
+	var sum metric.Summary
+	r, err := run.Open(t.Context(), p, run.Env{}, run.Hooks{
+		Read: func(_ run.Stage, s []instrument.Sample) error { samples = s; return nil },
+		End:  func(_ run.Stage, m *metric.Summary) { sum = *m },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Run(t.Context(), &records{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Instruments) != 1 || len(samples) < 2 {
+		t.Fatalf("%+v of %d samples", sum.Instruments, len(samples))
+	}
+	in := sum.Instruments[0]
+	if in.PromptTokens == nil || *in.PromptTokens != 120 || in.GenerationTokens == nil || *in.GenerationTokens != 30 || in.TTFTMillis == nil || in.Failed != 0 {
+		t.Errorf("%+v, want 120 tokens in and 30 out", in)
+	}
+}
+
+// A metrics page that hangs, or that is none, changes nothing of the run.
+func TestBadInstruments(t *testing.T) {
+	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer hang.Close()
+	defer hang.CloseClientConnections()
+	for _, page := range []string{notFound(t), "http://127.0.0.1:1/metrics", "nonsense", hang.URL} {
+		out := do(t, plan(pose(t, sim.Options{}), func(p *run.Plan) { p.MetricsURL = []string{page} }))
+		s := out.summaries[0]
+		if s.Completed != 6 || s.Failed != 0 || len(s.Instruments) != 1 || s.Instruments[0].Failed == 0 {
+			t.Errorf("%s: %d completed, %+v", page, s.Completed, s.Instruments)
+		}
+		if !slices.ContainsFunc(out.said, func(s string) bool { return strings.Contains(s, page) }) {
+			t.Errorf("%s: no warning in %q", page, out.said)
+		}
+	}
+	out := do(t, plan(pose(t, sim.Options{}), func(p *run.Plan) { p.MetricsURL = []string{"none"} }))
+	if len(out.summaries[0].Instruments) != 0 || len(out.said) > 0 && strings.Contains(strings.Join(out.said, " "), "metrics") {
+		t.Errorf("none is %+v, %q", out.summaries[0].Instruments, out.said)
+	}
+}
+
+func TestRetriesAreTold(t *testing.T) {
+	var n atomic.Int64
+	url, _ := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "completions") && n.Add(1) <= 2 {
+				http.Error(w, "busy", http.StatusServiceUnavailable)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	s := do(t, plan(url, func(p *run.Plan) { p.Retries, p.MaxConcurrency = 2, run.IntLevels{1} })).summaries[0]
+	if s.Completed != 6 || s.Resent != 1 || !slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "resent" }) {
+		t.Errorf("%d completed, %d sent again, %+v", s.Completed, s.Resent, s.Verdict)
+	}
+	n.Store(0)
+	if s := do(t, plan(url, nil)).summaries[0]; s.Failed != 2 || s.Resent != 0 {
+		t.Errorf("unasked: %d failed, %d sent again", s.Failed, s.Resent)
+	}
+}
+
+// A prompt that cannot fit is an error before anything is sent.
+func TestContextLimit(t *testing.T) {
+	url := pose(t, sim.Options{MaxModelLen: 24})
+	for _, model := range []string{"", "tiny"} {
+		out := execute(t.Context(), plan(url, func(p *run.Plan) { p.Model = model }), run.Env{})
+		if usage := new(run.UsageError); !errors.As(out.err, &usage) || !strings.Contains(out.err.Error(), "takes 24 in all") || len(out.records) != 0 {
+			t.Errorf("%v, %d sent", out.err, len(out.records))
+		}
+	}
+	if out := do(t, plan(url, func(p *run.Plan) { p.RandomOutputLen = workload.Fixed(4) })); out.summaries[0].Completed != 6 {
+		t.Errorf("%+v", out.summaries[0].Failures)
+	}
+}
+
+func TestFlushCache(t *testing.T) {
+	url, got := serve(t, nil)
+	do(t, plan(url, func(p *run.Plan) { p.FlushCache, p.NumPrompts = true, run.IntLevels{2, 3} }))
+	n := 0
+	for _, p := range got.paths {
+		if p == "/reset_prefix_cache" {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("flushed %d times for 2 levels", n)
+	}
+	out := execute(t.Context(), plan(pose(t, sim.Options{Engine: "ollama"}), func(p *run.Plan) { p.Backend, p.FlushCache = "ollama", true }), run.Env{})
+	if !errors.Is(out.err, backend.ErrNoEndpoint) {
+		t.Errorf("a server that cannot: %v", out.err)
+	}
+}
+
+// A server that cannot be asked for an exact length has a note in its report.
+func TestExactLengthNote(t *testing.T) {
+	for engine, noted := range map[string]bool{"ollama": true, "tgi": true, "sglang": false, "vllm": false} {
+		s := do(t, plan(pose(t, sim.Options{Engine: engine}), func(p *run.Plan) { p.Backend = engine })).summaries[0]
+		if got := slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "output-length" }); got != noted {
+			t.Errorf("%s: %+v", engine, s.Verdict.Reasons)
+		}
+	}
+}
+
+func TestEmbeddings(t *testing.T) {
+	s := do(t, plan(pose(t, sim.Options{}), func(p *run.Plan) { p.Backend = "openai-embeddings" })).summaries[0]
+	if s.Completed != 6 || s.Tokens.Input != 120 || s.Tokens.Output != 0 || !s.Config.Pools || s.Dist(metric.E2EL).N != 6 || s.Dist(metric.TTFT).N != 0 {
+		t.Errorf("%d completed, %+v, %+v", s.Completed, s.Tokens, s.Failures)
+	}
+}
