@@ -55,6 +55,7 @@ func (r *runner) session(ctx context.Context, it *item, slot time.Duration) {
 	defer r.Live.Sessions.Add(1)
 	turns := it.session.Turns
 	if len(turns) == 1 {
+		turns[0].Request.Input = tacho.Input{} // it is encoded; a long prompt need not be kept twice
 		r.send(ctx, it.call, &turns[0].Request, it.due, slot, 0)
 		return
 	}

@@ -40,10 +40,9 @@ func BenchmarkLag(b *testing.B) {
 }
 
 // TestArrivalsAsTheServerSeesThem holds the gaps between requests, as the
-// server's kernel received them, against the process that was asked for. The
-// statistics are of seconds, but the margins are wide against the machine's
-// noise and narrow against a wrong process: a client that sent by gaps, or
-// dropped the late ones, or shared connections, fails.
+// server's kernel received them, against the process that was asked for. A
+// client that sent by gaps, dropped the late ones or shared connections fails
+// every time; a machine that is busy elsewhere for a second does not.
 func TestArrivalsAsTheServerSeesThem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
@@ -53,58 +52,61 @@ func TestArrivalsAsTheServerSeesThem(t *testing.T) {
 		shape float64
 	}{{200, 1}, {500, 0.5}, {200, math.Inf(1)}} {
 		t.Run(fmt.Sprintf("rate=%v/burstiness=%v", c.rate, c.shape), func(t *testing.T) {
-			count := int(3 * c.rate)
-			p, _, err := pace.New(pace.Options{Rate: c.rate, Shape: c.shape, Count: count, Seed: 9})
-			if err != nil {
-				t.Fatal(err)
+			var problem string
+			for range 3 {
+				if problem = arrivalsProblem(t, c.rate, c.shape); problem == "" {
+					return
+				}
+				t.Log(problem)
 			}
-			path := filepath.Join(t.TempDir(), "truth.jsonl")
-			srv := start(t, "server", "1ms", "1ms", path)
-			addr := srv.line()
-			recs := drive(t, addr, tacho.KernelClock, p, count, 1, 100)
-			srv.stop()
-			truth := truths(t, path)
-			if len(truth) != count {
-				t.Fatalf("the server saw %d requests of %d", len(truth), count)
-			}
-			checkArrivals(t, recs, func(id string) int64 { return truth[id].Received }, c.rate, c.shape)
+			t.Error(problem)
 		})
 	}
 }
 
-func checkArrivals(t *testing.T, recs list, received func(id string) int64, rate, shape float64) {
+// arrivalsProblem is what is wrong with the arrivals of three seconds.
+func arrivalsProblem(t *testing.T, rate, shape float64) string {
 	t.Helper()
-	n := len(recs)
-	seen := make([]float64, n)
-	var first int64 = math.MaxInt64
-	for _, r := range recs {
-		first = min(first, received(r.ID))
+	count := int(3 * rate)
+	p, _, err := pace.New(pace.Options{Rate: rate, Shape: shape, Count: count, Seed: 9})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, r := range recs {
-		seen[i] = float64(received(r.ID)-first) / 1e9
+	path := filepath.Join(t.TempDir(), "truth.jsonl")
+	srv := start(t, "server", "1ms", "1ms", path)
+	recs := drive(t, srv.line(), tacho.KernelClock, p, count, 1, 100)
+	srv.stop()
+	truth := truths(t, path)
+	if len(truth) != count || len(recs) != count {
+		t.Fatalf("the server saw %d requests, the client %d, of %d", len(truth), len(recs), count)
+	}
+	var seen []float64
+	for _, r := range truth {
+		seen = append(seen, float64(r.Received)/1e9)
 	}
 	slices.Sort(seen)
-	if got := float64(n-1) / seen[n-1]; math.Abs(got/rate-1) > 0.05 {
-		t.Errorf("rate %.2f/s, want %.2f", got, rate)
+	if got := float64(count-1) / (seen[count-1] - seen[0]); math.Abs(got/rate-1) > 0.05 {
+		return fmt.Sprintf("rate %.2f/s, want %.2f", got, rate)
 	}
 	gaps := stat.Gaps(seen)[1:]
 	for i := range gaps {
 		gaps[i] *= rate
 	}
-	if math.IsInf(shape, 1) {
-		late := 0
-		for _, g := range gaps {
-			if math.Abs(g-1) > 0.5 {
-				late++
-			}
+	if !math.IsInf(shape, 1) {
+		ks := stat.KolmogorovSmirnov(gaps, func(x float64) float64 { return stat.GammaCDF(shape, x) })
+		if limit := 1.95/math.Sqrt(float64(count)) + 0.03; ks > limit {
+			return fmt.Sprintf("Kolmogorov-Smirnov distance %.3f, above %.3f", ks, limit)
 		}
-		if late > n/10 {
-			t.Errorf("%d of %d gaps are off by more than half", late, n)
+		return ""
+	}
+	off := 0
+	for _, g := range gaps {
+		if math.Abs(g-1) > 0.5 {
+			off++
 		}
-		return
 	}
-	ks := stat.KolmogorovSmirnov(gaps, func(x float64) float64 { return stat.GammaCDF(shape, x) })
-	if limit := 1.95/math.Sqrt(float64(n)) + 0.05; ks > limit {
-		t.Errorf("Kolmogorov-Smirnov distance %.3f, above %.3f", ks, limit)
+	if off > count/10 {
+		return fmt.Sprintf("%d of %d gaps are off by more than half", off, count)
 	}
+	return ""
 }
