@@ -59,6 +59,12 @@ func (r *runner) session(ctx context.Context, it *item, slot time.Duration) {
 		r.send(ctx, it.call, &turns[0].Request, it.due, slot, 0)
 		return
 	}
+	r.converse(ctx, it, slot)
+}
+
+// converse runs the turns of a session that has several.
+func (r *runner) converse(ctx context.Context, it *item, slot time.Duration) {
+	turns := it.session.Turns
 	t := &talk{turns: turns, due: it.due, begun: slot, answers: make([]tacho.Answer, len(turns)), ends: make([]time.Duration, len(turns))}
 	over := make([]chan struct{}, len(turns))
 	for i := range over {

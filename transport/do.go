@@ -197,7 +197,14 @@ func (t *trail) finish(err error) {
 // multiplexed says whether nc, which is c or TLS over it, speaks HTTP/2.
 func (c *conn) multiplexed(nc net.Conn) bool {
 	if tc, ok := nc.(*tls.Conn); ok {
-		return tc.ConnectionState().NegotiatedProtocol == "h2"
+		return negotiatedHTTP2(tc)
 	}
 	return c.h2c
 }
+
+// negotiatedHTTP2 is on its own because the state it asks for is large: inlined
+// into what every request calls at its deepest, it would cost each stream
+// another doubling of its stack.
+//
+//go:noinline
+func negotiatedHTTP2(tc *tls.Conn) bool { return tc.ConnectionState().NegotiatedProtocol == "h2" }

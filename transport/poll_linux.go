@@ -27,7 +27,7 @@ const (
 	// gatherTime is how long the poller lets segments gather when they come
 	// thick: one wake-up then serves several connections. It is far below the
 	// gaps within a stream, so that none of its segments merge by it.
-	gatherTime = 500 * time.Microsecond
+	gatherTime = time.Millisecond
 	// gatherRate is how many segments a second are thick.
 	gatherRate = 10_000
 	// keptBuffer is the largest buffer a connection keeps while it is empty.
