@@ -13,15 +13,6 @@ const fine = 2 * time.Millisecond
 // A nap waits for points in time.
 type nap struct{ precise bool }
 
-// newNap returns a nap for the calling goroutine, and what to call when it is
-// no longer needed.
-func newNap(precise bool) (nap, func()) {
-	if !precise {
-		return nap{}, func() {}
-	}
-	return nap{true}, steadyThread()
-}
-
 // until waits for t, or for ctx. A time that has passed is no wait.
 func (n nap) until(ctx context.Context, t time.Time) error {
 	d := time.Until(t)

@@ -13,6 +13,6 @@ import (
 // often: a stream leaves little of it, and collecting means looking through the
 // stacks of all that are open.
 func Tune() {
-	runtime.GOMAXPROCS(8 * runtime.NumCPU())
+	runtime.GOMAXPROCS(4 * runtime.NumCPU())
 	debug.SetGCPercent(400)
 }

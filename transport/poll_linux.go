@@ -18,9 +18,9 @@ const (
 	// holdTime is how long the events of a stream may lie in a connection
 	// before its reader is woken. They have their times already, and a reader
 	// that is woken for several at once costs a fraction.
-	holdTime = 250 * time.Millisecond
+	holdTime = 500 * time.Millisecond
 	// holdBytes is how much may lie there.
-	holdBytes = 2 << 10
+	holdBytes = 3 << 10
 	// pauseBytes is how much a reader may be behind before nothing more is
 	// received for it, so that a flood stays in the kernel.
 	pauseBytes = 1 << 20

@@ -173,7 +173,7 @@ func measure(b *testing.B, kind, addr string, streams, tokens int, after time.Du
 // BenchmarkCPU compares the processor time of a streamed token.
 func BenchmarkCPU(b *testing.B) {
 	for b.Loop() {
-		const streams, tokens = 2000, 200
+		const streams, tokens = 2000, 400
 		addr := start(b, "server", "1s", "50ms", "-").line()
 		cpu := map[string]float64{}
 		for _, kind := range []string{"plain", "tacho", "floor", "tacho", "plain"} { // twice, so that a change of the machine's load shows
