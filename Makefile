@@ -51,7 +51,7 @@ $(LINT):
 ## lint: golangci-lint at the version in the first line of .golangci.yml
 .PHONY: lint
 lint: $(LINT)
-	$(LINT) run ./...
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
 
 .PHONY: platforms
 platforms:

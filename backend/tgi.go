@@ -15,7 +15,7 @@ var textGeneration = Kind{
 	Aliases:  []string{"text-generation-inference"},
 	Doc:      "the native endpoint of Text Generation Inference: text only, one event a token",
 	Endpoint: tgi.GenerateStreamPath,
-	Port:     3000,
+	Port:     8000, // its own is 80 or 3000; people measure it with tools that take 8000 unless told
 	Takes:    Forms{Text: true},
 	encode:   encodeGenerate,
 	decoder:  func(*Options) decoder { return new(tgiDecoder) },
