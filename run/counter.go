@@ -84,15 +84,20 @@ func (r *Runner) loadNamed(ctx context.Context, name string) error {
 	return nil
 }
 
-// findTemplate loads the chat template beside the tokenizer, where the
-// protocol is one of conversations.
+// findTemplate loads the chat template beside the tokenizer, where prompts
+// are to be counted or sent under it.
 func (r *Runner) findTemplate(dir string) {
-	if !r.kind.Takes.Messages {
+	if !r.kind.Takes.Messages && !r.Plan.templates() {
 		return
 	}
 	var err error
-	if r.template, err = token.LoadChatTemplate(dir); err != nil {
+	if r.template, err = token.LoadChatTemplate(dir); err == nil {
+		return
+	}
+	if r.kind.Takes.Messages {
 		r.say("The chat template cannot be used (%v): prompts are counted by the server, where it can.", err)
+	} else {
+		r.say("The chat template cannot be used (%v): prompts are sent without it.", err)
 	}
 }
 

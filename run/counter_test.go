@@ -123,3 +123,27 @@ func TestTokenizerThatIsNotThere(t *testing.T) {
 		t.Errorf("error %v", out.err)
 	}
 }
+
+// Questions go to a completions endpoint under the model's chat template, with
+// one start token and not two; as they are, if asked.
+func TestTemplatedPrompts(t *testing.T) {
+	dir := tinyTokenizer(t, t.TempDir())
+	data := filepath.Join(t.TempDir(), "q.jsonl")
+	if err := os.WriteFile(data, []byte(`{"prompt":"why"}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for skip, want := range map[bool]string{false: `"prompt":"[why]"`, true: `"prompt":"why"`} {
+		url, got := serve(t, nil)
+		out := do(t, plan(url, func(p *run.Plan) {
+			p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate = "vllm", dir, "custom", data, skip
+			p.NumPrompts = run.IntLevels{1}
+		}))
+		bodies, _ := got.generated()
+		if len(bodies) != 1 || !strings.Contains(bodies[0], want) {
+			t.Errorf("skip %v: %q, want %s", skip, bodies, want)
+		}
+		if n := map[bool]int{false: 6, true: 4}[skip]; out.records[0].Input != n {
+			t.Errorf("skip %v: counted %d tokens, want %d", skip, out.records[0].Input, n)
+		}
+	}
+}

@@ -54,6 +54,7 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 	}
 	o := r.datasetOptions(p, kind)
 	o.Seed, o.Count = seed, count
+	o.Exact = r.exactPrompts(seed)
 	o.Repeat = !p.NoOversample && (count > 0 || p.MaxSeconds > 0)
 	work, err := kind.New(ctx, o)
 	if err != nil {
@@ -62,7 +63,7 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 		}
 		return nil, err
 	}
-	return p.Structured.Shape(work, p.StructuredRatio, seed), nil
+	return p.Structured.Shape(r.templated(p, kind, work), p.StructuredRatio, seed), nil
 }
 
 // datasetOptions are the options of p that a dataset of this kind takes.

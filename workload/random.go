@@ -94,9 +94,13 @@ func (w *drawn) popular() func(i uint64, r *rand.Rand) uint64 {
 	return func(_ uint64, r *rand.Rand) uint64 { return uint64(pick(sums, r)) }
 }
 
-// prepare makes the texts of the run ready; token ids need no preparing.
+// exactly says whether a text of n tokens can be made without counting.
+func (w *drawn) exactly(n int) bool { return w.Exact != nil && w.Prefix == 0 && n > 1 }
+
+// prepare makes the texts of the run ready; what needs no counting needs no
+// preparing.
 func (w *drawn) prepare() error {
-	if w.IDs {
+	if w.IDs || w.exactly(2) {
 		return nil
 	}
 	return w.ready(w.Count, w.Progress, func(i uint64) error { _, err := w.Session(i); return err })
@@ -114,6 +118,10 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	if w.IDs {
 		q.Input.IDs = w.appendIDs(w.appendIDs(make([]int32, 0, w.Prefix+input), opening, w.Prefix), rng, input)
 		q.InputTokens = len(q.Input.IDs)
+		return single(i, q), nil
+	}
+	if w.exactly(input) {
+		q.Input.Text, q.InputTokens = w.Exact(i, input), input
 		return single(i, q), nil
 	}
 	prefix := words(opening, w.Prefix)

@@ -42,6 +42,9 @@ type Options struct {
 	Trace  TraceOptions
 	Talk   TalkOptions
 
+	// Exact makes prompt i with n tokens without counting; nil where nobody can.
+	Exact func(i uint64, n int) string
+
 	Progress func(done, all int) // told while prompts are made ready; may be nil
 }
 
