@@ -18,14 +18,21 @@ import (
 )
 
 // prompts is a workload of short prompts with answers of a given length.
-type prompts struct{ count, output int }
+type prompts struct {
+	count, output int
+	text          bool // as words, where the protocol takes no token ids
+}
 
 func (p prompts) Session(i uint64) (tacho.Session, error) {
 	if p.count > 0 && i >= uint64(p.count) {
 		return tacho.Session{}, io.EOF
 	}
+	in := tacho.Input{IDs: []int32{1001, 1002, 1003, 1004}}
+	if p.text {
+		in = tacho.Input{Text: "one two three four"}
+	}
 	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: tacho.Request{
-		ID: fmt.Sprint("p", i), Session: i, Input: tacho.Input{IDs: []int32{1001, 1002, 1003, 1004}}, MaxTokens: p.output, IgnoreEOS: true,
+		ID: fmt.Sprint("p", i), Session: i, Input: in, MaxTokens: p.output, IgnoreEOS: true,
 	}}}}, nil
 }
 
@@ -37,12 +44,18 @@ func (l *list) Close() error              { return nil }
 // drive runs a stage of count requests against a server.
 func drive(b testing.TB, addr string, clock tacho.Clock, p tacho.Pacer, count, output, spares int) list {
 	b.Helper()
+	return driveAs(b, "vllm", prompts{count: count, output: output}, addr, clock, p, spares)
+}
+
+// driveAs does it in a protocol of choice.
+func driveAs(b testing.TB, kind string, source tacho.Source, addr string, clock tacho.Clock, p tacho.Pacer, spares int) list {
+	b.Helper()
 	tc, err := transport.New(transport.Options{BaseURL: "http://" + addr, Clock: clock})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer tc.Close()
-	k, err := backend.Find("vllm")
+	k, err := backend.Find(kind)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,7 +68,7 @@ func drive(b testing.TB, addr string, clock tacho.Clock, p tacho.Pacer, count, o
 	}
 	var recs list
 	err = engine.Run(b.Context(), engine.Stage{
-		Arrivals: pace.Stripe(p.Arrivals(), 0, 1), Source: prompts{count, output}, Backend: be, Precise: true,
+		Arrivals: pace.Stripe(p.Arrivals(), 0, 1), Source: source, Backend: be, Precise: true,
 	}, &recs)
 	if err != nil {
 		b.Fatal(err)

@@ -23,7 +23,7 @@ const roleVar = "TACHO_PROOF_ROLE"
 
 // roles are what it can be. Each talks by lines on its standard streams, and
 // ends when its standard input does.
-var roles = map[string]func(args []string) error{"server": serve, "client": client}
+var roles = map[string]func(args []string) error{"server": serve, "client": client, "engine": engineServer}
 
 func TestMain(m *testing.M) {
 	role, args, _ := strings.Cut(os.Getenv(roleVar), " ")

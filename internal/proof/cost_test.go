@@ -75,7 +75,7 @@ func tachoClient(l load) error {
 	var sink counter
 	err = engine.Run(context.Background(), engine.Stage{
 		Arrivals: pace.Stripe(pace.Constant{Rate: float64(l.streams), Count: l.streams}.Arrivals(), 0, 1),
-		Source:   prompts{l.streams, l.tokens}, Backend: be, Precise: true,
+		Source:   prompts{count: l.streams, output: l.tokens}, Backend: be, Precise: true,
 	}, &sink)
 	if err == nil && sink.tokens != l.streams*l.tokens {
 		err = fmt.Errorf("%d tokens, want %d; %s", sink.tokens, l.streams*l.tokens, sink.example)

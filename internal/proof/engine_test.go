@@ -1,0 +1,95 @@
+package proof
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"testing"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/metric"
+	"tacho/pace"
+	"tacho/sim"
+	"tacho/sim/step"
+)
+
+// engineServer is the role of the simulator with a profile.
+func engineServer(args []string) error {
+	p, err := step.Load(args[0])
+	if err != nil {
+		return err
+	}
+	s, err := sim.New(sim.Options{Profile: &p, Seed: 1, ForgetTruth: true})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	go s.Serve(l)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return s.Close()
+}
+
+// BenchmarkEngine runs the engine model on both of its clocks: on the wall
+// clock, over HTTP, measured by tacho; and on the virtual one.
+func BenchmarkEngine(b *testing.B) {
+	for b.Loop() {
+		worst := 0.0
+		// TGI cannot be told to go on, so its answers are short enough not to end by themselves.
+		for profile, output := range map[string]int{"vllm-405b-mi300x": 40, "tgi-405b-mi300x": 8} {
+			for _, n := range []int{1, 4, 16} {
+				worst = max(worst, clocksDiffer(b, profile, n, output))
+			}
+		}
+		b.ReportMetric(100*worst, "worst-%")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+func clocksDiffer(b *testing.B, profile string, n, output int) (worst float64) {
+	b.Helper()
+	engine.Tune()
+	p, err := step.Load(profile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var arrivals []step.Arrival
+	for i := range n {
+		arrivals = append(arrivals, step.Arrival{Request: step.Request{ID: uint64(i), Prompt: 4, MaxNew: output, IgnoreEOS: true}})
+	}
+	traces, _, err := step.Simulate(p, 1, arrivals)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var virtual, wall metric.Accumulator
+	for _, t := range traces {
+		rec := &tacho.Record{Output: output, Timeline: tacho.NewTimeline(0)}
+		rec.Sent, rec.Head = t.Arrival, t.Arrival
+		for _, e := range t.Events {
+			rec.Events = append(rec.Events, tacho.Event{At: e.At})
+			rec.End = e.At
+		}
+		_ = virtual.Add(rec) // keeps in memory, and cannot fail
+	}
+	srv := start(b, "engine", profile)
+	tgi := p.Engine == "tgi"
+	recs := driveAs(b, map[bool]string{true: "tgi", false: "vllm"}[tgi], prompts{n, output, tgi}, srv.line(), tacho.KernelClock, pace.Burst{Count: n}, n)
+	srv.stop()
+	for i := range recs {
+		_ = wall.Add(&recs[i])
+	}
+	v, w := virtual.Summary(metric.DefaultConfig()), wall.Summary(metric.DefaultConfig())
+	for _, m := range []*metric.Metric{metric.TTFT, metric.TPOT, metric.ITL, metric.E2EL} {
+		a, c := v.Classic(m).Mean, w.Classic(m).Mean
+		off := math.Abs(c/a - 1)
+		b.Logf("%-18s %2d requests: mean %-4s virtual %8.2f ms, wall %8.2f ms (%+.2f %%, wanted: within 2)", profile, n, m.Name, a, c, 100*(c/a-1))
+		worst = max(worst, off)
+	}
+	return worst
+}
