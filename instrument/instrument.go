@@ -72,13 +72,13 @@ func (s *Scraper) follow(ctx context.Context, t Target, interval time.Duration) 
 	had := false
 	for {
 		had = s.scrape(ctx, t, patience, !t.Optional || had) || had
-		if t.Optional && !had {
+		if t.Optional && !had && ctx.Err() == nil { // or the run was over before the page came
 			return
 		}
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			s.scrape(context.WithoutCancel(ctx), t, lastPatience, true)
+			s.scrape(context.WithoutCancel(ctx), t, lastPatience, !t.Optional || had)
 			return
 		}
 	}

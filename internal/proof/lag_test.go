@@ -50,7 +50,7 @@ func TestArrivalsAsTheServerSeesThem(t *testing.T) {
 	for _, c := range []struct {
 		rate  float64
 		shape float64
-	}{{200, 1}, {500, 0.5}, {200, math.Inf(1)}} {
+	}{{200, 1}, {200, 4}, {200, math.Inf(1)}} {
 		t.Run(fmt.Sprintf("rate=%v/burstiness=%v", c.rate, c.shape), func(t *testing.T) {
 			var problem string
 			for range 3 {
