@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/stat"
 )
 
 var linear = Kind{
@@ -50,7 +51,7 @@ func (p Ramp) gap(r *rand.Rand) float64 {
 	if math.IsInf(p.Shape, 1) {
 		return 1
 	}
-	return gammaFloat64(r, p.Shape) / p.Shape
+	return stat.Gamma(r, p.Shape) / p.Shape
 }
 
 // RateBefore is the rate before arrival i. A ramp from 0 has no rate at all before

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tacho/stat"
 )
 
 // A Length is a number of tokens: always the same one, or one drawn anew for
@@ -57,7 +59,7 @@ var lengthKinds = []lengthKind{
 	}, func(l *Length, r *rand.Rand) float64 { return l.a * math.Exp(l.b*r.NormFloat64()) }},
 	{"gamma", "g", 2, func(a, b float64) error {
 		return cmpErr(above0("a shape", a), above0("a mean", b))
-	}, func(l *Length, r *rand.Rand) float64 { return gammaFloat64(r, l.a) * l.b / l.a }},
+	}, func(l *Length, r *rand.Rand) float64 { return stat.Gamma(r, l.a) * l.b / l.a }},
 	{"zipf", "z", 2, func(a, b float64) error {
 		if b != math.Trunc(b) || b < 1 || b > mostRanks {
 			return fmt.Errorf("largest number %v: write a whole number from 1 to %d", b, mostRanks)
@@ -315,27 +317,4 @@ func zipfSums(s float64, n int) []float64 {
 		sums[k] = sum
 	}
 	return sums
-}
-
-// gammaFloat64 draws from the gamma distribution of scale 1, by the method of
-// Marsaglia and Tsang (2000); shapes below 1 are boosted.
-func gammaFloat64(r *rand.Rand, shape float64) float64 {
-	boost := 1.0
-	if shape < 1 {
-		boost = math.Pow(1-r.Float64(), 1/shape) // 1-u: never 0
-		shape++
-	}
-	d := shape - 1.0/3
-	c := 1 / math.Sqrt(9*d)
-	for {
-		x := r.NormFloat64()
-		v := 1 + c*x
-		if v <= 0 {
-			continue
-		}
-		v *= v * v
-		if u := 1 - r.Float64(); math.Log(u) < x*x/2+d-d*v+d*math.Log(v) {
-			return boost * d * v
-		}
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/stat"
 )
 
 var servegen = Kind{
@@ -271,7 +272,7 @@ func (w *clientWindow) gap(r *rand.Rand) float64 {
 	if w.weibull {
 		return math.Pow(r.ExpFloat64(), 1/w.shape) / math.Gamma(1+1/w.shape) / w.rate
 	}
-	return gammaFloat64(r, w.shape) / w.shape / w.rate
+	return stat.Gamma(r, w.shape) / w.shape / w.rate
 }
 
 // take is the next arrival of all: when, and in which window of whom.
