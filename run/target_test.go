@@ -166,6 +166,8 @@ func TestFlushCache(t *testing.T) {
 	url, got := serve(t, nil)
 	do(t, plan(url, func(p *run.Plan) { p.FlushCache, p.NumPrompts = true, run.IntLevels{2, 3} }))
 	n := 0
+	got.mu.Lock()
+	defer got.mu.Unlock()
 	for _, p := range got.paths {
 		if p == "/reset_prefix_cache" {
 			n++
