@@ -22,6 +22,7 @@ build:
 .PHONY: test
 test:
 	go test -race ./...
+	go test ./sim/step # what it skips under the race detector: the fit to the seeds
 
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
