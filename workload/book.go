@@ -26,6 +26,7 @@ const bytesPerToken = 4.4
 type bookWorkload struct {
 	Options
 	pages string
+	index *bookIndex
 	*fitted
 }
 
@@ -49,7 +50,7 @@ func newBook(ctx context.Context, o Options) (Workload, error) {
 	if !unicode.IsSpace(lastRune(text)) {
 		text += "\n" // the last word and the first are two
 	}
-	w := &bookWorkload{Options: o, pages: text, fitted: newFitted(ctx, o.Counter)}
+	w := &bookWorkload{Options: o, pages: text, index: newBookIndex(text, o.Counter), fitted: newFitted(ctx, o.Counter)}
 	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
@@ -63,7 +64,7 @@ func (w *bookWorkload) Session(i uint64) (tacho.Session, error) {
 	slice := func(bytes int) string { return w.slice(start, bytes) }
 	q := tacho.Request{MaxTokens: w.Output.Draw(rng, 1), IgnoreEOS: w.IgnoreEOS}
 	var err error
-	q.Input.Text, q.InputTokens, err = w.text(i, input, bytesPerToken, slice, slice)
+	q.Input.Text, q.InputTokens, err = w.text(i, input, func() (int, error) { return w.guess(start, input) }, slice, slice)
 	return single(i, q), err
 }
 
@@ -72,6 +73,15 @@ func (w *bookWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Sessio
 
 // Notes implements Workload.
 func (w *bookWorkload) Notes() []string { return w.notes() }
+
+// guess is how long a slice from start must be to have nearly n tokens.
+func (w *bookWorkload) guess(start, n int) (int, error) {
+	bytes, ok, err := w.index.bytes(w.ctx, start, n)
+	if !ok {
+		bytes = int(float64(n) * bytesPerToken)
+	}
+	return bytes, err
+}
 
 // wordStart is a random place where a word begins.
 func (w *bookWorkload) wordStart(r *rand.Rand) int {

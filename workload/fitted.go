@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
 	"unicode/utf8"
 
 	"tacho"
@@ -26,34 +28,46 @@ type fitted struct {
 	known   map[uint64]fit
 }
 
-// A fit is a text of which the first bytes have so many tokens.
-type fit struct{ bytes, tokens, want int }
+// A fit is a text of which the first bytes, and so many fillers after them,
+// have so many tokens.
+type fit struct{ bytes, fillers, tokens, want int }
+
+// filler is one token more after nearly any text.
+const filler = " a"
 
 func newFitted(ctx context.Context, c token.Counter) *fitted {
 	return &fitted{ctx: ctx, counter: c, known: map[uint64]fit{}}
 }
 
 // text is the text of session i with n tokens, and the tokens it has. units(u)
-// makes a text of u units, about perToken of them to a token; prefix(b) makes
+// makes a text of u units, of which guess has nearly n tokens; prefix(b) makes
 // the one that is b bytes long.
-func (f *fitted) text(i uint64, n int, perToken float64, units, prefix func(int) string) (string, int, error) {
+func (f *fitted) text(i uint64, n int, guess func() (int, error), units, prefix func(int) string) (string, int, error) {
 	f.mu.Lock()
 	have, ok := f.known[i]
 	f.mu.Unlock()
 	if ok {
-		return prefix(have.bytes)[:have.bytes], have.tokens, nil
+		return prefix(have.bytes)[:have.bytes] + strings.Repeat(filler, have.fillers), have.tokens, nil
 	}
-	s, got, err := token.Fit(f.ctx, f.counter, n, int(float64(n)*perToken), units)
+	nearly, err := guess()
+	if err != nil {
+		return "", 0, err
+	}
+	s, got, err := token.Fit(f.ctx, f.counter, n, nearly, units)
 	if err == nil && got != n {
 		s, got, err = f.mend(s, got, n, prefix)
+	}
+	found := fit{len(s), 0, got, n}
+	if err == nil && got != n {
+		s, found, err = f.fill(s, found)
 	}
 	if err != nil {
 		return "", 0, err
 	}
 	f.mu.Lock()
-	f.known[i] = fit{len(s), got, n}
+	f.known[i] = found
 	f.mu.Unlock()
-	return s, got, nil
+	return s, found.tokens, nil
 }
 
 // mend cuts within a unit, where whole ones do not make the number: a word may
@@ -63,11 +77,7 @@ func (f *fitted) mend(near string, got, n int, prefix func(int) string) (string,
 	perToken := float64(len(near)) / float64(max(got, 1))
 	long := prefix(len(near) + int(8*perToken) + 64)
 	s, mended, err := token.Fit(f.ctx, f.counter, n, len(near)+int(float64(n-got)*perToken), func(bytes int) string {
-		bytes = min(bytes, len(long))
-		for bytes < len(long) && !utf8.RuneStart(long[bytes]) {
-			bytes++
-		}
-		return long[:bytes]
+		return wholeRunes(long, bytes)
 	})
 	if err != nil || abs(mended-n) >= abs(got-n) {
 		return near, got, err
@@ -75,9 +85,50 @@ func (f *fitted) mend(near string, got, n int, prefix func(int) string) (string,
 	return s, mended, nil
 }
 
+// fill takes a little off the end of a text that no cut makes right, where a
+// run of white space is one token and one byte less of it two, and puts
+// fillers there. It keeps the text if that does not help.
+func (f *fitted) fill(near string, found fit) (string, fit, error) {
+	cut := strings.TrimRightFunc(near, unicode.IsSpace)
+	for range fillTries {
+		cut = cut[:max(strings.LastIndexFunc(cut, unicode.IsSpace), 0)]
+		cut = strings.TrimRightFunc(cut, unicode.IsSpace)
+		tokens, err := f.counter.Count(f.ctx, cut)
+		if err != nil || cut == "" {
+			return near, found, err
+		}
+		if tokens >= found.want {
+			continue
+		}
+		filled := cut + strings.Repeat(filler, found.want-tokens)
+		if tokens, err = f.counter.Count(f.ctx, filled); err != nil {
+			return near, found, err
+		}
+		if tokens == found.want {
+			return filled, fit{len(cut), (len(filled) - len(cut)) / len(filler), tokens, tokens}, nil
+		}
+	}
+	return near, found, nil
+}
+
+// fillTries is how many words fill takes off.
+const fillTries = 4
+
+// wholeRunes is the first bytes of a text, or a few more: whole characters.
+func wholeRunes(text string, bytes int) string {
+	bytes = min(bytes, len(text))
+	for bytes < len(text) && !utf8.RuneStart(text[bytes]) {
+		bytes++
+	}
+	return text[:bytes]
+}
+
+// asMany is the guess for words: nearly each is one token.
+func asMany(n int) func() (int, error) { return func() (int, error) { return n, nil } }
+
 // words is a message of random words with n tokens, which seed and key make.
 func (f *fitted) words(seed, key uint64, n int) (tacho.Message, int, error) {
-	text, tokens, err := f.text(key, n, 1,
+	text, tokens, err := f.text(key, n, asMany(n),
 		func(units int) string { return prefixed(nil, key^seed, units, math.MaxInt) },
 		func(bytes int) string { return prefixed(nil, key^seed, math.MaxInt, bytes) })
 	return tacho.Message{Role: "user", Content: text}, tokens, err

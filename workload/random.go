@@ -127,7 +127,7 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	prefix := words(opening, w.Prefix)
 	seed := rng.Uint64()
 	var err error
-	q.Input.Text, q.InputTokens, err = w.text(i, w.Prefix+input, 1,
+	q.Input.Text, q.InputTokens, err = w.text(i, w.Prefix+input, asMany(w.Prefix+input),
 		func(n int) string { return prefixed(prefix, seed, n, math.MaxInt) },
 		func(bytes int) string { return prefixed(prefix, seed, math.MaxInt, bytes) })
 	return single(i, q), err

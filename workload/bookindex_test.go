@@ -1,0 +1,95 @@
+package workload
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tacho/token"
+)
+
+// wordCounter counts perWord tokens for each word, one for the filler's, and
+// three around any text, and remembers how much it counted.
+type wordCounter struct {
+	token.Estimate
+	perWord func(word string) int
+	counted atomic.Int64
+}
+
+func (c *wordCounter) Count(_ context.Context, text string) (int, error) {
+	n := 3
+	for w := range strings.FieldsSeq(text) {
+		if w == strings.TrimSpace(filler) {
+			n++
+		} else {
+			n += c.perWord(w)
+		}
+	}
+	c.counted.Add(int64(n))
+	return n, nil
+}
+
+// writeBook writes a book of words of one to twelve letters, with some
+// punctuation and line breaks.
+func writeBook(t *testing.T, words int) string {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for range words {
+		for range 1 + rng.IntN(12) {
+			b.WriteByte(byte('b' + rng.IntN(25)))
+		}
+		b.WriteString([]string{" ", " ", " ", " ", ", ", ".\n", "\n\n"}[rng.IntN(7)])
+	}
+	path := filepath.Join(t.TempDir(), "book.txt")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestBookIsCountedLittleMoreThanOnce(t *testing.T) {
+	c := &wordCounter{perWord: func(w string) int { return (len(w) + 3) / 4 }}
+	const prompts, tokens = 50, 5000
+	w, err := newBook(t.Context(), Options{Path: writeBook(t, 20_000), Counter: c, Count: prompts, Input: Fixed(tokens), Output: Fixed(1), Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The book itself is some 40,000 tokens, which are counted once more.
+	if got, most := c.counted.Load(), int64(prompts*tokens*3/2); got > most {
+		t.Errorf("%d tokens counted for %d in the prompts: at most %d will do", got, prompts*tokens, most)
+	}
+	for i := range uint64(prompts) {
+		s, err := w.Session(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := s.Turns[0].Request
+		if n, _ := c.Count(t.Context(), q.Input.Text); n != tokens || q.InputTokens != n {
+			t.Errorf("prompt %d has %d tokens and says %d, want %d", i, n, q.InputTokens, tokens)
+		}
+	}
+}
+
+func TestFillersMakeLengthsNoCutMakes(t *testing.T) {
+	c := &wordCounter{perWord: func(string) int { return 2 }} // and 3 around: always odd
+	w, err := newBook(t.Context(), Options{Path: writeBook(t, 5_000), Counter: c, Count: 20, Input: Fixed(600), Output: Fixed(1), Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(20) {
+		s, err := w.Session(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := c.Count(t.Context(), s.Turns[0].Request.Input.Text); n != 600 {
+			t.Errorf("prompt %d has %d tokens, want 600", i, n)
+		}
+	}
+	if notes := w.Notes(); notes != nil {
+		t.Errorf("it says %q, though no prompt missed", notes)
+	}
+}
