@@ -22,7 +22,7 @@ import (
 // Kinds are the protocols, in the order in which help shows them.
 var Kinds = []Kind{
 	vllm, openAI, openAIChat, openAIResponses, sglangNative, textGeneration, trtllm, tritonTRT, tritonVLLM, llamaCPP,
-	ollamaGenerate, ollamaChat, lmdeploy, deepspeedMII, anthropicMessages, geminiStream,
+	ollamaGenerate, ollamaChat, lmdeploy, deepspeedMII, transformersServe, anthropicMessages, geminiStream,
 	openAIEmbeddings, vllmPooling, vllmRerank,
 }
 

@@ -176,6 +176,12 @@ func TestBodies(t *testing.T) {
 			`{"model":"m","prompt":"a <b> & \"c\"","max_tokens":5,"stream":true,"min_tokens":5}`,
 		},
 		{
+			"transformers", "transformers",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &zero}},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"model":"m","prompt":"a <b> & \"c\"","max_tokens":5,"stream":true,"temperature":0}`,
+		},
+		{
 			"anthropic", "anthropic",
 			backend.Options{Model: "m", Sampling: backend.Sampling{TopK: &k}},
 			tacho.Request{Input: tacho.Input{Messages: []tacho.Message{{Role: "system", Content: "be"}, {Role: "user", Content: "a <b>"}}}, MaxTokens: 5},

@@ -41,6 +41,7 @@ var dialects = map[string]dialect{
 	"trtllm":           completions,
 	"lmdeploy":         completions,
 	"deepspeed-mii":    completions,
+	"transformers":     completions,
 	"openai-chat":      chat,
 	"openai-responses": responses,
 	"sglang":           sglang,

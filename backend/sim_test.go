@@ -20,7 +20,7 @@ import (
 var poses = map[string]string{
 	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
 	"trtllm": "trtllm", "triton": "trtllm", "triton-vllm": "vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
-	"lmdeploy": "lmdeploy", "deepspeed-mii": "mii", "anthropic": "vllm", "openai-embeddings": "vllm",
+	"lmdeploy": "lmdeploy", "deepspeed-mii": "mii", "transformers": "vllm", "anthropic": "vllm", "openai-embeddings": "vllm",
 }
 
 var notSimulated = []string{"gemini", "vllm-pooling", "vllm-rerank"}
@@ -192,7 +192,7 @@ func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Recor
 
 // What a server can be asked, put to the simulator.
 func TestSimulatedQuestions(t *testing.T) {
-	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "lmdeploy"}
+	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "lmdeploy", "transformers"}
 	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "sglang"}
 	noLimit := []string{"triton", "triton-vllm"}
 	for _, kind := range backend.Kinds {

@@ -29,6 +29,9 @@ func bind(fs *pflag.FlagSet, p *run.Plan) {
 			fs.StringArrayVar(v, o.Name, nil, o.Help)
 		case **float64:
 			fs.Var(&maybe[float64]{v, parseFloat}, o.Name, o.Help)
+		case **bool:
+			fs.Var(&maybe[bool]{v, strconv.ParseBool}, o.Name, o.Help)
+			fs.Lookup(o.Name).NoOptDefVal = "true"
 		case **int:
 			fs.Var(&maybe[int]{v, strconv.Atoi}, o.Name, o.Help)
 		case **uint64:
@@ -60,7 +63,7 @@ type maybe[T any] struct {
 func (m *maybe[T]) Set(s string) error {
 	t, err := m.parse(s)
 	if err != nil {
-		return fmt.Errorf("%q is not a number", s)
+		return fmt.Errorf("%q is not a %s", s, m.Type())
 	}
 	*m.v = &t
 	return nil
@@ -73,7 +76,12 @@ func (m *maybe[T]) String() string {
 	return fmt.Sprint(**m.v)
 }
 
-func (m *maybe[T]) Type() string { return "number" }
+func (m *maybe[T]) Type() string {
+	if _, ok := any(*m.v).(*bool); ok {
+		return "bool"
+	}
+	return "number"
+}
 
 // text is a flag whose value reads and writes itself.
 type text struct{ v textValue }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tacho/run"
+	"tacho/token"
 )
 
 func TestLevelLists(t *testing.T) {
@@ -162,5 +163,27 @@ func TestPlanIsChecked(t *testing.T) {
 	p := run.DefaultPlan()
 	if err := p.Validate(); err != nil {
 		t.Errorf("the default plan: %v", err)
+	}
+}
+
+// A server may refuse the field, and then it can be left out.
+func TestIgnoreEOSCanBeRefused(t *testing.T) {
+	for text, want := range map[string]bool{"": true, "true": true, "false": false} {
+		p := run.DefaultPlan()
+		for _, o := range p.Options() {
+			if o.Name == "ignore-eos" && text != "" {
+				if err := o.Set(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		work, err := p.Workload(t.Context(), token.Estimate{}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := work.Session(0)
+		if err != nil || s.Turns[0].Request.IgnoreEOS != want {
+			t.Errorf("--ignore-eos=%s: %v, %v, want %v", text, s.Turns[0].Request.IgnoreEOS, err, want)
+		}
 	}
 }

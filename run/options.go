@@ -92,6 +92,9 @@ func (o *Option) Set(text string) (err error) {
 	switch v := o.Value.(type) {
 	case *bool:
 		*v, err = strconv.ParseBool(text)
+	case **bool:
+		b, parseErr := strconv.ParseBool(text)
+		*v, err = &b, parseErr
 	case *string:
 		*v = text
 	case *int:

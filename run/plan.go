@@ -80,7 +80,7 @@ type Body struct {
 	backend.Extras
 	ExtraBody          JSONObject `flag:"extra-body" help:"JSON object merged into each request"`
 	Logprobs           *int       `flag:"logprobs" help:"log probabilities to ask for with each token (completions)"`
-	IgnoreEOS          bool       `flag:"ignore-eos" help:"have the server go on to the full output length (implied by the random dataset)"`
+	IgnoreEOS          *bool      `flag:"ignore-eos" help:"have the server go on to the full output length; random and traces imply it where the server can, unless it is false"`
 	UseBeamSearch      bool       `flag:"use-beam-search" help:"accepted for compatibility; vLLM ignores it too"`
 	ChatTemplateKwargs JSONObject `flag:"chat-template-kwargs" help:"JSON object sent as chat_template_kwargs with chat requests"`
 }

@@ -70,7 +70,7 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 	o := workload.Options{
 		Counter: r.Counter, IDs: r.asIDs(p, kind), Messages: r.kind.Takes.Messages, Path: p.DatasetPath,
-		Shuffle: !p.DisableShuffle, Vocab: r.vocabulary(), IgnoreEOS: p.IgnoreEOS, Progress: r.hooks.Ready,
+		Shuffle: !p.DisableShuffle, Vocab: r.vocabulary(), Progress: r.hooks.Ready,
 		Scenario: p.Scenario, Trace: p.traceOptions(kind), Talk: p.talkOptions(), Zipf: p.RandomPrefixZipf,
 	}
 	exact := kind.Timed
@@ -105,7 +105,9 @@ func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 	case "weka":
 		exact = true
 	}
-	o.IgnoreEOS = o.IgnoreEOS || exact && r.kind.ExactLength
+	if o.IgnoreEOS = exact && r.kind.ExactLength; p.IgnoreEOS != nil {
+		o.IgnoreEOS = *p.IgnoreEOS
+	}
 	if given(p.InputLen) {
 		o.Input = p.InputLen
 	}

@@ -1,0 +1,36 @@
+package backend
+
+import (
+	"tacho"
+	"tacho/wire/openai"
+)
+
+var transformersServe = Kind{
+	Name:     "transformers",
+	Aliases:  []string{"transformers-serve"},
+	Doc:      "the completions endpoint of transformers serve: text; no field it does not know, and no exact output lengths",
+	Endpoint: openai.CompletionsPath,
+	Port:     8000,
+	Takes:    Forms{Text: true},
+	carries:  []string{"temperature", "top_p", "frequency_penalty"},
+	signs:    []sign{shows("/openapi.json", `"/load_model"`)},
+	encode:   encodeTransformers,
+	decoder:  newOpenAIDecoder,
+	live:     completionMarks,
+	models:   openAIModels,
+}
+
+// encodeTransformers asks for no usage, which comes anyway.
+func encodeTransformers(o *Options, r *tacho.Request) ([]byte, error) {
+	sampling := openAISampling(o, r)
+	sampling.IgnoreEOS = false
+	return marshalWith(&struct {
+		Model     string        `json:"model,omitempty"`
+		Prompt    openai.Prompt `json:"prompt"`
+		MaxTokens int           `json:"max_tokens,omitempty"`
+		Stream    bool          `json:"stream"`
+		openai.Sampling
+	}{
+		Model: modelOf(o, r), Prompt: openai.Prompt{Text: r.Input.Text}, MaxTokens: r.MaxTokens, Stream: true, Sampling: sampling,
+	}, o.Extra, r.Extra)
+}
