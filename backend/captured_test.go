@@ -11,7 +11,7 @@ import (
 	"tacho"
 )
 
-// What real servers sent, kept by `make test-engines`: files are named after
+// What real servers sent, most of it kept by `make test-engines`: files are named after
 // the engine and the Kind.
 func TestCapturedStreams(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "engines", "*.txt"))
