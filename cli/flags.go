@@ -173,7 +173,11 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 		if strings.HasPrefix(f.Name, name) {
 			starts = append(starts, f.Name)
 		}
-		if d := distance(name, f.Name); d < least {
+		d := distance(name, f.Name)
+		if hasWords(f.Name, name) {
+			d = 1 // a word left out is the likeliest slip
+		}
+		if d < least {
 			nearest, least = f.Name, d
 		}
 	})
@@ -186,6 +190,17 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 		return nil, fmt.Errorf("unknown flag --%s, did you mean --%s? (tacho %s --help lists all)", name, nearest, cmd.Name())
 	}
 	return nil, fmt.Errorf("unknown flag --%s (tacho %s --help lists all)", name, cmd.Name())
+}
+
+// hasWords says whether all the words of part are among those of name.
+func hasWords(name, part string) bool {
+	words := strings.Split(name, "-")
+	for w := range strings.SplitSeq(part, "-") {
+		if !slices.Contains(words, w) {
+			return false
+		}
+	}
+	return true
 }
 
 // distance is the number of letters to add, drop, change or swap with their

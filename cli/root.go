@@ -147,7 +147,7 @@ func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 				env.Kill(exitInterrupted)
 				return
 			}
-			_, _ = fmt.Fprintln(env.Stderr, "\nStopping: the report of what finished follows. Press Ctrl-C again to stop at once.")
+			_, _ = fmt.Fprintln(env.Stderr, "\nStopping; what is finished is kept. Press Ctrl-C again to stop at once.")
 			cancel()
 		}
 	}()
