@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/unicode/norm"
 )
 
 // The oracle and the vocabularies are installed here, by name, once.
@@ -182,34 +183,76 @@ func TestSameAsSentencePiece(t *testing.T) {
 	}
 }
 
+// The tables that come with the program give what tiktoken makes of them; that
+// they are the published ones is for the test of package ranks.
 func TestSameAsTiktoken(t *testing.T) {
 	o := newOracle(t)
-	for vocabulary, encoding := range map[string]string{"gpt2": "r50k_base", "gpt4": "cl100k_base", "gpt4o": "o200k_base"} {
+	for _, encoding := range Encodings() {
 		t.Run(encoding, func(t *testing.T) {
-			spec, err := findEncoding(encoding, 0)
+			tok, err := Builtin(encoding)
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := writeRanks(t, vocabularyFile(vocabulary), spec)
-			tok, err := Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			compareIDs(t, o, tok, map[string]any{"kind": "tiktoken", "file": path, "encoding": encoding})
+			compareIDs(t, o, tok, map[string]any{"kind": "tiktoken", "file": writeRanks(t, tok, findSpec(encoding)), "encoding": encoding})
 		})
 	}
 }
 
-// writeRanks writes the rank file of an encoding from a vocabulary.
-func writeRanks(t *testing.T, path string, spec *encodingSpec) string {
-	t.Helper()
-	tok, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
+// Rank files of models that are not OpenAI's, made from their vocabularies.
+func TestSameAsTiktokenFile(t *testing.T) {
+	o := newOracle(t)
+	for vocabulary, encoding := range map[string]string{"gpt4": "cl100k_base", "llama3_2": "llama3", "qwen2_5": "qwen"} {
+		t.Run(encoding, func(t *testing.T) {
+			hf, err := Load(vocabularyFile(vocabulary))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := findSpec(encoding)
+			path := writeRanks(t, hf, spec)
+			tok, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := map[string]any{"kind": "tiktoken", "file": path, "encoding": encoding}
+			if spec.builtin == nil { // which the reference has no name for
+				request["pattern"], request["specials"] = spec.pattern, spec.specials
+			}
+			compareIDs(t, o, tok, request)
+			for name, text := range corpus { // the pattern is the model's own
+				if got, want := tok.Encode(text, true), hf.Encode(text, true); spec.builtin == nil && norm.NFC.IsNormalString(text) && !slices.Equal(got, want) {
+					t.Errorf("%s: %v, want %v", name, got, want)
+				}
+			}
+		})
 	}
+}
+
+// The names of OpenAI's models lead to the encodings that tiktoken has for them.
+func TestSameAsTiktokenNames(t *testing.T) {
+	var names []string
+	for _, m := range modelEncodings {
+		names = slices.AppendSeq(names, strings.FieldsSeq(m.names))
+		for prefix := range strings.FieldsSeq(m.prefixes) {
+			names = append(names, prefix, prefix+"x", prefix+"-2024", strings.TrimRight(prefix, "-"))
+		}
+	}
+	names = append(names, "gpt2", "gpt-4-turbo", "gpt-4.1-nano", "gpt-5.1-codex", "gpt-6", "o5", "llama3", "davinci-003", "text-embedding-4")
+	want := newOracle(t).ask(t, map[string]any{"kind": "tiktoken names", "texts": names}).Decoded
+	for i, name := range names {
+		if got, _ := encodingOf(name); got != want[i] {
+			t.Errorf("%s has the encoding %q, want %q", name, got, want[i])
+		}
+	}
+}
+
+// writeRanks writes the rank file of an encoding from a vocabulary.
+func writeRanks(t *testing.T, tok *Tokenizer, spec *encodingSpec) string {
+	t.Helper()
 	var b strings.Builder
-	for id := range int32(spec.ranks) {
-		fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(tok.vocab.text(id)), id)
+	for id := range int32(tok.vocab.size()) {
+		if text := tok.vocab.text(id); len(text) > 0 && tok.addedByID[id] == nil {
+			fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(text), id)
+		}
 	}
 	file := filepath.Join(t.TempDir(), spec.name+".tiktoken")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {

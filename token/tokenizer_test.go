@@ -309,14 +309,16 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 		"post_processor (TemplateProcessing): special_tokens": bad(func(_, f object) {
 			f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "x"}}}}
 		}),
-		"decoder.type":          bad(func(_, f object) { f["decoder"] = object{"kind": "x"} }),
-		"ends too early":        []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
-		"the end of the file":   []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
-		"the file is empty":     []byte(" \n"),
-		"protocol buffer":       []byte("\x00\x01garbage"),
-		"no piece of type UNK":  {0x0a, 0x03, 0x0a, 0x01, 'a'},
-		"no encoding known":     []byte("YQ== 0\nYg== 1\n"),
-		"tiktoken file: line 2": []byte("YQ== 0\nYg== x\n"),
+		"decoder.type":                             bad(func(_, f object) { f["decoder"] = object{"kind": "x"} }),
+		"ends too early":                           []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
+		"the end of the file":                      []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
+		"the file is empty":                        []byte(" \n"),
+		"protocol buffer":                          []byte("\x00\x01garbage"),
+		"no piece of type UNK":                     {0x0a, 0x03, 0x0a, 0x01, 'a'},
+		"no encoding known":                        []byte("YQ== 0\nYg== 1\n"),
+		"tiktoken file: line 2":                    []byte("YQ== 0\nYg== x\n"),
+		"line 4: rank 0, which line 1 has already": []byte("YQ== 0\nYg== 1\n\nYWI= 0\n"),
+		"line 3: \"YWI\" is not a token in base64": []byte("YQ== 0\nYg== 1\nYWI 2\n"),
 	} {
 		path := filepath.Join(t.TempDir(), "tokenizer")
 		if err := os.WriteFile(path, data, 0o600); err != nil {

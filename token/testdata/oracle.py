@@ -58,13 +58,29 @@ def tik_token(request):
     # The patterns and special tokens are the reference's own; only the ranks it would download come from the file.
     openai_public.load_tiktoken_bpe = ranks
     openai_public.data_gym_to_mergeable_bpe_ranks = ranks
-    encoding = tiktoken.Encoding(**getattr(openai_public, request["encoding"])())
+    if "pattern" in request:
+        encoding = tiktoken.Encoding(request["encoding"], pat_str=request["pattern"], mergeable_ranks=ranks(),
+                                     special_tokens=request["specials"])
+    else:
+        encoding = tiktoken.Encoding(**getattr(openai_public, request["encoding"])())
 
     def answer(request):
         ids = [encoding.encode(t, allowed_special="all") for t in request["texts"]]
         return {"ids": ids, "decoded": [encoding.decode(i) for i in ids]}
 
     return answer, None
+
+
+def tik_token_names(request):
+    from tiktoken.model import encoding_name_for_model
+
+    def name(model):
+        try:
+            return encoding_name_for_model(model)
+        except KeyError:
+            return ""
+
+    return {"decoded": [name(model) for model in request["texts"]]}
 
 
 def jinja(request):
@@ -96,8 +112,8 @@ def main():
     for line in sys.stdin:
         request = json.loads(line)
         kind = request["kind"]
-        if kind == "jinja":
-            print(json.dumps(jinja(request)), flush=True)
+        if kind in ("jinja", "tiktoken names"):
+            print(json.dumps(jinja(request) if kind == "jinja" else tik_token_names(request)), flush=True)
             continue
         key = (kind, request["file"])
         if key not in loaded:
