@@ -71,6 +71,24 @@ def tik_token(request):
     return answer, None
 
 
+def tekken(path):
+    import os
+
+    installed = os.path.dirname(os.path.dirname(os.path.dirname(sys.executable)))
+    sys.path += [f"{installed}/extra", f"{installed}/tekken"]
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    tokenizer = Tekkenizer.from_file(path)
+
+    def answer(request):
+        if "ids" in request:
+            return {"decoded": [tokenizer.id_to_piece(i) for i in range(tokenizer.num_special_tokens)]}
+        ids = [tokenizer.encode(t, bos=request.get("special", False), eos=False) for t in request["texts"]]
+        return {"ids": ids, "decoded": [tokenizer.decode(i) for i in ids]}
+
+    return answer, None
+
+
 def tik_token_names(request):
     from tiktoken.model import encoding_name_for_model
 
@@ -120,6 +138,8 @@ def main():
             loaded.clear()
             if kind == "huggingface":
                 loaded[key] = hugging_face(request["file"])
+            elif kind == "tekken":
+                loaded[key] = tekken(request["file"])
             elif kind == "sentencepiece":
                 loaded[key] = sentence_piece(request["file"])
             else:
