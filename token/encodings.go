@@ -136,17 +136,7 @@ func Builtin(name string) (*Tokenizer, error) {
 		return nil, fmt.Errorf("%q is no OpenAI model and none of the built-in encodings %s: %w", name, strings.Join(Encodings(), ", "), fs.ErrNotExist)
 	}
 	spec := findSpec(encoding)
-	entries := make([]vocabEntry, 0, spec.ranks)
-	for _, table := range spec.builtin {
-		tokens, err := ranks.Tokens(table.name)
-		if err != nil {
-			return nil, err
-		}
-		for i, text := range tokens {
-			entries = append(entries, vocabEntry{text: text, id: table.first + int32(i)})
-		}
-	}
-	d, err := newRankDefinition(entries)
+	d, err := readBuiltin(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +148,40 @@ func Builtin(name string) (*Tokenizer, error) {
 		shown += " of " + name
 	}
 	return newTokenizer(d, shown)
+}
+
+// readBuiltin is newRankDefinition for tables that say what their tokens are
+// merged from.
+func readBuiltin(spec *encodingSpec) (*definition, error) {
+	entries := make([]vocabEntry, 0, spec.ranks)
+	lefts := make([]int, 0, spec.ranks)
+	for _, table := range spec.builtin {
+		tokens, err := ranks.Tokens(table.name)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range tokens {
+			entries = append(entries, vocabEntry{text: t.Text, id: table.first + int32(i)})
+			lefts = append(lefts, t.Left)
+		}
+	}
+	d := &definition{}
+	if err := d.setRanks(entries); err != nil {
+		return nil, err
+	}
+	d.merges = newMergeTable(len(entries))
+	for i, e := range entries {
+		if lefts[i] == 0 {
+			continue
+		}
+		left, leftOK := d.vocab.lookup(string(e.text[:lefts[i]]))
+		right, rightOK := d.vocab.lookup(string(e.text[lefts[i]:]))
+		if !leftOK || !rightOK {
+			return nil, fmt.Errorf("rank table %s: rank %d is merged from what is no token", spec.name, e.id)
+		}
+		d.merges.set(left, right, e.id, e.id)
+	}
+	return d, nil
 }
 
 func findSpec(name string) *encodingSpec {

@@ -50,6 +50,44 @@ func TestBuiltinSpecials(t *testing.T) {
 	}
 }
 
+// The tables say the same about merges as their texts do, and no text is there twice.
+func TestBuiltinMerges(t *testing.T) {
+	for _, name := range []string{"r50k_base", "p50k_base", "cl100k_base", "o200k_base"} {
+		got, err := readBuiltin(findSpec(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var entries []vocabEntry
+		for id := range int32(got.vocab.size()) {
+			if text := got.vocab.text(id); len(text) > 0 {
+				entries = append(entries, vocabEntry{text: text, id: id})
+			}
+		}
+		want, err := newRankDefinition(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		merges := 0
+		for i, key := range want.merges.keys {
+			if key == 0 {
+				continue
+			}
+			merges++
+			if left, right := int32((key-1)>>32), int32(uint32(key-1)); got.merges.get(left, right) != want.merges.values[i] {
+				t.Fatalf("%s: %d and %d merge into %x, want %x", name, left, right, got.merges.get(left, right), want.merges.values[i])
+			}
+		}
+		for _, key := range got.merges.keys {
+			if key != 0 {
+				merges--
+			}
+		}
+		if merges != 0 {
+			t.Errorf("%s: %d merges more than there should be", name, -merges)
+		}
+	}
+}
+
 func TestBuiltinUnknown(t *testing.T) {
 	for _, name := range []string{"", "gpt", "llama3", "meta-llama/Llama-3.1-8B", "o200k", "mygpt-4o"} {
 		_, err := Builtin(name)

@@ -108,7 +108,7 @@ func parseRankLines(data []byte) ([]vocabEntry, error) {
 // tokens that make a third may merge into it, the lowest rank first.
 func newRankDefinition(entries []vocabEntry) (*definition, error) {
 	d := &definition{}
-	if err := d.setVocab(entries); err != nil {
+	if err := d.setRanks(entries); err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
@@ -117,11 +117,16 @@ func newRankDefinition(entries []vocabEntry) (*definition, error) {
 		}
 	}
 	d.merges = rankMerges(&d.vocab, entries)
+	return d, nil
+}
+
+// setRanks sets all but the merges.
+func (d *definition) setRanks(entries []vocabEntry) error {
 	d.Model.Type = "BPE"
 	d.Model.IgnoreMerges = true
 	d.Decoder = json.RawMessage(`{"type":"ByteLevel"}`)
 	d.FixedIDs = true
-	return d, nil
+	return d.setVocab(entries)
 }
 
 // rankMerges finds for each token the two others that it is merged from. There

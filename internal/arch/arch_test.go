@@ -47,7 +47,7 @@ var layers = map[string]string{
 	"run":                           ". backend engine instrument metric pace token transport workload",
 	"cli":                           ". backend engine instrument metric pace report run sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
-	"internal/proof":                ". backend engine metric pace run sim stat transport workload",
+	"internal/proof":                ". backend engine metric pace run sim stat token transport workload",
 }
 
 // The sources are parsed here and not listed with "go list", so that the test

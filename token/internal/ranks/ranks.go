@@ -32,8 +32,16 @@ const Extension = ".ranks"
 //go:embed *.ranks
 var files embed.FS
 
+// A Token is a token of a table.
+type Token struct {
+	Text []byte
+	// Left is how many bytes the first of the two tokens has that this one is
+	// merged from; 0 is for a token that no merge leads to.
+	Left int
+}
+
 // Tokens is the tokens of a table in the order of their ranks.
-func Tokens(table string) ([][]byte, error) {
+func Tokens(table string) ([]Token, error) {
 	packed, err := files.ReadFile(table + Extension)
 	if err != nil {
 		return nil, err
@@ -45,15 +53,18 @@ func Tokens(table string) ([][]byte, error) {
 	return tokens, nil
 }
 
-// Pack is a table as it is kept: how many tokens there are, the length of each
-// and then their bytes, compressed.
-func Pack(tokens [][]byte) ([]byte, error) {
+// Pack is a table as it is kept: how many tokens there are, the length of each,
+// where each is merged, and then their bytes, compressed.
+func Pack(tokens []Token) ([]byte, error) {
 	raw := binary.AppendUvarint(nil, uint64(len(tokens)))
 	for _, t := range tokens {
-		raw = binary.AppendUvarint(raw, uint64(len(t)))
+		raw = binary.AppendUvarint(raw, uint64(len(t.Text)))
 	}
 	for _, t := range tokens {
-		raw = append(raw, t...)
+		raw = binary.AppendUvarint(raw, uint64(t.Left))
+	}
+	for _, t := range tokens {
+		raw = append(raw, t.Text...)
 	}
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, flate.BestCompression)
@@ -72,7 +83,7 @@ func Pack(tokens [][]byte) ([]byte, error) {
 var errCutOff = errors.New("cut off")
 
 // Unpack is the tokens that were packed.
-func Unpack(packed []byte) ([][]byte, error) {
+func Unpack(packed []byte) ([]Token, error) {
 	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		return nil, err
@@ -82,19 +93,20 @@ func Unpack(packed []byte) ([][]byte, error) {
 		return nil, errCutOff
 	}
 	raw = raw[n:]
-	lengths := make([]uint64, count)
-	for i := range lengths {
-		if lengths[i], n = binary.Uvarint(raw); n <= 0 {
+	numbers := make([]uint64, 2*count) // lengths and lefts
+	for i := range numbers {
+		if numbers[i], n = binary.Uvarint(raw); n <= 0 {
 			return nil, errCutOff
 		}
 		raw = raw[n:]
 	}
-	tokens := make([][]byte, count)
-	for i, length := range lengths {
-		if length > uint64(len(raw)) {
+	tokens := make([]Token, count)
+	for i := range tokens {
+		length, left := numbers[i], numbers[int(count)+i]
+		if length > uint64(len(raw)) || left > 0 && left >= length {
 			return nil, errCutOff
 		}
-		tokens[i], raw = raw[:length:length], raw[length:]
+		tokens[i], raw = Token{raw[:length:length], int(left)}, raw[length:]
 	}
 	if len(raw) > 0 {
 		return nil, fmt.Errorf("%d bytes after the last token", len(raw))

@@ -6,8 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Each table gives, written as a tiktoken file, the very file that OpenAI
@@ -25,8 +26,8 @@ func TestTablesAreThePublishedOnes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, text := range tokens {
-				fmt.Fprintf(&file, "%s %d\n", base64.StdEncoding.EncodeToString(text), first+i)
+			for i, token := range tokens {
+				fmt.Fprintf(&file, "%s %d\n", base64.StdEncoding.EncodeToString(token.Text), first+i)
 			}
 		}
 		if name == P50K {
@@ -43,19 +44,28 @@ func TestTablesAreThePublishedOnes(t *testing.T) {
 }
 
 func TestPack(t *testing.T) {
-	want := [][]byte{[]byte("a"), {}, bytes.Repeat([]byte("long"), 100)}
+	want := []Token{{[]byte("a"), 0}, {Text: []byte{}}, {bytes.Repeat([]byte("long"), 100), 399}}
 	packed, err := Pack(want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := Unpack(packed)
-	if err != nil || !slices.EqualFunc(got, want, bytes.Equal) {
-		t.Errorf("Unpack(Pack(%q)) = %q, %v", want, got, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Unpack(Pack()) (-want +got)\n%s", diff)
 	}
 	for _, broken := range [][]byte{nil, packed[:len(packed)-1], packed[:4]} {
 		if _, err := Unpack(broken); err == nil {
 			t.Errorf("Unpack(%x): no error", broken)
 		}
+	}
+	if packed, err = Pack([]Token{{[]byte("ab"), 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Unpack(packed); err == nil {
+		t.Error("a token that is merged from itself: no error")
 	}
 	if _, err := Tokens("o300k_base"); err == nil {
 		t.Error("a table that is not there: no error")

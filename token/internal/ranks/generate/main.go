@@ -9,8 +9,10 @@ import (
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"tacho/token/internal/ranks"
@@ -50,7 +52,7 @@ func generate(sources, out string) error {
 		if first+len(tables[name]) != len(byRank)+min(first, 1) {
 			return fmt.Errorf("%s: the ranks are not what was expected: %d in a row from %d, %d in all", name, len(tables[name]), first, len(byRank))
 		}
-		packed, err := ranks.Pack(tables[name])
+		packed, err := ranks.Pack(mergedFrom(tables[name], byRank))
 		if err != nil {
 			return err
 		}
@@ -69,6 +71,45 @@ func checkShared(shared [][]byte, byRank map[int][]byte) error {
 		}
 	}
 	return nil
+}
+
+// mergedFrom finds what each token is merged from.
+func mergedFrom(texts [][]byte, byRank map[int][]byte) []ranks.Token {
+	rankOf := map[string]int{}
+	for rank, text := range byRank {
+		rankOf[string(text)] = rank
+	}
+	tokens := make([]ranks.Token, len(texts))
+	for i, text := range texts {
+		tokens[i] = ranks.Token{Text: text, Left: lastMerge(string(text), rankOf)}
+	}
+	return tokens
+}
+
+// lastMerge merges the bytes of a token, the lowest rank first, until two parts
+// are left, and returns the length of the first of them; 0 if it does not come
+// to that.
+func lastMerge(text string, rankOf map[string]int) int {
+	ends := make([]int, len(text)+1) // of the parts; ends[0] is where the first begins
+	for i := range ends {
+		ends[i] = i
+	}
+	for len(ends) > 3 {
+		best, at := math.MaxInt, 0
+		for i := range len(ends) - 2 {
+			if rank, ok := rankOf[text[ends[i]:ends[i+2]]]; ok && rank < best {
+				best, at = rank, i
+			}
+		}
+		if best == math.MaxInt {
+			return 0
+		}
+		ends = slices.Delete(ends, at+1, at+2)
+	}
+	if len(ends) < 3 {
+		return 0
+	}
+	return ends[1]
 }
 
 // readSource finds the pairs of a text and a number in a Go file.
