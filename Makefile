@@ -28,7 +28,7 @@ test:
 .PHONY: test-oracles
 test-oracles:
 	go test -tags oracle -run Oracle ./stat ./report ./sim
-	go test -tags oracle -short -run 'SameAsHuggingFace$$' ./token
+	go test -tags oracle -short -run 'SameAs(HuggingFace|Tiktoken)$$' ./token
 
 ## test-tokenizers: token ids on 46 vocabularies, 100,000 random texts each, and speed (1.7 GB in .cache, half an hour)
 .PHONY: test-tokenizers
@@ -71,6 +71,15 @@ docs-check:
 .PHONY: golden
 golden:
 	go test ./report ./cli ./sim/... -update
+
+RANKS := github.com/tiktoken-go/tokenizer@v0.10.0
+
+## ranks: write the built-in rank tables anew from the module that carries them
+.PHONY: ranks
+ranks:
+	go mod download $(RANKS)
+	go run ./token/internal/ranks/generate $$(go env GOMODCACHE)/$(RANKS)/codec token/internal/ranks
+	go test ./token/internal/ranks
 
 ## bench: how exact and how cheap tacho is, measured here and now
 .PHONY: bench

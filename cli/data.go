@@ -65,7 +65,7 @@ would find if the requests came one after the other.
 func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
 	var counter token.Counter = token.Estimate{}
 	if plan.Tokenizer != "" {
-		t, err := token.Load(plan.Tokenizer)
+		t, err := token.Open(plan.Tokenizer, "")
 		if err != nil {
 			return usage(fmt.Errorf("--tokenizer: %w", err))
 		}

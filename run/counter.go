@@ -54,7 +54,10 @@ func (r *Runner) findTokenizer(ctx context.Context) error {
 	}
 	err := r.loadNamed(ctx, name)
 	if err != nil && p.Tokenizer != "" {
-		return &UsageError{fmt.Errorf("--tokenizer %s: neither a file or folder here nor a model that can be had: %w", p.Tokenizer, err)}
+		var unknown error
+		if r.tokenizer, unknown = token.Builtin(p.Tokenizer); unknown != nil {
+			return &UsageError{fmt.Errorf("--tokenizer %s: neither a file or folder here, nor built in, nor a model that can be had: %w", p.Tokenizer, errors.Join(unknown, err))}
+		}
 	}
 	return ctx.Err()
 }
@@ -102,7 +105,8 @@ func (r *Runner) findTemplate(dir string) {
 }
 
 // findCounter settles who counts prompt tokens: nobody, where prompts are
-// token ids; the model's tokenizer; the server; or an estimate.
+// token ids; the model's tokenizer; the server; a built-in tokenizer; or an
+// estimate.
 func (r *Runner) findCounter(ctx context.Context) error {
 	switch {
 	case r.sendsIDs():
@@ -128,8 +132,30 @@ func (r *Runner) findCounter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	r.say("No tokenizer of the model is at hand (--tokenizer) and the server does not count tokens (%v): prompt lengths are estimates.", err)
+	r.countByName(err)
 	return nil
+}
+
+// countByName is for servers that do not count: a tokenizer without a chat
+// template, or the built-in one of the OpenAI model that the server says it is.
+// A name is no proof (some servers answer to any), so whoever can count is
+// asked before.
+func (r *Runner) countByName(refused error) {
+	if r.tokenizer == nil {
+		var err error
+		if r.tokenizer, err = token.Builtin(r.ModelID); err != nil {
+			r.tokenizer = nil
+			r.say("No tokenizer of the model is at hand (--tokenizer) and the server does not count tokens (%v): prompt lengths are estimates.", refused)
+			return
+		}
+	}
+	if r.kind.Takes.Messages {
+		r.Counter = bareCounter{r.tokenizer}
+		r.say("Prompts are counted by %s without a chat template, so the server's own counts are a little higher.", r.tokenizer.Name())
+		return
+	}
+	r.Counter = promptCounter{r.tokenizer}
+	r.say("Prompts are counted by %s, going by the model's name.", r.tokenizer.Name())
 }
 
 // vocabulary is below which ids are ordinary tokens; 0 is not known. Special
@@ -165,6 +191,15 @@ func (c promptCounter) Count(ctx context.Context, text string) (int, error) {
 	n, err := c.Tokenizer.Count(ctx, text)
 	return n + c.Overhead(), err
 }
+
+// bareCounter counts messages without what a chat endpoint puts around them.
+type bareCounter struct{ *token.Tokenizer }
+
+// Name implements token.Counter.
+func (c bareCounter) Name() string { return c.Tokenizer.Name() + " without a chat template" }
+
+// Exact implements token.Counter.
+func (bareCounter) Exact() bool { return false }
 
 // chatCounter counts what a chat endpoint makes of one message.
 type chatCounter struct {

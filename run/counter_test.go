@@ -119,8 +119,52 @@ func TestTokenizerCountsOutput(t *testing.T) {
 func TestTokenizerThatIsNotThere(t *testing.T) {
 	url, _ := serve(t, nil)
 	out := execute(t.Context(), plan(url, func(p *run.Plan) { p.Tokenizer = "no/such-model" }), run.Env{})
-	if out.err == nil || !strings.Contains(out.err.Error(), "--tokenizer no/such-model") {
+	if out.err == nil || !strings.Contains(out.err.Error(), "--tokenizer no/such-model") || !strings.Contains(out.err.Error(), "o200k_base") {
 		t.Errorf("error %v", out.err)
+	}
+}
+
+// The encodings of OpenAI's models need no file.
+func TestBuiltinTokenizer(t *testing.T) {
+	for name, want := range map[string]string{"cl100k_base": "built-in cl100k_base", "gpt-4o-mini": "built-in o200k_base of gpt-4o-mini"} {
+		url, _ := serve(t, nil)
+		out := do(t, plan(url, func(p *run.Plan) { p.Backend, p.Tokenizer, p.RandomInputLen = "tgi", name, workload.Fixed(200) }))
+		if c := out.runner.Counter; !c.Exact() || c.Name() != want {
+			t.Errorf("%s: counted by %s (exact: %v), want %s", name, c.Name(), c.Exact(), want)
+		}
+	}
+}
+
+// A server that cannot count is believed when it says it is an OpenAI model; one
+// that can count is asked.
+func TestBuiltinTokenizerByModelName(t *testing.T) {
+	mute := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "tokenize") {
+				http.NotFound(w, r)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+	for _, test := range []struct {
+		backend, model, want string
+		wrap                 func(http.Handler) http.Handler
+		exact                bool
+	}{
+		{"openai-chat", "gpt-4o", "built-in o200k_base of gpt-4o without a chat template", mute, false},
+		{"tgi", "gpt-3.5-turbo", "built-in cl100k_base of gpt-3.5-turbo", mute, true},
+		{"openai-chat", "gpt-4o", "server /tokenize", nil, true},
+		{"openai-chat", "tiny", "estimate", mute, false},
+	} {
+		url, _ := serve(t, test.wrap)
+		out := execute(t.Context(), plan(url, func(p *run.Plan) { p.Backend, p.Model, p.RandomInputLen = test.backend, test.model, workload.Fixed(50) }), run.Env{Random: 1})
+		if out.runner == nil {
+			t.Fatal(out.err)
+		}
+		if c := out.runner.Counter; c.Exact() != test.exact || c.Name() != test.want {
+			t.Errorf("%s, %s: counted by %s (exact: %v), want %s", test.backend, test.model, c.Name(), c.Exact(), test.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -49,6 +50,8 @@ func newDecoder(c component) (decoder, error) {
 		return newWordPieceDecoder(c)
 	case "BPEDecoder":
 		return newSuffixDecoder(c)
+	case "CTC":
+		return newCTCDecoder(c)
 	}
 	return nil, c.unsupported()
 }
@@ -196,6 +199,13 @@ var cleanupSteps = [][2]string{
 	{" 're", "'re"},
 }
 
+func cleanUp(t string) string {
+	for _, step := range cleanupSteps {
+		t = strings.ReplaceAll(t, step[0], step[1])
+	}
+	return t
+}
+
 func newWordPieceDecoder(c component) (decoder, error) {
 	o := struct {
 		Prefix  string `json:"prefix"`
@@ -213,12 +223,33 @@ func newWordPieceDecoder(c component) (decoder, error) {
 			}
 		}
 		if o.Cleanup {
-			for _, step := range cleanupSteps {
-				t = strings.ReplaceAll(t, step[0], step[1])
-			}
+			t = cleanUp(t)
 		}
 		return t
 	}), nil
+}
+
+// newCTCDecoder is for models that hear: a token that comes several times in a
+// row is one, and padding lies between two that are the same.
+func newCTCDecoder(c component) (decoder, error) {
+	o := struct {
+		Pad       string `json:"pad_token"`
+		Delimiter string `json:"word_delimiter_token"`
+		Cleanup   bool   `json:"cleanup"`
+	}{"<pad>", "|", true}
+	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	return func(tokens []string) []string {
+		tokens = slices.Compact(tokens)
+		for i, t := range tokens {
+			tokens[i] = strings.ReplaceAll(t, o.Pad, "")
+			if o.Cleanup {
+				tokens[i] = strings.ReplaceAll(cleanUp(tokens[i]), o.Delimiter, " ")
+			}
+		}
+		return tokens
+	}, nil
 }
 
 func newSuffixDecoder(c component) (decoder, error) {

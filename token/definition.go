@@ -18,13 +18,16 @@ type definition struct {
 
 // settings are the small parts of a tokenizer.json, in its own words.
 type settings struct {
-	AddedTokens   []addedToken    `json:"added_tokens"`
-	FixedIDs      bool            `json:"fixed_ids,omitempty"` // added tokens have the ids they say
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
-	Decoder       json.RawMessage `json:"decoder"`
-	Model         modelSettings   `json:"model"`
+	AddedTokens []addedToken `json:"added_tokens"`
+	FixedIDs    bool         `json:"fixed_ids,omitempty"` // added tokens have the ids they say
+	// HiddenSpecials are never found in text: only whoever builds a prompt out
+	// of parts puts them in.
+	HiddenSpecials bool            `json:"hidden_specials,omitempty"`
+	Normalizer     json.RawMessage `json:"normalizer"`
+	PreTokenizer   json.RawMessage `json:"pre_tokenizer"`
+	PostProcessor  json.RawMessage `json:"post_processor"`
+	Decoder        json.RawMessage `json:"decoder"`
+	Model          modelSettings   `json:"model"`
 	// SentencePiece is set for what was read from a SentencePiece .model,
 	// which has a normalizer and a decoder of its own.
 	SentencePiece *spSettings `json:"sentencepiece,omitempty"`
@@ -48,8 +51,8 @@ type tables struct {
 	literals []int32   // tokens of a byte-level vocabulary not spelled in its characters
 }
 
-// parseTokenizerJSON reads a Hugging Face tokenizer.json.
-func parseTokenizerJSON(data []byte) (*definition, error) {
+// parseJSON reads a Hugging Face tokenizer.json, or else a tekken.json.
+func parseJSON(data []byte) (*definition, error) {
 	s := jsonScanner{data: data}
 	fields, model := map[string]json.RawMessage{}, map[string]json.RawMessage(nil)
 	err := s.object(func(key string) error {
@@ -61,6 +64,13 @@ func parseTokenizerJSON(data []byte) (*definition, error) {
 	})
 	if err == nil && s.peek() != 0 {
 		err = s.fail("the end of the file")
+	}
+	if err == nil && model == nil && fields["config"] != nil && fields["vocab"] != nil {
+		d, err := parseTekken(fields)
+		if err != nil {
+			return nil, fmt.Errorf("tekken.json: %w", err)
+		}
+		return d, nil
 	}
 	if err == nil && model == nil {
 		err = errors.New("model: missing")

@@ -14,7 +14,7 @@ import (
 )
 
 // tokenizerFiles are the files of a model that hold its tokenizer, best first.
-var tokenizerFiles = []string{"tokenizer.json", "tokenizer.model", "tiktoken.model", "spiece.model", "qwen.tiktoken"}
+var tokenizerFiles = []string{"tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model", "spiece.model", "qwen.tiktoken"}
 
 // templateFiles are the files of a model that may hold its chat template.
 var templateFiles = []string{"chat_template.jinja", "chat_template.json", "tokenizer_config.json"}

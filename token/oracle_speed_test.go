@@ -89,7 +89,7 @@ func TestScalesOverCores(t *testing.T) {
 	encode(1)
 	one := fastest(t, func() { encode(1) })
 	several := fastest(t, func() { encode(runtime.GOMAXPROCS(0)) })
-	t.Logf("8 MB by 1 goroutine %v, by %d %v of processor time", one, runtime.GOMAXPROCS(0), several)
+	t.Logf("8 MB cost %v of processor time in 1 goroutine, %v shared by %d: %.2f times", one, several, runtime.GOMAXPROCS(0), several.Seconds()/one.Seconds())
 	if several > one*3/2 {
 		t.Errorf("%v by %d goroutines, %v by one", several, runtime.GOMAXPROCS(0), one)
 	}
@@ -98,6 +98,15 @@ func TestScalesOverCores(t *testing.T) {
 // TestLoadTime: a large vocabulary loads fast, and from a cache at once.
 func TestLoadTime(t *testing.T) {
 	newOracle(t)
+	builtin := fastest(t, func() {
+		if _, err := Builtin("o200k_base"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Logf("built-in o200k_base: %v of processor time", builtin)
+	if builtin > 300*time.Millisecond {
+		t.Errorf("built-in o200k_base: %v, want at most 300 ms", builtin)
+	}
 	for name, limits := range map[string][2]time.Duration{
 		"llama3_2": {500 * time.Millisecond, 50 * time.Millisecond},
 		"gemma3":   {2 * time.Second, 200 * time.Millisecond},

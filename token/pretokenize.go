@@ -23,9 +23,6 @@ func newPreTokenizers(c component) (steps []preTokenizer, byteLevel bool, err er
 		return nil, false, err
 	}
 	for i, part := range parts {
-		if part.kind == "ByteLevel" && i < len(parts)-1 {
-			return nil, false, part.errorf("supported as the last step only")
-		}
 		byteLevel = part.kind == "ByteLevel"
 		step, err := newPreTokenizer(part)
 		if err != nil {
@@ -33,6 +30,9 @@ func newPreTokenizers(c component) (steps []preTokenizer, byteLevel bool, err er
 		}
 		if step != nil {
 			steps = append(steps, step)
+		}
+		if byteLevel && i < len(parts)-1 { // the steps that follow see characters for the bytes
+			steps = append(steps, func(p piece, emit func(piece)) { emit(piece{toByteLevel(p.text), p.first}) })
 		}
 	}
 	return steps, byteLevel, nil
@@ -59,6 +59,10 @@ func newPreTokenizer(c component) (preTokenizer, error) {
 		return splitAt(findWords, removed), nil
 	case "BertPreTokenizer":
 		return splitBert, nil
+	case "UnicodeScripts":
+		return splitScripts, nil
+	case "FixedLength":
+		return newFixedLength(c)
 	}
 	return nil, c.unsupported()
 }

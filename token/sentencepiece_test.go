@@ -76,12 +76,24 @@ func TestSentencePieceModel(t *testing.T) {
 	}
 }
 
-func TestTiktokenFile(t *testing.T) {
-	d, err := parse([]byte("YQ== 0\nYg== 1\nYWI= 2\nIGFi 3\nIGE= 4\nIA== 5\n"), "cl100k_base.tiktoken")
+// newRankTokenizer is for a rank file with less than all of an encoding.
+func newRankTokenizer(data []byte, encoding string) (*Tokenizer, error) {
+	entries, err := parseRankLines(data)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	tok, err := newTokenizer(d, "test")
+	d, err := newRankDefinition(entries)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.setEncoding(findSpec(encoding)); err != nil {
+		return nil, err
+	}
+	return newTokenizer(d, "test")
+}
+
+func TestTiktokenFile(t *testing.T) {
+	tok, err := newRankTokenizer([]byte("YQ== 0\nYg== 1\n\nYWI= 2\nIGFi 3\nIGE= 4\nIA== 5\n"), "cl100k_base")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // Sources says where a Counter may come from. Each place is tried in the order
 // of the fields; those left empty are passed over.
 type Sources struct {
-	Path     string       // a tokenizer file, or a directory that holds one: if given, nothing else will do
+	Path     string       // as in Open: if given, nothing else will do
 	Model    string       // owner/name, as the hub knows it
 	Revision string       // empty is main
 	Home     string       // a local Hugging Face cache
@@ -27,7 +27,7 @@ type Sources struct {
 // does not load: who names a tokenizer wants that one.
 func (s Sources) Find(ctx context.Context) (c Counter, passed []error, err error) {
 	if s.Path != "" {
-		t, err := loadPath(s.Path, s.CacheDir)
+		t, err := Open(s.Path, s.CacheDir)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -44,11 +44,16 @@ func (s Sources) Find(ctx context.Context) (c Counter, passed []error, err error
 	return Estimate{}, passed, nil
 }
 
-// loadPath loads a file, or the tokenizer in a directory.
-func loadPath(path, cacheDir string) (*Tokenizer, error) {
+// Open loads a tokenizer file, the one in a directory, or what Builtin has
+// under that name; cacheDir is as in LoadCached.
+func Open(path, cacheDir string) (*Tokenizer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("load a tokenizer: %w", err)
+		t, unknown := Builtin(path)
+		if unknown != nil {
+			return nil, fmt.Errorf("load a tokenizer: %w; %w", err, unknown)
+		}
+		return t, nil
 	}
 	if info.IsDir() {
 		return FromDir(path, cacheDir)

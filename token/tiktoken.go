@@ -5,51 +5,30 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
-
-// An encodingSpec is what a tiktoken rank file leaves unsaid: how text is cut,
-// and the special tokens.
-type encodingSpec struct {
-	name     string
-	ranks    int // in the file, by which a file with another name is known
-	pattern  string
-	specials map[string]int32
-}
-
-const (
-	cl100kPattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	qwenPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	o200kPattern  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
-		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
-		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-)
-
-// encodingSpecs are the encodings known by name.
-var encodingSpecs = []encodingSpec{
-	{"r50k_base", 50256, byteLevelPattern, map[string]int32{"<|endoftext|>": 50256}},
-	{"p50k_base", 50280, byteLevelPattern, map[string]int32{"<|endoftext|>": 50256}},
-	{"cl100k_base", 100256, cl100kPattern, map[string]int32{
-		"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276,
-	}},
-	{"o200k_base", 199998, o200kPattern, map[string]int32{"<|endoftext|>": 199999, "<|endofprompt|>": 200018}},
-	{"llama3", 128000, cl100kPattern, map[string]int32{
-		"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|end_header_id|>": 128007,
-		"<|eom_id|>": 128008, "<|eot_id|>": 128009, "<|python_tag|>": 128010,
-	}},
-	{"qwen", 151643, qwenPattern, map[string]int32{"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645}},
-}
 
 // findEncoding is the encoding of a rank file, by its name or its size.
 func findEncoding(fileName string, ranks int) (*encodingSpec, error) {
 	var names []string
 	for i := range encodingSpecs {
 		e := &encodingSpecs[i]
-		if strings.HasPrefix(fileName, e.name) || ranks == e.ranks {
+		names = append(names, e.name)
+		if !strings.HasPrefix(fileName, e.name) {
+			continue
+		}
+		if ranks != e.ranks {
+			return nil, fmt.Errorf("%d ranks, and %s has %d: the file is cut off, or of another encoding", ranks, e.name, e.ranks)
+		}
+		return e, nil
+	}
+	for i := range encodingSpecs {
+		if e := &encodingSpecs[i]; ranks == e.ranks {
 			return e, nil
 		}
-		names = append(names, e.name)
 	}
 	return nil, fmt.Errorf("%d ranks are no encoding known; name the file after one of %s", ranks, strings.Join(names, ", "))
 }
@@ -66,66 +45,156 @@ func parseRank(line []byte) (token []byte, rank int32, err error) {
 	if !ok {
 		return nil, 0, fmt.Errorf("%q is not a token and its rank", line)
 	}
-	token = make([]byte, base64.StdEncoding.DecodedLen(len(text)))
-	n, err := base64.StdEncoding.Decode(token, text)
-	if err != nil || n == 0 {
-		return nil, 0, fmt.Errorf("%q is not a token in base64", text)
+	if token, err = decodeToken(text); err != nil {
+		return nil, 0, err
 	}
 	r, err := strconv.ParseUint(string(number), 10, 24)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%q is not a rank", number)
 	}
-	return token[:n], int32(r), nil
+	return token, int32(r), nil
 }
 
-// parseRanks reads a tiktoken file: a token and its rank on each line. The
-// rank is the id, and any two tokens that make a third may merge into it.
+// decodeToken reads a token in base64.
+func decodeToken(text []byte) ([]byte, error) {
+	token := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(token, text)
+	if err != nil || n == 0 {
+		return nil, fmt.Errorf("%q is not a token in base64", text)
+	}
+	return token[:n], nil
+}
+
+// parseRanks reads a tiktoken file: a token and its rank on each line.
 func parseRanks(data []byte, fileName string) (*definition, error) {
-	var entries []vocabEntry
-	for line := range bytes.Lines(data) {
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		token, rank, err := parseRank(line)
-		if err != nil {
-			return nil, fmt.Errorf("tiktoken file: line %d: %w", len(entries)+1, err)
-		}
-		entries = append(entries, vocabEntry{text: token, id: rank})
+	entries, err := parseRankLines(data)
+	if err != nil {
+		return nil, fmt.Errorf("tiktoken file: %w", err)
 	}
 	spec, err := findEncoding(fileName, len(entries))
 	if err != nil {
 		return nil, fmt.Errorf("tiktoken file: %w", err)
 	}
-	d := &definition{}
-	if err := d.setVocab(entries); err != nil {
+	d, err := newRankDefinition(entries)
+	if err != nil {
 		return nil, fmt.Errorf("tiktoken file: %w", err)
-	}
-	var rules []mergeRule
-	for _, e := range entries {
-		rules = append(rules, splitsOf(&d.vocab, e.id)...)
-	}
-	d.merges = newMergeTable(len(rules))
-	for _, r := range rules {
-		d.merges.set(r.left, r.right, r.merged, r.merged)
 	}
 	return d, d.setEncoding(spec)
 }
 
-// setEncoding puts an encoding in the words of a tokenizer.json.
-func (d *definition) setEncoding(spec *encodingSpec) error {
+func parseRankLines(data []byte) ([]vocabEntry, error) {
+	var entries []vocabEntry
+	lineOf := map[int32]int{}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		token, rank, err := parseRank(line)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		if before := lineOf[rank]; before > 0 {
+			return nil, fmt.Errorf("line %d: rank %d, which line %d has already", number, rank, before)
+		}
+		lineOf[rank] = number
+		entries = append(entries, vocabEntry{text: token, id: rank})
+	}
+	return entries, nil
+}
+
+// newRankDefinition is byte-level BPE by ranks: the rank is the id, and any two
+// tokens that make a third may merge into it, the lowest rank first.
+func newRankDefinition(entries []vocabEntry) (*definition, error) {
+	d := &definition{}
+	if err := d.setRanks(entries); err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if id, _ := d.vocab.lookup(string(e.text)); id != e.id {
+			return nil, fmt.Errorf("ranks %d and %d have the same token %q", e.id, id, e.text)
+		}
+	}
+	d.merges = rankMerges(&d.vocab, entries)
+	return d, nil
+}
+
+// setRanks sets all but the merges.
+func (d *definition) setRanks(entries []vocabEntry) error {
 	d.Model.Type = "BPE"
 	d.Model.IgnoreMerges = true
 	d.Decoder = json.RawMessage(`{"type":"ByteLevel"}`)
-	pattern, err := json.Marshal(spec.pattern)
+	d.FixedIDs = true
+	return d.setVocab(entries)
+}
+
+// rankMerges finds for each token the two others that it is merged from. There
+// is only one such pair: as long as nothing merges across the ends of a
+// stretch of text, the merges within it come in the same order whatever lies
+// around it. So the last two parts of a token are always those that its own
+// text comes down to, and the parts are shorter, hence the order.
+func rankMerges(vocab *vocabulary, entries []vocabEntry) mergeTable {
+	t := newMergeTable(len(entries))
+	order := make([]uint64, len(entries)) // length and place: sorts faster than the entries themselves
+	for i, e := range entries {
+		order[i] = uint64(len(e.text))<<32 | uint64(i)
+	}
+	slices.Sort(order)
+	var single [256]int32
+	for b := range single {
+		single[b] = noToken
+		if id, ok := vocab.lookup(string([]byte{byte(b)})); ok {
+			single[b] = id
+		}
+	}
+	var symbols []int32
+	for _, o := range order {
+		e := &entries[uint32(o)]
+		symbols = symbols[:0]
+		for _, b := range e.text {
+			symbols = append(symbols, single[b])
+		}
+		if slices.Contains(symbols, noToken) {
+			continue // never the result of merges, which start from bytes
+		}
+		if mergeSymbols(&t, symbols) == 2 {
+			t.set(symbols[0], symbols[1], e.id, e.id)
+		}
+	}
+	return t
+}
+
+// setEncoding puts an encoding in the words of a tokenizer.json.
+func (d *definition) setEncoding(spec *encodingSpec) error {
+	for _, run := range spec.reserved {
+		for id := run[0]; id < run[1]; id++ {
+			d.AddedTokens = append(d.AddedTokens, addedToken{ID: id, Content: fmt.Sprintf("<|reserved_%d|>", id), Special: true})
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(spec.specials)) {
+		d.AddedTokens = append(d.AddedTokens, addedToken{ID: spec.specials[text], Content: text, Special: true})
+	}
+	if spec.begin != "" {
+		d.setBegin(spec.specials[spec.begin])
+	}
+	return d.setPattern(spec.pattern)
+}
+
+// setPattern has text cut by an expression and then taken as bytes.
+func (d *definition) setPattern(expr string) error {
+	pattern, err := json.Marshal(expr)
 	if err != nil {
 		return err
 	}
 	d.PreTokenizer = fmt.Appendf(nil, `{"type":"Sequence","pretokenizers":[
 		{"type":"Split","pattern":{"Regex":%s},"behavior":"Isolated","invert":false},
 		{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}`, pattern)
-	for text, id := range spec.specials {
-		d.AddedTokens = append(d.AddedTokens, addedToken{ID: id, Content: text, Special: true})
-	}
-	d.FixedIDs = true
 	return nil
+}
+
+// setBegin has every text begin with a special token.
+func (d *definition) setBegin(id int32) {
+	d.PostProcessor = fmt.Appendf(nil, `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"begin"}},{"Sequence":{"id":"A"}}],
+		"special_tokens":{"begin":{"ids":[%d]}}}`, id)
 }

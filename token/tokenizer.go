@@ -226,7 +226,7 @@ func newTokenizer(d *definition, name string) (*Tokenizer, error) {
 	if err := t.setModel(d); err != nil {
 		return nil, err
 	}
-	t.setAdded(d.AddedTokens, d.FixedIDs)
+	t.setAdded(d)
 	if sp := d.SentencePiece; sp != nil {
 		t.setPieces(sp)
 	}
@@ -282,7 +282,7 @@ func (t *Tokenizer) setModel(d *definition) error {
 	unk := noToken
 	if name := d.Model.UnkToken; name != nil {
 		id, ok := t.vocabID(*name)
-		if !ok && !t.byteLevel {
+		if !ok && !t.byteLevel && !d.Model.ByteFallback { // with bytes there are no unknown characters
 			return fmt.Errorf("model.unk_token: %q is not in the vocabulary", *name)
 		}
 		if ok {
@@ -319,20 +319,20 @@ func (t *Tokenizer) setModel(d *definition) error {
 // setAdded gives the added tokens their ids and prepares the search for them.
 // The id is the one the vocabulary has for the text, and otherwise the next
 // that is free: the reference implementation does not go by the id in the file.
-func (t *Tokenizer) setAdded(tokens []addedToken, fixedIDs bool) {
+func (t *Tokenizer) setAdded(d *definition) {
 	t.addedByID = map[int32]*addedToken{}
 	seen := map[string]bool{}
 	next := int32(t.vocab.size())
 	var raw, normalized []addedToken
 	var rawTexts, normalizedTexts []string
-	for _, a := range tokens {
+	for _, a := range d.AddedTokens {
 		if a.Content == "" || seen[a.Content] {
 			continue
 		}
 		seen[a.Content] = true
-		if id, ok := t.vocabID(a.Content); ok && !fixedIDs {
+		if id, ok := t.vocabID(a.Content); ok && !d.FixedIDs {
 			a.ID = id
-		} else if !fixedIDs {
+		} else if !d.FixedIDs {
 			a.ID = next
 			next++
 		}
@@ -347,6 +347,9 @@ func (t *Tokenizer) setAdded(tokens []addedToken, fixedIDs bool) {
 	}
 	for i := range t.added {
 		t.addedByID[t.added[i].ID] = &t.added[i]
+	}
+	if d.HiddenSpecials {
+		raw, rawTexts = nil, nil
 	}
 	t.raw = newAddedMatcher(raw, rawTexts)
 	if len(normalized) > 0 {

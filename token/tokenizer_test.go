@@ -303,20 +303,23 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 		"pre_tokenizer.pretokenizers[0]": bad(func(_, f object) {
 			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Split", "behavior": "Magic"}}}
 		}),
+		"pre_tokenizer (FixedLength): length": bad(func(_, f object) { f["pre_tokenizer"] = object{"type": "FixedLength", "length": 0} }),
 		"pre_tokenizer (Split)": bad(func(_, f object) {
 			f["pre_tokenizer"] = object{"type": "Split", "behavior": "Isolated", "pattern": object{"Regex": "(a"}}
 		}),
 		"post_processor (TemplateProcessing): special_tokens": bad(func(_, f object) {
 			f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "x"}}}}
 		}),
-		"decoder.type":          bad(func(_, f object) { f["decoder"] = object{"kind": "x"} }),
-		"ends too early":        []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
-		"the end of the file":   []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
-		"the file is empty":     []byte(" \n"),
-		"protocol buffer":       []byte("\x00\x01garbage"),
-		"no piece of type UNK":  {0x0a, 0x03, 0x0a, 0x01, 'a'},
-		"no encoding known":     []byte("YQ== 0\nYg== 1\n"),
-		"tiktoken file: line 2": []byte("YQ== 0\nYg== x\n"),
+		"decoder.type":                             bad(func(_, f object) { f["decoder"] = object{"kind": "x"} }),
+		"ends too early":                           []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
+		"the end of the file":                      []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
+		"the file is empty":                        []byte(" \n"),
+		"protocol buffer":                          []byte("\x00\x01garbage"),
+		"no piece of type UNK":                     {0x0a, 0x03, 0x0a, 0x01, 'a'},
+		"no encoding known":                        []byte("YQ== 0\nYg== 1\n"),
+		"tiktoken file: line 2":                    []byte("YQ== 0\nYg== x\n"),
+		"line 4: rank 0, which line 1 has already": []byte("YQ== 0\nYg== 1\n\nYWI= 0\n"),
+		"line 3: \"YWI\" is not a token in base64": []byte("YQ== 0\nYg== 1\nYWI 2\n"),
 	} {
 		path := filepath.Join(t.TempDir(), "tokenizer")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -356,17 +359,20 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"model":{"type":"WordPiece","unk_token":"a","vocab":{"a":0,"##b":7}},"pre_tokenizer":{"type":"Whitespace"}}`), "abb b")
 	f.Add([]byte("YQ== 0\nYg== 1\nYWI= 2\n"), "abab")
 	f.Add(makeModel(spBPE), "ab ab")
+	f.Add(makeTekken(t, nil), "the <s>")
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		if len(data) > 1<<20 || len(text) > 1<<12 {
 			return
 		}
-		d, err := parse(data, "cl100k_base")
-		if err != nil {
-			return
-		}
-		tok, err := newTokenizer(d, "fuzz")
-		if err != nil {
-			return
+		tok, err := newRankTokenizer(data, "cl100k_base") // the only format that is told by its size
+		if err != nil || len(data) == 0 {
+			d, err := parse(data, "tokenizer")
+			if err != nil {
+				return
+			}
+			if tok, err = newTokenizer(d, "fuzz"); err != nil {
+				return
+			}
 		}
 		ids := tok.Encode(text, true)
 		tok.Decode(ids, false)

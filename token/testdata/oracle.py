@@ -58,13 +58,47 @@ def tik_token(request):
     # The patterns and special tokens are the reference's own; only the ranks it would download come from the file.
     openai_public.load_tiktoken_bpe = ranks
     openai_public.data_gym_to_mergeable_bpe_ranks = ranks
-    encoding = tiktoken.Encoding(**getattr(openai_public, request["encoding"])())
+    if "pattern" in request:
+        encoding = tiktoken.Encoding(request["encoding"], pat_str=request["pattern"], mergeable_ranks=ranks(),
+                                     special_tokens=request["specials"])
+    else:
+        encoding = tiktoken.Encoding(**getattr(openai_public, request["encoding"])())
 
     def answer(request):
         ids = [encoding.encode(t, allowed_special="all") for t in request["texts"]]
         return {"ids": ids, "decoded": [encoding.decode(i) for i in ids]}
 
     return answer, None
+
+
+def tekken(path):
+    import os
+
+    installed = os.path.dirname(os.path.dirname(os.path.dirname(sys.executable)))
+    sys.path += [f"{installed}/extra", f"{installed}/tekken"]
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    tokenizer = Tekkenizer.from_file(path)
+
+    def answer(request):
+        if "ids" in request:
+            return {"decoded": [tokenizer.id_to_piece(i) for i in range(tokenizer.num_special_tokens)]}
+        ids = [tokenizer.encode(t, bos=request.get("special", False), eos=False) for t in request["texts"]]
+        return {"ids": ids, "decoded": [tokenizer.decode(i) for i in ids]}
+
+    return answer, None
+
+
+def tik_token_names(request):
+    from tiktoken.model import encoding_name_for_model
+
+    def name(model):
+        try:
+            return encoding_name_for_model(model)
+        except KeyError:
+            return ""
+
+    return {"decoded": [name(model) for model in request["texts"]]}
 
 
 def jinja(request):
@@ -96,14 +130,16 @@ def main():
     for line in sys.stdin:
         request = json.loads(line)
         kind = request["kind"]
-        if kind == "jinja":
-            print(json.dumps(jinja(request)), flush=True)
+        if kind in ("jinja", "tiktoken names"):
+            print(json.dumps(jinja(request) if kind == "jinja" else tik_token_names(request)), flush=True)
             continue
         key = (kind, request["file"])
         if key not in loaded:
             loaded.clear()
             if kind == "huggingface":
                 loaded[key] = hugging_face(request["file"])
+            elif kind == "tekken":
+                loaded[key] = tekken(request["file"])
             elif kind == "sentencepiece":
                 loaded[key] = sentence_piece(request["file"])
             else:

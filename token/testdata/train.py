@@ -150,3 +150,34 @@ merged.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(" ", "merge
 merged.train_from_iterator(lines, trainers.WordPieceTrainer(vocab_size=4000, special_tokens=["[UNK]"]))
 merged.decoder = decoders.WordPiece(cleanup=False)
 save("wordpiece_merged", merged)
+
+# Pre-tokenizers that no model in common use has, and the decoder of models that hear.
+scripts = Tokenizer(models.BPE(unk_token="<unk>"))
+scripts.pre_tokenizer = pre_tokenizers.UnicodeScripts()
+scripts.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=6000, special_tokens=["<unk>"]))
+save("unicode_scripts", scripts)
+
+# One token for each character and each pair of characters: any cut within them shows.
+fixed = Tokenizer(models.BPE(unk_token="<unk>"))
+fixed.pre_tokenizer = pre_tokenizers.FixedLength(3)
+fixed.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=6000, special_tokens=["<unk>"]))
+fixed.decoder = decoders.Fuse()
+save("fixed_length", fixed)
+
+for cleanup in (True, False):
+    letters = {c: i for i, c in enumerate(["<pad>", "<unk>", "|", ".", "'", " 's", " n't", *"abcdefghijklmnopqrstuvwxyz"])}
+    ctc = Tokenizer(models.WordLevel(letters, unk_token="<unk>"))
+    ctc.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(" ", "|")])
+    ctc.pre_tokenizer = pre_tokenizers.FixedLength(1)
+    ctc.decoder = decoders.CTC(pad_token="<pad>", word_delimiter_token="|", cleanup=cleanup)
+    ctc.add_special_tokens(["<pad>", "<unk>"])
+    ctc.add_tokens([" 's", " n't"])
+    save(f"ctc_{cleanup}".lower(), ctc)
+
+# Bytes first, and then cuts between the characters that stand for them.
+middle = Tokenizer(models.BPE())
+middle.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.Split(Regex("[ĠÃ]"), "isolated"),
+                                                pre_tokenizers.Digits(individual_digits=True)])
+middle.decoder = decoders.ByteLevel()
+middle.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=5000, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+save("bytes_first", middle)

@@ -1,0 +1,81 @@
+package proof
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tacho/token"
+)
+
+// prose is a megabyte of English: the project's own documents, over and over.
+func prose(b *testing.B) string {
+	b.Helper()
+	paths, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(paths) == 0 {
+		b.Fatalf("%d documents, %v", len(paths), err)
+	}
+	var text strings.Builder
+	for text.Len() < 1<<20 {
+		for _, path := range paths {
+			page, err := os.ReadFile(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			text.Write(page)
+		}
+	}
+	return text.String()[:1<<20]
+}
+
+// BenchmarkTokens measures how fast text is counted, by one goroutine and by
+// one for each processor.
+func BenchmarkTokens(b *testing.B) {
+	text := prose(b)
+	for b.Loop() {
+		began := cpuSeconds()
+		tok, err := token.Builtin("o200k_base")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Logf("o200k_base is loaded in %.0f ms of processor time", 1000*(cpuSeconds()-began))
+		var most, cpu [2]float64 // MB/s on the wall, seconds of processor time for a MB
+		for range 5 {            // in turns, so that a change of the machine's load hits both
+			for i, workers := range []int{1, runtime.NumCPU()} {
+				speed, spent := encodeAll(tok, text, workers)
+				most[i] = max(most[i], speed)
+				if cpu[i] == 0 || spent < cpu[i] {
+					cpu[i] = spent
+				}
+			}
+		}
+		b.Logf("%.1f MB/s by one goroutine, %.1f by %d: %.2f times; a MB costs %.2f times the processor time",
+			most[0], most[1], runtime.NumCPU(), most[1]/most[0], cpu[1]/cpu[0])
+		b.ReportMetric(most[0], "MB/s")
+		b.ReportMetric(most[1]/most[0], "speedup")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// encodeAll has each worker encode eight megabytes.
+func encodeAll(tok *token.Tokenizer, text string, workers int) (mbPerSecond, cpuPerMB float64) {
+	const rounds = 8
+	var group sync.WaitGroup
+	runtime.GC()
+	began, start := cpuSeconds(), time.Now()
+	for range workers {
+		group.Go(func() {
+			var ids []int32
+			for range rounds {
+				ids = tok.AppendEncode(ids[:0], text, false)
+			}
+		})
+	}
+	group.Wait()
+	mb := float64(rounds*workers*len(text)) / 1e6
+	return mb / time.Since(start).Seconds(), (cpuSeconds() - began) / mb
+}

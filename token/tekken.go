@@ -1,0 +1,188 @@
+package token
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// tekkenSpecials are the special tokens of files that do not list theirs, by id.
+var tekkenSpecials = strings.Fields("<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] " +
+	"[TOOL_CALLS] [IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]")
+
+// tekkenLastUnlisted is the last version whose files need not list the special
+// tokens.
+const tekkenLastUnlisted = 7
+
+// tekkenBegin is the special token that every text begins with.
+const tekkenBegin = "<s>"
+
+// tekkenConfig is the field config of a tekken.json.
+type tekkenConfig struct {
+	Pattern     string `json:"pattern"`
+	VocabSize   int    `json:"default_vocab_size"`
+	NumSpecials int    `json:"default_num_special_tokens"`
+	Version     string `json:"version"`
+}
+
+// parseTekken reads Mistral's tekken.json: ranks as tiktoken has them, in a
+// vocabulary that begins with the special tokens. Of the ranks only those that
+// the size of the vocabulary has room for count.
+func parseTekken(fields map[string]json.RawMessage) (*definition, error) {
+	c, err := parseTekkenConfig(fields["config"])
+	if err != nil {
+		return nil, err
+	}
+	entries, err := parseTekkenVocab(fields["vocab"], c)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newRankDefinition(entries)
+	if err != nil {
+		return nil, fmt.Errorf("vocab: %w", err)
+	}
+	if err := d.setTekkenSpecials(fields["special_tokens"], c); err != nil {
+		return nil, err
+	}
+	if _, err := findExpr(c.Pattern); err != nil {
+		return nil, fmt.Errorf("config.pattern: %w", err)
+	}
+	return d, d.setPattern(c.Pattern)
+}
+
+func parseTekkenConfig(raw json.RawMessage) (c tekkenConfig, err error) {
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return c, fmt.Errorf("config: %w", err)
+	}
+	switch {
+	case c.Pattern == "":
+		return c, fmt.Errorf("config.pattern: missing")
+	case c.NumSpecials <= 0 || c.NumSpecials > maxTokenID:
+		return c, fmt.Errorf("config.default_num_special_tokens: %d is not a number of tokens", c.NumSpecials)
+	case c.VocabSize <= c.NumSpecials || c.VocabSize > maxTokenID:
+		return c, fmt.Errorf("config.default_vocab_size: %d has no room for more than the %d special tokens", c.VocabSize, c.NumSpecials)
+	}
+	return c, nil
+}
+
+// number is the version of the file; 0 is none that is known.
+func (c *tekkenConfig) number() int {
+	digits, _ := strings.CutPrefix(c.Version, "v")
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// parseTekkenVocab reads [{"rank": 0, "token_bytes": "AA==", ...}, ...].
+func parseTekkenVocab(raw []byte, c tekkenConfig) ([]vocabEntry, error) {
+	s := jsonScanner{data: raw}
+	wanted := c.VocabSize - c.NumSpecials
+	var entries []vocabEntry
+	err := s.array(func(i int) error {
+		if i >= wanted {
+			_, err := s.skip()
+			return err
+		}
+		text, err := s.tekkenToken(int32(i))
+		if err != nil {
+			return fmt.Errorf("[%d]%w", i, err)
+		}
+		entries = append(entries, vocabEntry{text: text, id: int32(i + c.NumSpecials)})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("vocab: %w", err)
+	}
+	if len(entries) < wanted {
+		return nil, fmt.Errorf("vocab: %d tokens, and config.default_vocab_size wants %d with the %d special ones", len(entries), c.VocabSize, c.NumSpecials)
+	}
+	return entries, nil
+}
+
+// tekkenToken reads the token of a rank. Errors begin where the name of the
+// entry ends.
+func (s *jsonScanner) tekkenToken(rank int32) (text []byte, err error) {
+	found := noToken
+	err = s.object(func(key string) (err error) {
+		switch key {
+		case "rank":
+			found, err = s.integer()
+		case "token_bytes":
+			var encoded []byte
+			if encoded, err = s.str(); err == nil {
+				text, err = decodeToken(encoded)
+			}
+		default:
+			_, err = s.skip()
+		}
+		if err != nil {
+			return fmt.Errorf(".%s: %w", key, err)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found != rank:
+		return nil, fmt.Errorf(".rank: %d, want %d: ranks are in order", found, rank)
+	case text == nil:
+		return nil, fmt.Errorf(".token_bytes: missing")
+	case rank < 256 && (len(text) != 1 || text[0] != byte(rank)):
+		return nil, fmt.Errorf(".token_bytes: %q, want the byte %d: single bytes come first", text, rank)
+	}
+	return text, nil
+}
+
+// setTekkenSpecials reads [{"rank": 1, "token_str": "<s>", ...}, ...]; places
+// that nothing is listed for have a name by their id.
+func (d *definition) setTekkenSpecials(raw []byte, c tekkenConfig) error {
+	names := make([]string, c.NumSpecials)
+	if len(raw) == 0 || string(raw) == "null" {
+		if c.number() > tekkenLastUnlisted {
+			return fmt.Errorf("special_tokens: missing, and a file of version %s must list them", c.Version)
+		}
+		copy(names, tekkenSpecials)
+	} else if err := parseTekkenSpecials(raw, names); err != nil {
+		return err
+	}
+	begin := noToken
+	for id, name := range names {
+		if name == "" {
+			name = fmt.Sprintf("<SPECIAL_%d>", id)
+		}
+		if name == tekkenBegin {
+			begin = int32(id)
+		}
+		d.AddedTokens = append(d.AddedTokens, addedToken{ID: int32(id), Content: name, Special: true})
+	}
+	if begin == noToken {
+		return fmt.Errorf("special_tokens: %s is missing", tekkenBegin)
+	}
+	d.setBegin(begin)
+	d.HiddenSpecials = true
+	return nil
+}
+
+func parseTekkenSpecials(raw []byte, names []string) error {
+	var list []struct {
+		Rank *int   `json:"rank"`
+		Text string `json:"token_str"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return fmt.Errorf("special_tokens: %w", err)
+	}
+	seen := map[string]bool{}
+	for i, t := range list {
+		switch {
+		case t.Rank == nil || *t.Rank < 0 || *t.Rank >= len(names):
+			return fmt.Errorf("special_tokens[%d].rank: missing, or not below config.default_num_special_tokens, %d", i, len(names))
+		case t.Text == "" || seen[t.Text] || names[*t.Rank] != "":
+			return fmt.Errorf("special_tokens[%d]: the text %q or the rank %d is missing, or there already", i, t.Text, *t.Rank)
+		}
+		names[*t.Rank], seen[t.Text] = t.Text, true
+	}
+	return nil
+}
