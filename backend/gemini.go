@@ -56,9 +56,9 @@ type geminiDecoder struct {
 	scan            jsonscan.Scanner
 	text, part      []byte
 	said            []byte // of text, what is no thought
-	content         bool // a part of the text is no thought
-	thought         bool // the part being read is one
-	call            bool // there is a function call
+	content         bool   // a part of the text is no thought
+	thought         bool   // the part being read is one
+	call            bool   // there is a function call
 	finish          []byte
 	usage           tacho.Usage
 	thoughts        int

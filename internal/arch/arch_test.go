@@ -30,6 +30,7 @@ var layers = map[string]string{
 	"token/internal/jinja": "",
 	"wire/*":               "wire/*",
 	"internal/memnet":      "",
+	"internal/fakehub":     "",
 	"sim/step":             "sim/profiles",
 	"sim/profiles":         "",
 	"pace":                 ". stat",
