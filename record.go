@@ -29,7 +29,32 @@ type Record struct {
 	Attempts   int          `json:"attempts,omitempty"` // how often it was sent; 0 is once. The times of sending are the first attempt's
 	Text       string       `json:"text,omitempty"`     // what was generated, where the run keeps it
 
+	// Said is what of Text is the answer itself: no reasoning, no calls of tools.
+	// The next turn of a session quotes it; it is not kept.
+	Said string `json:"-"`
+
 	Failure *Failure `json:"failure,omitempty"` // nil is success
+}
+
+// SaidTokens is how many of the output tokens are the answer itself: all but
+// those of reasoning and tool calls, as the server counted them, or else by
+// their share of the events.
+func (r *Record) SaidTokens() int {
+	if r.Usage != nil && r.Usage.Reasoning > 0 {
+		return max(r.Output-r.Usage.Reasoning, 0)
+	}
+	said, all := 0, 0
+	for _, e := range r.Events {
+		n := max(int(e.Tokens), 1)
+		all += n
+		if e.Kind == Content {
+			said += n
+		}
+	}
+	if said == all {
+		return r.Output
+	}
+	return r.Output * said / all
 }
 
 // OK says whether the request succeeded.

@@ -55,9 +55,10 @@ func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 type geminiDecoder struct {
 	scan            jsonscan.Scanner
 	text, part      []byte
-	content         bool // a part of the text is no thought
-	thought         bool // the part being read is one
-	call            bool // there is a function call
+	said            []byte // of text, what is no thought
+	content         bool   // a part of the text is no thought
+	thought         bool   // the part being read is one
+	call            bool   // there is a function call
 	finish          []byte
 	usage           tacho.Usage
 	thoughts        int
@@ -66,12 +67,15 @@ type geminiDecoder struct {
 }
 
 func (d *geminiDecoder) decode(payload []byte, c *chunk) error {
-	*d = geminiDecoder{scan: d.scan, text: d.text[:0], part: d.part[:0], finish: d.finish[:0], message: d.message[:0]}
+	*d = geminiDecoder{scan: d.scan, text: d.text[:0], part: d.part[:0], said: d.said[:0], finish: d.finish[:0], message: d.message[:0]}
 	if err := scanObject(&d.scan, payload, d.member); err != nil {
 		return err
 	}
 	c.failed, c.message = d.failed, d.message
 	c.text, c.token = d.text, len(d.text) > 0 || d.call
+	if len(d.said) > 0 && len(d.said) < len(d.text) {
+		c.said = d.said
+	}
 	switch {
 	case d.content:
 	case d.call:
@@ -128,6 +132,9 @@ func (d *geminiDecoder) readPart() {
 		}
 	})
 	d.text = append(d.text, d.part...)
+	if !d.thought {
+		d.said = append(d.said, d.part...)
+	}
 	d.content = d.content || len(d.part) > 0 && !d.thought
 }
 

@@ -126,7 +126,7 @@ func (d *ollamaDecoder) decode(payload []byte, c *chunk) error {
 	c.failed, c.message = d.failed, d.message
 	switch {
 	case len(d.text) > 0:
-		c.token, c.text = true, append(d.thinking, d.text...)
+		c.token, c.text, c.said = true, append(d.thinking, d.text...), d.text
 	case d.tools:
 		c.token, c.kind = true, tacho.ToolCall
 	case len(d.thinking) > 0:

@@ -137,6 +137,9 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	x := &d.delta
 	c.failed, c.message = x.Failed, x.Error
 	c.text, c.finish = x.Text, x.Finish
+	if n := len(x.Content); n > 0 && n < len(x.Text) {
+		c.said = x.Content
+	}
 	c.end = len(x.Finish) > 0
 	if x.HasUsage {
 		c.counted = true

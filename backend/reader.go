@@ -27,7 +27,8 @@ type chunk struct {
 	kind   tacho.Kind // of them
 	tokens int        // how many; 0 if the wire does not say
 	text   []byte
-	whole  bool // text is all that was generated, and replaces what came before
+	said   []byte // of a text of several kinds, the content; nil where all of it is of one
+	whole  bool   // text is all that was generated, and replaces what came before
 
 	end    bool   // the stream is complete
 	finish []byte // the finish reason, empty while there is none
@@ -73,6 +74,7 @@ type reader struct {
 	payloads int
 	chunk    chunk
 	text     []byte
+	said     []byte // of text, the content
 	ended    bool
 	marked   bool // there will be an end mark
 	failure  *tacho.Failure
@@ -166,10 +168,7 @@ func (r *reader) event(e sse.Event) {
 		r.token(c, r.arrival(e.End))
 	}
 	if r.client.KeepText {
-		if c.whole {
-			r.text = r.text[:0]
-		}
-		r.text = append(r.text, c.text...)
+		r.keep(c)
 	}
 	r.account(c)
 	r.ended, r.marked = r.ended || c.end, r.marked || c.marked
@@ -178,6 +177,20 @@ func (r *reader) event(e sse.Event) {
 		if badFinish[r.rec.Finish] {
 			r.note(tacho.InBand, "the server ended the stream with finish reason "+r.rec.Finish)
 		}
+	}
+}
+
+// keep keeps what was generated, and apart from it what of it is the answer.
+func (r *reader) keep(c *chunk) {
+	if c.whole {
+		r.text, r.said = r.text[:0], r.said[:0]
+	}
+	r.text = append(r.text, c.text...)
+	switch {
+	case c.said != nil:
+		r.said = append(r.said, c.said...)
+	case c.kind == tacho.Content:
+		r.said = append(r.said, c.text...)
 	}
 }
 
@@ -227,6 +240,9 @@ func (r *reader) finish() {
 	}
 	if r.client.KeepText {
 		r.rec.Text = string(r.text)
+		if r.rec.Said = r.rec.Text; len(r.said) < len(r.text) {
+			r.rec.Said = string(r.said)
+		}
 	}
 	r.rec.Output, r.rec.OutputFrom = output(r.rec)
 }

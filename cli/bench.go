@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	defer stopSim()
 	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
 	defer b.progress.stop()
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Begin: b.begin, Read: b.keepSamples, End: b.end}
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.keepSamples, End: b.end}
 	apiKey := env.Getenv("OPENAI_API_KEY")
 	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: randomSeed(), Tokenizers: tokenizers(env)}, hooks)
 	if err != nil {
@@ -139,9 +140,9 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 // tokenizers are where Hugging Face's own tools have them, so that what those
 // have downloaded is found.
 func tokenizers(env *Env) run.Tokenizers {
-	t := run.Tokenizers{Home: env.Getenv("HF_HOME"), Token: env.Getenv("HF_TOKEN"), Online: env.Getenv("HF_HUB_OFFLINE") == ""}
-	if t.Home == "" {
-		t.Home = env.Getenv("HF_HUB_CACHE")
+	t := run.Tokenizers{
+		Home: env.Getenv("HF_HOME"), Cache: env.Getenv("HF_HUB_CACHE"), Endpoint: env.Getenv("HF_ENDPOINT"),
+		Token: env.Getenv("HF_TOKEN"), Online: !isTrue(env.Getenv("HF_HUB_OFFLINE")),
 	}
 	if cache, err := os.UserCacheDir(); err == nil {
 		t.Tables = filepath.Join(cache, "tacho")
@@ -150,6 +151,12 @@ func tokenizers(env *Env) run.Tokenizers {
 		}
 	}
 	return t
+}
+
+// isTrue reads a switch of the environment as Hugging Face's tools do; what
+// they do not know is taken for a yes, for it was set for some reason.
+func isTrue(value string) bool {
+	return !slices.Contains([]string{"", "0", "OFF", "NO", "FALSE"}, strings.ToUpper(value))
 }
 
 func randomSeed() uint64 {

@@ -75,7 +75,13 @@ func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
 	if plan.Seed != nil {
 		seed = *plan.Seed
 	}
-	work, err := plan.Workload(ctx, counter, seed)
+	show := newProgress(env, !plan.DisableProgress)
+	hooks := run.Hooks{Ready: show.ready, Fetch: show.fetch, Say: func(line string) {
+		show.clear()
+		_, _ = fmt.Fprintln(env.Stderr, line) // a broken stderr stops nothing
+	}}
+	work, err := plan.Workload(ctx, counter, seed, run.Env{Tokenizers: tokenizers(env)}, hooks)
+	show.stop()
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,27 @@ func (p *progress) ready(done, all int) {
 	}
 }
 
+// fetch shows a file being downloaded.
+func (p *progress) fetch(file string, done, all int64) {
+	if !p.on {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); done != all && now.Sub(p.last) < progressPeriod {
+		return
+	}
+	p.last = time.Now()
+	line := fmt.Sprintf("Downloading %s %.1f MB", file, float64(done)/1e6)
+	if all > 0 {
+		line = fmt.Sprintf("Downloading %s %s %.1f/%.1f MB", file, bar(int(done), int(all)), float64(done)/1e6, float64(all)/1e6)
+	}
+	p.draw(line)
+	if done == all {
+		p.erase()
+	}
+}
+
 // begin shows a level as it runs, until end.
 func (p *progress) begin(s run.Stage, live *engine.Live) {
 	if !p.on {

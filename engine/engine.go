@@ -26,7 +26,7 @@ import (
 type Stage struct {
 	Index    int
 	Arrivals iter.Seq2[uint64, time.Duration] // session number, due
-	Limit    int                              // most sessions in flight; 0 is no limit
+	Limit    int                              // most requests in flight, and of a closed loop most sessions under way; 0 is no limit
 	Source   tacho.Source
 	Backend  tacho.Backend
 	Timeout  time.Duration         // for one request, from its start; 0 is none
@@ -59,7 +59,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	case <-ctx.Done():
 	}
 
-	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: time.Now()}
+	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: time.Now(), slots: newSlots(s.Limit)}
 	ahead.start(r.epoch)
 	if s.Begin != nil {
 		s.Begin(r.epoch)
@@ -102,14 +102,17 @@ type runner struct {
 	epoch    time.Time
 	records  chan *tacho.Record
 	sessions sync.WaitGroup
+	slots    slots // one for each request in flight; nobody waits for anything else with one in hand
 }
 
 // dispatch starts each session when it is due, or as soon after as the limit
 // allows; the plan's own due time is kept, so the wait is counted. Due times
-// are absolute: whatever a session costs, the next one is not late for it.
+// are absolute: whatever a session costs, the next one is not late for it. A
+// closed loop also counts sessions: it has as many users as its limit, and one
+// who thinks between two turns does not make room for another.
 func (r *runner) dispatch(ctx context.Context, a *ahead) error {
 	nap := nap{r.Precise}
-	slots := newSlots(r.Limit)
+	users := newSlots(r.Limit)
 	for {
 		it, ok := a.next(ctx)
 		if !ok {
@@ -118,23 +121,28 @@ func (r *runner) dispatch(ctx context.Context, a *ahead) error {
 		if r.over(it.due) {
 			return nil
 		}
-		if it.due != tacho.ASAP {
-			if err := nap.until(ctx, r.epoch.Add(it.due)); err != nil {
+		closed := it.due == tacho.ASAP
+		if closed {
+			if err := users.take(ctx); err != nil {
 				return err
 			}
+		} else if err := nap.until(ctx, r.epoch.Add(it.due)); err != nil {
+			return err
 		}
-		if err := slots.take(ctx); err != nil {
+		if err := r.slots.take(ctx); err != nil {
 			return err
 		}
 		slot := r.now()
 		if r.over(slot) {
 			return nil
 		}
-		if it.due == tacho.ASAP {
+		if closed {
 			it.due = slot
 		}
 		r.sessions.Go(func() {
-			defer slots.give()
+			if closed {
+				defer users.give()
+			}
 			r.session(ctx, it, slot)
 		})
 		// The session goes first, here and now: woken on another thread it would

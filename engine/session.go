@@ -126,19 +126,28 @@ func (r *runner) turn(ctx context.Context, t *talk, i int, it *item, slot time.D
 		if nap.until(ctx, r.epoch.Add(due)) != nil {
 			return
 		}
+		if r.slots.take(ctx) != nil {
+			return
+		}
 		slot = r.now()
 	}
 	t.ends[i], t.answers[i] = r.send(ctx, call, q, due, slot, len(t.turns))
 }
 
-// send sends a request and hands its record on. It returns when the response
-// ended, tacho.Never if it failed, and what the server said.
+// send sends a request that has a slot, gives the slot back and hands the
+// record on. It returns when the response ended, tacho.Never if it failed, and
+// what the server said.
 func (r *runner) send(ctx context.Context, call tacho.Call, q *tacho.Request, due, slot time.Duration, turns int) (time.Duration, tacho.Answer) {
 	rec := newRecord(r.Index, q, due)
 	rec.Slot, rec.Turns = slot, turns
 	r.do(ctx, call, rec)
+	r.slots.give()
 	// The record is the sink's from here on.
-	end, answer := rec.End, tacho.Answer{Text: rec.Text, Tokens: rec.Output}
+	end, answer := rec.End, tacho.Answer{}
+	if turns > 0 {
+		answer = tacho.Answer{Text: rec.Said, Tokens: rec.SaidTokens()}
+	}
+	rec.Said = ""
 	if !rec.OK() {
 		end = tacho.Never
 	}

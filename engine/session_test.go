@@ -44,7 +44,7 @@ func (c saying) Do(_ context.Context, epoch time.Time, rec *tacho.Record) {
 	rec.Sent = time.Since(epoch)
 	time.Sleep(c.takes)
 	rec.End = time.Since(epoch)
-	rec.Output, rec.Text = 7, fmt.Sprintf("a%d", c.turn)
+	rec.Output, rec.Said = 7, fmt.Sprintf("a%d", c.turn)
 	rec.ID = strings.Join(c.heard, "|")
 	if c.fail != "" && slices.Contains(c.heard, c.fail) {
 		rec.Failure = &tacho.Failure{Cause: tacho.Status}
@@ -159,6 +159,59 @@ func TestFailedTurnEndsWhatWaitsForIt(t *testing.T) {
 	}
 	if want := []int{0, 1, 2, 4}; !slices.Equal(turns, want) {
 		t.Errorf("sent turns %v, want %v", turns, want)
+	}
+}
+
+// The limit is one of requests in flight, however many of them a session would
+// send at once; nobody waits for ever, and the wait counts from due.
+func TestLimitHoldsForSubAgents(t *testing.T) {
+	turns := []tacho.Turn{say(0, nil, user("plan"))}
+	join := []int{}
+	for k := range 5 {
+		turns = append(turns, say(0, []int{0}, user(fmt.Sprint("agent", k))))
+		join = append(join, k+1)
+	}
+	turns = append(turns, say(0, join, user("join")))
+	for name, pacer := range map[string]tacho.Pacer{"closed": pace.Closed{Count: 3}, "open": pace.Constant{Rate: 2, Count: 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := &server{takes: time.Second}
+			recs := run(t, engine.Stage{Arrivals: arrivals(pacer), Limit: 2, Source: script{turns}, Backend: srv})
+			waited := 0
+			for _, r := range recs {
+				if r.Slot > r.Due && r.Sent == r.Slot {
+					waited++
+				}
+			}
+			// 3 sessions of 7 requests of a second, two at a time.
+			if n := srv.most.Load(); n != 2 || len(recs) != 21 || waited == 0 {
+				t.Errorf("%s: %d at once, %d records, %d waited", name, n, len(recs), waited)
+			}
+		})
+	}
+}
+
+// A user of a closed loop who thinks makes no room for another; in an open
+// loop a session that thinks holds nothing.
+func TestThinkingUsersOfALimit(t *testing.T) {
+	turns := []tacho.Turn{say(0, nil, user("a")), say(10*time.Second, nil, user("b"))}
+	for _, c := range []struct {
+		pacer tacho.Pacer
+		want  []time.Duration // when the sessions begin
+	}{
+		{pace.Closed{Count: 3}, []time.Duration{0, 12, 24}},
+		{pace.Constant{Rate: 1, Count: 3}, []time.Duration{1, 2, 3}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var began []time.Duration
+			for _, r := range run(t, engine.Stage{Arrivals: arrivals(c.pacer), Limit: 1, Source: script{turns}, Backend: &server{takes: time.Second}}) {
+				if r.Turn == 0 {
+					began = append(began, r.Sent/time.Second)
+				}
+			}
+			if !slices.Equal(began, c.want) {
+				t.Errorf("sessions began at %v, want %v", began, c.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,22 @@ import (
 	"tacho/token"
 )
 
-// Tokenizers says where tokenizers may be had.
+// Tokenizers says where tokenizers may be had, and datasets of the hub.
 type Tokenizers struct {
-	Home   string // a local Hugging Face cache, which also keeps what is downloaded
-	Tables string // directory for tables made from tokenizers, so that they load fast again
-	Online bool   // the hub may be asked
-	Token  string // for models that are not for everybody
+	Home     string // of Hugging Face's tools: its hub directory keeps what is downloaded
+	Cache    string // the same, if it is another directory
+	Tables   string // directory for tables made from tokenizers, so that they load fast again
+	Online   bool   // the hub may be asked
+	Endpoint string // of the hub; empty is Hugging Face's own
+	Token    string // for what is not for everybody
+}
+
+// local is where tokenizers are without a network.
+func (t *Tokenizers) local() string { return cmp.Or(t.Cache, t.Home) }
+
+// hub is how the hub is asked.
+func (t *Tokenizers) hub() token.Hub {
+	return token.Hub{Endpoint: t.Endpoint, Token: t.Token, Home: t.Home, Cache: t.Cache, Offline: !t.Online}
 }
 
 // hubTimeout bounds the download of a tokenizer.
@@ -66,22 +77,22 @@ func (r *Runner) findTokenizer(ctx context.Context) error {
 // the hub.
 func (r *Runner) loadNamed(ctx context.Context, name string) error {
 	from := r.env.Tokenizers
-	if from.Home == "" || !strings.Contains(name, "/") {
+	if from.local() == "" || !strings.Contains(name, "/") {
 		return fmt.Errorf("%q is no owner/name: %w", name, fs.ErrNotExist)
 	}
 	var err error
-	if r.tokenizer, err = token.FromCache(name, "", from.Home, from.Tables); err != nil {
+	if r.tokenizer, err = token.FromCache(name, "", from.local(), from.Tables); err != nil {
 		if !from.Online {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 		defer cancel()
 		var hubErr error
-		if r.tokenizer, hubErr = token.FromHub(ctx, token.Hub{Token: from.Token, Home: from.Home}, name, "", from.Tables); hubErr != nil {
+		if r.tokenizer, hubErr = token.FromHub(ctx, from.hub(), name, "", from.Tables); hubErr != nil {
 			return errors.Join(err, hubErr)
 		}
 	}
-	if dir, err := token.Snapshot(name, "", from.Home); err == nil {
+	if dir, err := token.Snapshot(name, "", from.local()); err == nil {
 		r.findTemplate(dir)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // or a distribution of numbers can be given: see workload.Length.
 type Dataset struct {
 	DatasetName      string              `flag:"dataset-name" help:"where prompts come from: see the list below"`
-	DatasetPath      string              `flag:"dataset-path" help:"file or directory with the data; .gz and .zst are unpacked"`
+	DatasetPath      string              `flag:"dataset-path" help:"file or directory with the data; .gz and .zst are unpacked; hf also takes owner/name of the hub, all take hf://datasets/owner/name/file"`
 	InputLen         workload.Length     `flag:"input-len" help:"prompt tokens, whatever the dataset; like all lengths a number, or uniform(A,B), normal(MEAN,SD), lognormal(MEDIAN,SIGMA), gamma(SHAPE,MEAN), zipf(S,MAX), file(HISTOGRAM), with [LOW,HIGH] behind it"`
 	OutputLen        workload.Length     `flag:"output-len" help:"output tokens, whatever the dataset"`
 	Scenario         workload.Scenario   `flag:"scenario" help:"+ both lengths at once: D(100,50), N(480,240)/(300,150), or 256|32,128|16:40;1024,64:60"`
@@ -46,11 +46,14 @@ type Dataset struct {
 	SpeedSubset      string              `flag:"speed-bench-dataset-subset" help:"speed_bench: file of its directory, without .jsonl"`
 	SpeedOutputLen   workload.Length     `flag:"speed-bench-output-len" help:"speed_bench: output tokens"`
 	SpeedCategory    string              `flag:"speed-bench-category" help:"speed_bench: only questions of this category"`
-	HFSubset         string              `flag:"hf-subset" help:"hf: only files with this in their names"`
-	HFSplit          string              `flag:"hf-split" help:"hf: only files with this in their names, as train or test"`
-	HFName           string              `flag:"hf-name" help:"accepted for compatibility: the dataset's name on the hub"`
-	HFOutputLen      workload.Length     `flag:"hf-output-len" help:"hf: output tokens"`
-	NoStream         bool                `flag:"no-stream" help:"accepted for compatibility; local files are read as they are"`
+	HFSubset         string              `flag:"hf-subset" help:"hf: subset of a dataset of the hub; of local files those with this in their names"`
+	HFSplit          string              `flag:"hf-split" help:"hf: split, as train or test; of local files those with this in their names"`
+	HFName           string              `flag:"hf-name" help:"hf: the dataset's name on the hub, where the path is one of this machine: it is then asked as vLLM asks it"`
+	HFOutputLen      workload.Length     `flag:"hf-output-len" help:"hf: output tokens; by default what vLLM asks of this dataset, else 256"`
+	NoStream         bool                `flag:"no-stream" help:"hf: download all files of the split; by default as many as have rows enough"`
+	EditMin          float64             `flag:"blazedit-min-distance" help:"hf: of datasets of edits only those at least so different"`
+	EditMax          float64             `flag:"blazedit-max-distance" help:"hf: of datasets of edits only those at most so different"`
+	BFCLCategories   string              `flag:"bfcl-categories" help:"hf: files of the Berkeley function calling leaderboard"`
 	MMItems          int                 `flag:"random-mm-base-items-per-request" help:"random_mm: images in a request"`
 	MMItemsRatio     float64             `flag:"random-mm-num-mm-items-range-ratio" help:"random_mm: their number varies by this share up and down"`
 	MMLimit          JSONObject          `flag:"random-mm-limit-mm-per-prompt" help:"random_mm: most images in a request, as {\"image\":3}"`
@@ -103,7 +106,7 @@ func defaultDataset() Dataset {
 		BookInputLen: workload.Fixed(1024), BookOutputLen: workload.Fixed(150), CustomOutputLen: workload.Fixed(256),
 		SonnetInputLen: workload.Fixed(550), SonnetOutputLen: workload.Fixed(150), SonnetPrefixLen: 200,
 		RepetitionPrefix: 256, RepetitionSuffix: workload.Fixed(256), RepetitionCount: 10, RepetitionOutput: workload.Fixed(128),
-		SpecOutputLen: workload.Fixed(256), SpeedSubset: "qualitative", SpeedOutputLen: workload.Fixed(4096), HFOutputLen: workload.Fixed(256),
+		SpecOutputLen: workload.Fixed(256), SpeedSubset: "qualitative", SpeedOutputLen: workload.Fixed(4096), EditMax: 1, BFCLCategories: "simple,live_simple,multiple",
 		MMItems: 1, StructuredRatio: 1, BadLines: "stop",
 	}
 	if err := d.MMBuckets.UnmarshalText([]byte("{(256,256,1):0.5,(720,1280,1):0.5,(720,1280,16):0.0}")); err != nil {

@@ -1,8 +1,10 @@
 package run_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -148,6 +151,54 @@ func TestConversationAgainstTheEngine(t *testing.T) {
 		}
 		if want := []string{"turn 1 5", "turn 2 5", "turn 3 5"}; !slices.Equal(turns, want) {
 			t.Errorf("%s: groups %q", backend, turns)
+		}
+	}
+}
+
+// What a model thought is no part of its answer: the next turn quotes the
+// content alone, and counts it so.
+func TestReasoningIsNotQuoted(t *testing.T) {
+	const thought, output = 6, 15
+	engineSim, err := sim.New(sim.Options{Faults: []string{fmt.Sprint("reasoning:", thought)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engineSim.Close() })
+	var mu sync.Mutex
+	asked := map[string]string{} // body by request id
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		asked[r.Header.Get("X-Request-Id")] = string(body)
+		mu.Unlock()
+		engineSim.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	out := do(t, plan(srv.URL, func(p *run.Plan) {
+		p.Backend, p.DatasetName, p.NumPrompts, p.SaveDetailed = "openai-chat", "conversation", run.IntLevels{3}, true
+		p.Turns, p.TurnInputLen, p.TurnOutputLen = workload.Fixed(3), workload.Fixed(5), workload.Fixed(output)
+	}))
+	if s := out.summaries[0]; s.Completed != 9 || s.Tokens.Prompt.Differ != 0 {
+		t.Fatalf("%d ok, %+v, %+v", s.Completed, s.Tokens, s.Failures)
+	}
+	for _, r := range out.records {
+		if n := len(strings.Fields(r.Text)); n != output || r.Output != output {
+			t.Errorf("%d words are kept, %d tokens counted, want all %d", n, r.Output, output)
+		}
+		if r.Turn == 2 {
+			continue
+		}
+		var next struct {
+			Messages []tacho.Message `json:"messages"`
+		}
+		id, _, _ := strings.Cut(r.ID, ".")
+		if err := json.Unmarshal([]byte(asked[fmt.Sprintf("%s.%d", id, r.Turn+1)]), &next); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Join(strings.Fields(r.Text)[thought:], " ")
+		if got := strings.TrimSpace(next.Messages[2*r.Turn+1].Content); got != want {
+			t.Errorf("turn %d quotes %q, want %q", r.Turn+1, got, want)
 		}
 	}
 }

@@ -36,6 +36,7 @@ type Env struct {
 type Hooks struct {
 	Say   func(line string)                      // something worth knowing
 	Ready func(done, all int)                    // prompts made ready
+	Fetch func(file string, done, all int64)     // bytes of a file downloaded; all is -1 while nobody knows
 	Begin func(Stage, *engine.Live) error        // a level begins
 	Read  func(Stage, []instrument.Sample) error // what the servers' metrics pages said
 	End   func(Stage, *metric.Summary)           // it ended

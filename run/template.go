@@ -13,7 +13,7 @@ import (
 // templatedSets are the datasets whose prompts are questions to a chat model:
 // to a completions endpoint they go under the model's chat template, as the
 // reference sends them.
-var templatedSets = []string{"custom", "spec_bench", "speed_bench", "sonnet"}
+var templatedSets = []string{"custom", "hf", "spec_bench", "speed_bench", "sonnet"}
 
 // templates says whether the plan wants plain prompts put under the chat
 // template.

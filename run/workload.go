@@ -56,6 +56,9 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 	o.Seed, o.Count = seed, count
 	o.Exact = r.exactPrompts(seed)
 	o.Repeat = !p.NoOversample && (count > 0 || p.MaxSeconds > 0)
+	if err := r.locate(ctx, p, kind, &o); err != nil {
+		return nil, err
+	}
 	work, err := kind.New(ctx, o)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -98,7 +101,8 @@ func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 	case "speed_bench":
 		o.Output, o.Category, o.Subset = p.SpeedOutputLen, p.SpeedCategory, p.SpeedSubset
 	case "hf":
-		o.Output, o.Subset = p.HFOutputLen, p.HFSubset+" "+p.HFSplit
+		o.Output, o.Subset, o.Hub = p.HFOutputLen, p.HFSubset+" "+p.HFSplit, p.HFName
+		o.Distance = workload.Range{Low: p.EditMin, High: p.EditMax}
 	case "conversation":
 		o.Input, o.Output = p.TurnInputLen, p.TurnOutputLen
 		exact = p.DatasetPath == ""
@@ -158,7 +162,7 @@ func (r *Runner) sendsIDs() bool {
 
 // Workload is what the plan would send, made without a server: prompts are
 // counted by counter.
-func (p Plan) Workload(ctx context.Context, counter token.Counter, seed uint64) (workload.Workload, error) {
+func (p Plan) Workload(ctx context.Context, counter token.Counter, seed uint64, env Env, hooks Hooks) (workload.Workload, error) {
 	if err := p.Validate(); err != nil {
 		return nil, &UsageError{err}
 	}
@@ -166,7 +170,7 @@ func (p Plan) Workload(ctx context.Context, counter token.Counter, seed uint64) 
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	r := &Runner{Plan: p, Counter: counter, kind: kind}
+	r := &Runner{Plan: p, Counter: counter, kind: kind, env: env, hooks: hooks}
 	return r.workload(ctx, p.Levels()[0], seed)
 }
 

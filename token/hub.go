@@ -56,29 +56,8 @@ const mainRevision = "main"
 // Snapshot is the directory of a model in a Hugging Face cache. home is the
 // directory HF_HOME names, or the cache itself; an empty revision is main.
 func Snapshot(model, revision, home string) (string, error) {
-	if revision == "" {
-		revision = mainRevision
-	}
-	if err := checkModel(model, revision); err != nil {
-		return "", err
-	}
-	folder := "models--" + strings.ReplaceAll(model, "/", "--")
-	for _, cache := range []string{filepath.Join(home, "hub"), home} {
-		repo := filepath.Join(cache, folder)
-		if _, err := os.Stat(repo); err != nil {
-			continue
-		}
-		commit := revision
-		if ref, err := os.ReadFile(filepath.Join(repo, "refs", filepath.FromSlash(revision))); err == nil {
-			commit = strings.TrimSpace(string(ref))
-		}
-		dir := filepath.Join(repo, "snapshots", filepath.Base(commit))
-		if _, err := os.Stat(dir); err == nil {
-			return dir, nil
-		}
-		return "", fmt.Errorf("%s is in the cache %s, but not at revision %s", model, cache, revision)
-	}
-	return "", fmt.Errorf("%s is not in the cache %s", model, home)
+	dir, _, _, err := Hub{Home: home}.snapshot(Repo{Name: model, Revision: revision})
+	return dir, err
 }
 
 // FromCache loads the tokenizer of a model from a local Hugging Face cache,
@@ -108,12 +87,14 @@ const hubEndpoint = "https://huggingface.co"
 // maxDownload bounds what is taken from the hub for one file, in bytes.
 const maxDownload = 1 << 28
 
-// A Hub is a place that models can be downloaded from.
+// A Hub is a place that models and datasets can be downloaded from.
 type Hub struct {
 	Client   *http.Client // nil is http.DefaultClient
 	Endpoint string       // empty is the Hugging Face hub
-	Token    string       // sent as bearer token; empty for public models
+	Token    string       // sent as bearer token; empty for what is public
 	Home     string       // keeps what was downloaded, in the layout that Snapshot reads
+	Cache    string       // the same, where it is not the directory hub of Home
+	Offline  bool         // nothing is to be downloaded
 }
 
 // FromHub downloads the tokenizer of a model (and the files that may hold its
@@ -125,7 +106,7 @@ func FromHub(ctx context.Context, h Hub, model, revision, cacheDir string) (*Tok
 	if err := checkModel(model, revision); err != nil {
 		return nil, fmt.Errorf("download a tokenizer: %w", err)
 	}
-	if h.Home == "" {
+	if h.Home == "" && h.Cache == "" {
 		return nil, errors.New("download a tokenizer: there is no directory to keep it in")
 	}
 	dir := ""
@@ -156,36 +137,12 @@ func FromHub(ctx context.Context, h Hub, model, revision, cacheDir string) (*Tok
 
 // download keeps one file of a model and returns the directory it is in.
 func (h Hub) download(ctx context.Context, model, revision, file string) (string, error) {
-	endpoint := h.Endpoint
-	if endpoint == "" {
-		endpoint = hubEndpoint
-	}
-	url := strings.TrimRight(endpoint, "/") + "/" + model + "/resolve/" + revision + "/" + file
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	if h.Token != "" {
-		request.Header.Set("Authorization", "Bearer "+h.Token)
-	}
-	client := h.Client
-	if client == nil {
-		client = http.DefaultClient
-	}
-	response, err := client.Do(request)
+	url := h.endpoint() + "/" + model + "/resolve/" + revision + "/" + file
+	response, err := h.send(ctx, http.MethodGet, url, nil, Repo{Name: model})
 	if err != nil {
 		return "", err
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end or given up
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound:
-		return "", fmt.Errorf("%s: %w", url, fs.ErrNotExist)
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return "", fmt.Errorf("%s: %s: accept the terms of the model on its page and give a token (HF_TOKEN)", url, response.Status)
-	default:
-		return "", fmt.Errorf("%s: %s", url, response.Status)
-	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxDownload+1))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", url, err)
@@ -212,7 +169,7 @@ func commitOf(response *http.Response, revision string) string {
 
 // keep writes a file into the cache, and the reference to its commit.
 func (h Hub) keep(model, revision, commit, file string, body []byte) (string, error) {
-	repo := filepath.Join(h.Home, "hub", "models--"+strings.ReplaceAll(model, "/", "--"))
+	repo := filepath.Join(h.caches()[0], Repo{Name: model}.folder())
 	dir := filepath.Join(repo, "snapshots", filepath.Base(commit))
 	if err := writeWhole(filepath.Join(dir, file), body); err != nil {
 		return "", err

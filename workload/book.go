@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -39,11 +38,10 @@ func newBook(ctx context.Context, o Options) (Workload, error) {
 			return nil, fmt.Errorf("book: %v tokens in and %v out: at least 1 of each is needed (--book-input-len, --book-output-len)", o.Input, o.Output)
 		}
 	}
-	b, err := os.ReadFile(o.Path)
+	text, err := readAll(o.Path)
 	if err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
-	text := strings.ToValidUTF8(strings.TrimPrefix(string(b), "\ufeff"), "\ufffd")
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("book: %s has no text in it", o.Path)
 	}

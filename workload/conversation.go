@@ -216,7 +216,8 @@ func (w *madeTalks) Notes() []string { return w.notes() }
 func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
 	var entries []entry
 	short := 0
-	err := eachRow(o.Path, func(row json.RawMessage) error {
+	bad := badLines{skip: o.Trace.SkipBad}
+	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
 		e, err := talkOfRow(row)
 		if err != nil {
 			return err
@@ -235,9 +236,9 @@ func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("conversation: %w", err)
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("conversation: %s has no conversation with a question in it", o.Path)
+		return nil, fmt.Errorf("conversation: %s has no conversation with a question in it%s", o.Path, bad.also())
 	}
-	var said []string
+	said := bad.notes()
 	if short > 0 {
 		said = append(said, fmt.Sprintf("%d conversations without a question were left out", short))
 	}

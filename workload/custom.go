@@ -16,7 +16,7 @@ func newCustom(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
 		return nil, errors.New("custom: no data: give a JSONL file with --dataset-path prompts.jsonl")
 	}
-	var bad badLines
+	bad := badLines{skip: o.Trace.SkipBad}
 	var entries []entry
 	lines, err := openLines(o.Path)
 	if err != nil {
@@ -33,7 +33,7 @@ func newCustom(ctx context.Context, o Options) (Workload, error) {
 		}
 		if err == nil {
 			entries = append(entries, e)
-		} else if err := bad.add(o.Trace.SkipBad, o.Path, lines.Number(), err); err != nil {
+		} else if err := bad.take(fmt.Errorf("%s:%d: %w", o.Path, lines.Number(), err)); err != nil {
 			return nil, fmt.Errorf("custom: %w", err)
 		}
 	}
@@ -48,15 +48,16 @@ func newCustom(ctx context.Context, o Options) (Workload, error) {
 
 // badLines counts the lines that could not be read.
 type badLines struct {
+	skip  bool // else the first one stops
 	count int
 	first error
 }
 
-// add stops at a bad line, or counts it.
-func (b *badLines) add(skip bool, path string, line int, err error) error {
-	err = fmt.Errorf("%s:%d: %w", path, line, err)
-	if !skip {
-		return err
+// take is told what is wrong with a line and where it is: it stops at it, or
+// counts it.
+func (b *badLines) take(err error) error {
+	if !b.skip {
+		return fmt.Errorf("%w (--bad-lines skip goes on without it)", err)
 	}
 	if b.count == 0 {
 		b.first = err

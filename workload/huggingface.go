@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,7 @@ import (
 )
 
 var huggingFace = Kind{
-	Name: "hf", Doc: "a dataset of the Hugging Face hub on this machine: a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names",
+	Name: "hf", Doc: "a dataset of the Hugging Face hub: its name (owner/name), which is downloaded if it is not in the local cache, or a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names",
 	New: newHuggingFace,
 }
 
@@ -24,22 +25,40 @@ var huggingFace = Kind{
 var promptColumns = []string{"prompt", "question", "problem", "query", "instruction", "text", "input", "content", "document", "article"}
 
 // talkColumns are the names of columns with whole conversations.
-var talkColumns = []string{"messages", "conversations", "conversation", "turns"}
+var talkColumns = []string{"messages", "conversations", "conversation", "turns", "question"}
+
+// answerColumns are the names under which datasets keep what was answered.
+var answerColumns = []string{"answer", "solution", "output", "response", "completion", "ref_output", "canonical_solution"}
 
 func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
-		return nil, errors.New("hf: no data: give a file or directory with --dataset-path")
+		return nil, errors.New("hf: no data: give a name of the hub, a file or a directory with --dataset-path")
 	}
-	files, err := dataFiles(o.Path, o.Subset)
-	if err != nil {
-		return nil, fmt.Errorf("hf: %w", err)
+	files := o.Files
+	if files == nil {
+		var err error
+		if files, err = dataFiles(o.Path, o.Subset); err != nil {
+			return nil, fmt.Errorf("hf: %w", err)
+		}
 	}
+	set := knownSet(o.Hub)
+	o.Output = set.outputOf(o.Output)
+	bad := badLines{skip: o.Trace.SkipBad}
 	var entries []entry
+	unsent := map[string]int{}
 	for _, path := range files {
-		if err := eachRow(path, func(row json.RawMessage) error {
-			e, err := entryOfRow(row)
+		if err := eachRow(path, &bad, func(row json.RawMessage) error {
+			r, err := rowOfColumns(row)
+			if err != nil {
+				return err
+			}
+			if !o.Distance.holds(r) {
+				return nil
+			}
+			e, err := r.entry(&set)
 			if err == nil {
 				entries = append(entries, e)
+				r.unsent(unsent)
 			}
 			return err
 		}); err != nil {
@@ -47,9 +66,19 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		}
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("hf: %s has no rows", o.Path)
+		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.also())
 	}
-	return newPool(ctx, o, entries)
+	var w Workload
+	var err error
+	if set.bounds != nil {
+		w, err = newFiltered(ctx, "hf", o, entries, *set.bounds, bad)
+	} else {
+		w, err = newPool(ctx, o, entries, bad.notes()...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(unsent)) {
+		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent", unsent[name], name)}
+	}
+	return w, err
 }
 
 // dataFiles are the data files under a path, in order; those of one subset or
@@ -57,7 +86,7 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 func dataFiles(path, subset string) ([]string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; a dataset of the hub must be downloaded first, as with: hf download --repo-type dataset %s", err, path)
+		return nil, fmt.Errorf("%w; a dataset of the hub is named as owner/name", err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -70,9 +99,8 @@ func dataFiles(path, subset string) ([]string, error) {
 			return err
 		}
 		rel := strings.TrimPrefix(p, path)
-		ext := strings.ToLower(filepath.Ext(bareName(p)))
 		named := !slices.ContainsFunc(strings.Fields(subset), func(part string) bool { return !strings.Contains(rel, part) })
-		if slices.Contains([]string{".parquet", ".json", ".jsonl", ".csv"}, ext) && named && d.Name() != "dataset_infos.json" {
+		if IsData(p) && named {
 			out = append(out, p)
 		}
 		return nil
@@ -84,66 +112,113 @@ func dataFiles(path, subset string) ([]string, error) {
 	return out, err
 }
 
-// entryOfRow finds the prompt in a row.
-func entryOfRow(row json.RawMessage) (e entry, err error) {
-	var columns map[string]json.RawMessage
-	if err := json.Unmarshal(row, &columns); err != nil {
-		return e, fmt.Errorf("not a row of columns: %w", err)
+// A tableRow is a row by the names of its columns.
+type tableRow map[string]json.RawMessage
+
+func rowOfColumns(row json.RawMessage) (r tableRow, err error) {
+	if err := json.Unmarshal(row, &r); err != nil {
+		return nil, fmt.Errorf("not a row of columns: %w", err)
 	}
-	text := func(name string) string {
+	return r, nil
+}
+
+// text is the text in the first of these columns that has any.
+func (r tableRow) text(names ...string) string {
+	for _, name := range names {
 		var s string
-		_ = json.Unmarshal(columns[name], &s) // a column of another type has no text
-		return s
-	}
-	for _, name := range talkColumns {
-		if messages := firstMessages(columns[name]); len(messages) > 0 {
-			e.Messages = messages
-			return e, nil
+		if json.Unmarshal(r[name], &s) == nil && s != "" { // a column of another type has no text
+			return s
 		}
 	}
+	return ""
+}
+
+// entry finds the prompt in a row, and the answer.
+func (r tableRow) entry(set *namedSet) (e entry, err error) {
+	e.answer = r.text(answerColumns...)
+	e.Images = r.images()
+	if e.Tools, err = r.tools(); err != nil {
+		return e, err
+	}
+	for _, name := range talkColumns {
+		messages, answer := firstMessages(r[name])
+		if len(messages) == 0 {
+			continue
+		}
+		e.Messages = messages
+		if answer != "" {
+			e.answer = answer
+		}
+		break
+	}
+	if e.Messages == nil {
+		prompt := r.prompt(set)
+		if prompt == "" {
+			return e, fmt.Errorf("no column holds a prompt: have %s, want one of %s", strings.Join(slices.Sorted(maps.Keys(r)), ", "),
+				strings.Join(slices.Concat(talkColumns, promptColumns), ", "))
+		}
+		e.Prompt = &prompt
+		if system := r.text("system_prompt", "system"); system != "" {
+			e.Prompt, e.Messages = nil, []tacho.Message{{Role: "system", Content: system}, {Role: "user", Content: prompt}}
+		}
+	}
+	if e.answer == "" {
+		e.OutputTokens = defaultOutput // for who wants the data's own length
+	}
+	return e, nil
+}
+
+// prompt is what a row without a conversation asks.
+func (r tableRow) prompt(set *namedSet) string {
+	if code, request := r.text("code"), r.text("change_request"); code != "" && request != "" {
+		return "Change this file:\n\n" + code + "\n\nas follows, and write all of it:\n\n" + request
+	}
+	if events, input := r.text("events"), r.text("input"); events != "" && input != "" {
+		return events + "\n\n" + input
+	}
 	for _, name := range promptColumns {
-		s := text(name)
+		s := r.text(name)
 		if s == "" {
 			continue
 		}
-		if more := text("input"); name == "instruction" && more != "" {
+		if more := r.text("input"); name == "instruction" && more != "" {
 			s = more + "\n\n" + s
 		}
-		e.Prompt = &s
-		return e, nil
+		return s + set.suffix
 	}
-	names := make([]string, 0, len(columns))
-	for name := range columns {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return e, fmt.Errorf("no column holds a prompt: have %s, want one of %s", strings.Join(names, ", "), strings.Join(slices.Concat(talkColumns, promptColumns), ", "))
+	return ""
 }
 
-// firstMessages are the messages of a conversation up to its first question:
-// what can be asked without an answer.
-func firstMessages(column json.RawMessage) []tacho.Message {
-	var messages []tacho.Message
+// firstMessages are the messages of a conversation up to its first question,
+// which can be asked without an answer, and the answer that it had. Some keep a
+// conversation in a list of one.
+func firstMessages(column json.RawMessage) (messages []tacho.Message, answer string) {
 	var turns []string
+	var nested []json.RawMessage
 	switch {
 	case len(column) == 0:
-		return nil
+		return nil, ""
 	case json.Unmarshal(column, &turns) == nil && len(turns) > 0:
-		return []tacho.Message{{Role: "user", Content: turns[0]}}
+		return []tacho.Message{{Role: "user", Content: turns[0]}}, ""
+	case json.Unmarshal(column, &nested) == nil && len(nested) > 0 && len(nested[0]) > 0 && nested[0][0] == '[':
+		return firstMessages(nested[0])
 	case json.Unmarshal(column, &messages) != nil:
 		var t shareGPTTalk
 		if json.Unmarshal(slices.Concat([]byte(`{"conversations":`), column, []byte("}")), &t) != nil {
-			return nil
+			return nil, ""
 		}
 		messages = t.messages()
 	}
 	for i, m := range messages {
-		if m.Role == "assistant" {
-			return messages[:i]
-		}
-		if m.Role == "user" {
-			return messages[:i+1]
+		switch m.Role {
+		case "assistant":
+			return messages[:i], m.Content
+		case "user":
+			if i+1 < len(messages) && messages[i+1].Role == "assistant" {
+				answer = messages[i+1].Content
+			}
+			return messages[:i+1], answer
 		}
 	}
-	return nil
+	return nil, ""
 }

@@ -41,9 +41,6 @@ func openLines(path string) (*lineReader, error) {
 func (l *lineReader) next() []byte {
 	for l.err == nil {
 		line := l.read()
-		if l.number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line
 		}
@@ -93,9 +90,34 @@ func (l *lineReader) Err() error {
 // Close lets go of the file.
 func (l *lineReader) Close() { _ = l.file.Close() } // only read
 
-// openFile opens a file for reading, and unpacks it on the way if its name
-// ends in .gz or .zst.
+// openFile opens a file of text for reading, and unpacks it on the way if its
+// name ends in .gz or .zst. A byte order mark is left out.
 func openFile(path string) (io.ReadCloser, error) {
+	f, err := openPacked(path)
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(f, 1<<16)
+	if head, _ := in.Peek(len(byteOrderMark)); string(head) == byteOrderMark { // an error comes again with the next read
+		_, _ = in.Discard(len(byteOrderMark)) // it is there
+	}
+	return unpacked{in, f}, nil
+}
+
+const byteOrderMark = "\xef\xbb\xbf"
+
+// readAll is the text of a file.
+func readAll(path string) (string, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // only read
+	b, err := io.ReadAll(f)
+	return strings.ToValidUTF8(string(b), "\ufffd"), err
+}
+
+func openPacked(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

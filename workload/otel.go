@@ -70,20 +70,17 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	var calls []otelCall
-	var bad badLines
+	bad := badLines{skip: o.Trace.SkipBad}
 	others := 0
 	for _, path := range files {
-		row := 0
-		if err := eachRow(path, func(text json.RawMessage) error {
-			row++
+		if err := eachRow(path, &bad, func(text json.RawMessage) error {
 			more, skipped, err := callsOf(text)
-			if err != nil && o.Trace.SkipBad {
-				return bad.add(true, path, row, err)
+			if err == nil {
+				calls, others = append(calls, more...), others+skipped
 			}
-			calls, others = append(calls, more...), others+skipped
 			return err
 		}); err != nil {
-			return nil, fmt.Errorf("otel: %w (--bad-lines skip goes on without it)", err)
+			return nil, fmt.Errorf("otel: %w", err)
 		}
 	}
 	if len(calls) == 0 {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -15,13 +17,41 @@ import (
 
 // eachRow reads the rows of a data file: a JSON list, JSON lines, CSV with a
 // header, or Parquet, packed or not. Each row is a JSON object; an error of fn is
-// told with the place of the row.
-func eachRow(path string, fn func(row json.RawMessage) error) error {
+// told to bad, with the place of the row.
+func eachRow(path string, bad *badLines, fn func(row json.RawMessage) error) error {
+	at := func(place string, n int, err error) error {
+		if err == nil || errors.Is(err, errEnough) {
+			return err
+		}
+		return bad.take(fmt.Errorf("%s%s%d: %w", path, place, n, err))
+	}
+	err := eachRowAt(path, func(row json.RawMessage, place string, n int) error { return at(place, n, fn(row)) }, at)
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// errEnough is what a reader of rows returns when it wants no more.
+var errEnough = errors.New("no more rows are wanted")
+
+// The places of rows in a file.
+const (
+	lineOf    = ":"
+	elementOf = ": element "
+	rowOf     = ": row "
+)
+
+// A rowFunc is told a row, and which line, element or row of its file it is.
+type rowFunc func(row json.RawMessage, place string, n int) error
+
+// eachRowAt reads the rows of a file. at is told of rows that are none.
+func eachRowAt(path string, fn rowFunc, at func(place string, n int, err error) error) error {
 	switch name := strings.ToLower(bareName(path)); {
 	case strings.HasSuffix(name, ".parquet"):
 		return eachParquet(path, fn)
 	case strings.HasSuffix(name, ".csv"):
-		return eachCSV(path, fn)
+		return eachCSV(path, fn, at)
 	}
 	f, err := openFile(path)
 	if err != nil {
@@ -41,8 +71,8 @@ func eachRow(path string, fn func(row json.RawMessage) error) error {
 	}
 	defer lines.Close()
 	for text := range lines.All {
-		if err := fn(text); err != nil {
-			return fmt.Errorf("%s:%d: %w", path, lines.Number(), err)
+		if err := fn(text, lineOf, lines.Number()); err != nil {
+			return err
 		}
 	}
 	return lines.Err()
@@ -58,7 +88,7 @@ func isList(r io.Reader, path string) (bool, error) {
 		} else if err != nil {
 			return false, err
 		}
-		if !strings.ContainsRune(" \t\r\n\xef\xbb\xbf", rune(c)) {
+		if !strings.ContainsRune(" \t\r\n", rune(c)) {
 			return c == '[', nil
 		}
 	}
@@ -66,7 +96,7 @@ func isList(r io.Reader, path string) (bool, error) {
 
 // eachElement reads the elements of a list, or JSON values one after the
 // other.
-func eachElement(path string, list bool, fn func(json.RawMessage) error) error {
+func eachElement(path string, list bool, fn rowFunc) error {
 	f, err := openFile(path)
 	if err != nil {
 		return err
@@ -83,8 +113,8 @@ func eachElement(path string, list bool, fn func(json.RawMessage) error) error {
 		if err := dec.Decode(&row); err != nil {
 			return fmt.Errorf("%s: element %d: %w", path, n, err)
 		}
-		if err := fn(row); err != nil {
-			return fmt.Errorf("%s: element %d: %w", path, n, err)
+		if err := fn(row, elementOf, n); err != nil {
+			return err
 		}
 	}
 	if _, err := dec.Token(); err != nil && (list || !errors.Is(err, io.EOF)) {
@@ -93,7 +123,7 @@ func eachElement(path string, list bool, fn func(json.RawMessage) error) error {
 	return nil
 }
 
-func eachCSV(path string, fn func(json.RawMessage) error) error {
+func eachCSV(path string, fn rowFunc, at func(place string, n int, err error) error) error {
 	f, err := openFile(path)
 	if err != nil {
 		return err
@@ -108,27 +138,33 @@ func eachCSV(path string, fn func(json.RawMessage) error) error {
 		fields, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		line, _ := r.FieldPos(0)
+		if errors.Is(err, csv.ErrFieldCount) {
+			if err := at(lineOf, line, fmt.Errorf("%d fields under %d columns", len(fields), len(header))); err != nil {
+				return err
+			}
+			continue
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		row := map[string]string{}
 		for i, name := range header {
-			row[strings.TrimPrefix(name, "\ufeff")] = fields[i]
+			row[name] = fields[i]
 		}
 		text, err := json.Marshal(row)
 		if err == nil {
-			err = fn(text)
+			err = fn(text, lineOf, line)
 		}
 		if err != nil {
-			line, _ := r.FieldPos(0)
-			return fmt.Errorf("%s:%d: %w", path, line, err)
+			return err
 		}
 	}
 }
 
 // eachParquet reads a Parquet file row by row.
-func eachParquet(path string, fn func(json.RawMessage) error) (err error) {
-	f, err := os.Open(path)
+func eachParquet(path string, fn rowFunc) (err error) {
+	f, file, err := openParquet(path)
 	if err != nil {
 		return err
 	}
@@ -139,14 +175,6 @@ func eachParquet(path string, fn func(json.RawMessage) error) (err error) {
 			err = fmt.Errorf("%s: not a Parquet file that can be read: %v", path, p)
 		}
 	}()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	file, err := parquet.OpenFile(f, info.Size())
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
 	rows := parquet.NewGenericReader[any](file)
 	defer func() { _ = rows.Close() }() // only read
 	buf := make([]any, 64)
@@ -155,11 +183,11 @@ func eachParquet(path string, fn func(json.RawMessage) error) (err error) {
 		for _, v := range buf[:got] {
 			n++
 			text, err := json.Marshal(v)
-			if err == nil {
-				err = fn(text)
-			}
 			if err != nil {
 				return fmt.Errorf("%s: row %d: %w", path, n, err)
+			}
+			if err := fn(text, rowOf, n); err != nil {
+				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -168,4 +196,46 @@ func eachParquet(path string, fn func(json.RawMessage) error) (err error) {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
+}
+
+// openParquet opens a Parquet file. The file is closed with f.
+func openParquet(path string) (f *os.File, file *parquet.File, err error) {
+	if f, err = os.Open(path); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("not a Parquet file that can be read: %v", p)
+		}
+		if err != nil {
+			_ = f.Close() // only read
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}()
+	info, err := f.Stat()
+	if err != nil {
+		return f, nil, err
+	}
+	file, err = parquet.OpenFile(f, info.Size())
+	return f, file, err
+}
+
+// CountRows is how many rows a data file has.
+func CountRows(path string) (int, error) {
+	if strings.HasSuffix(strings.ToLower(path), ".parquet") {
+		f, file, err := openParquet(path)
+		if err != nil {
+			return 0, err
+		}
+		return int(file.NumRows()), f.Close()
+	}
+	n := 0
+	err := eachRow(path, &badLines{skip: true}, func(json.RawMessage) error { n++; return nil })
+	return n, err
+}
+
+// IsData says whether a file is one of those that eachRow reads, by its name.
+func IsData(name string) bool {
+	ext := strings.ToLower(filepath.Ext(bareName(name)))
+	return slices.Contains([]string{".parquet", ".json", ".jsonl", ".csv"}, ext) && filepath.Base(name) != "dataset_infos.json"
 }

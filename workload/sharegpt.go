@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
 	"tacho"
 )
@@ -15,13 +13,6 @@ var sharegpt = Kind{
 	Name: "sharegpt", Doc: "first questions of ShareGPT conversations, with the filters of vllm bench serve",
 	New: newShareGPT,
 }
-
-// The lengths that vLLM's benchmark keeps, in tokens.
-const (
-	minSequence = 4
-	maxPrompt   = 1024
-	maxTotal    = 2048
-)
 
 // shareGPTTalk is a conversation of a ShareGPT file.
 type shareGPTTalk struct {
@@ -64,100 +55,21 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
 		return nil, errors.New("sharegpt: no data: give ShareGPT_V3_unfiltered_cleaned_split.json with --dataset-path")
 	}
-	var pairs [][2]string
-	err := eachRow(o.Path, func(row json.RawMessage) error {
+	var pairs []entry
+	bad := badLines{skip: o.Trace.SkipBad}
+	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
 		var t shareGPTTalk
 		if err := json.Unmarshal(row, &t); err != nil {
 			return fmt.Errorf("not a conversation of ShareGPT: %w", err)
 		}
 		if len(t.Conversations) >= 2 {
-			pairs = append(pairs, [2]string{t.said(0), t.said(1)})
+			prompt := t.said(0)
+			pairs = append(pairs, entry{Prompt: &prompt, answer: t.said(1)})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sharegpt: %w", err)
 	}
-	if o.Shuffle {
-		rngOf(o.Seed, 0).Shuffle(len(pairs), func(a, b int) { pairs[a], pairs[b] = pairs[b], pairs[a] })
-	}
-	entries, err := fittingPairs(ctx, o, pairs)
-	if err != nil {
-		return nil, fmt.Errorf("sharegpt: %w", err)
-	}
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("sharegpt: %s has no conversation of fitting length (prompts of %d to %d tokens, at most %d with the answer)", o.Path, minSequence, maxPrompt, maxTotal)
-	}
-	o.Shuffle = false // they are
-	return newPool(ctx, o, entries)
-}
-
-// fittingPairs are the entries of the pairs whose lengths fit, in order, as
-// many as are asked for. Pairs are counted several at once: it may be a server
-// that counts.
-func fittingPairs(ctx context.Context, o Options, pairs [][2]string) ([]entry, error) {
-	var out []entry
-	for chunk := range slices.Chunk(pairs, 8*fitters) {
-		found, err := fitting(ctx, o, chunk)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range found {
-			if e == nil {
-				continue
-			}
-			if out = append(out, *e); o.Count > 0 && len(out) == o.Count {
-				return out, nil
-			}
-			if o.Progress != nil {
-				o.Progress(len(out), max(o.Count, len(out)))
-			}
-		}
-	}
-	return out, nil
-}
-
-// fitting are the entries of some pairs, nil where the lengths do not fit.
-func fitting(ctx context.Context, o Options, pairs [][2]string) ([]*entry, error) {
-	found := make([]*entry, len(pairs))
-	errs := make([]error, fitters)
-	var wg sync.WaitGroup
-	for w := range fitters {
-		wg.Go(func() {
-			for i := w; i < len(pairs) && errs[w] == nil; i += fitters {
-				found[i], errs[w] = fittingPair(ctx, o, pairs[i])
-			}
-		})
-	}
-	wg.Wait()
-	return found, cmpErr(errs...)
-}
-
-// fittingPair is the entry of a question and its answer, nil if its lengths
-// do not fit.
-func fittingPair(ctx context.Context, o Options, pair [2]string) (*entry, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	prompt, err := o.Counter.Count(ctx, pair[0])
-	if err != nil {
-		return nil, err
-	}
-	given, constant := o.Output.Constant()
-	if !constant || given > 0 {
-		// A length that was asked for may be short; it counts for the total
-		// as it will be drawn, which only a constant tells now.
-		if prompt < minSequence || prompt > maxPrompt || constant && prompt+given > maxTotal {
-			return nil, nil
-		}
-		return &entry{Prompt: &pair[0], tokens: prompt}, nil
-	}
-	answer, err := o.Counter.Count(ctx, pair[1])
-	if err != nil {
-		return nil, err
-	}
-	if prompt < minSequence || answer < minSequence || prompt > maxPrompt || prompt+answer > maxTotal {
-		return nil, nil
-	}
-	return &entry{Prompt: &pair[0], OutputTokens: answer, tokens: prompt}, nil
+	return newFiltered(ctx, "sharegpt", o, pairs, shareGPTBounds, bad)
 }

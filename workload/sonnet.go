@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed" // the poems
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"sync"
@@ -44,16 +43,10 @@ type sonnetDraw struct{ try, tokens int }
 func newSonnet(ctx context.Context, o Options) (Workload, error) {
 	text := sonnets
 	if o.Path != "" {
-		f, err := openFile(o.Path)
-		if err != nil {
+		var err error
+		if text, err = readAll(o.Path); err != nil {
 			return nil, fmt.Errorf("sonnet: %w", err)
 		}
-		b, err := io.ReadAll(f)
-		_ = f.Close() // only read
-		if err != nil {
-			return nil, fmt.Errorf("sonnet: %w", err)
-		}
-		text = strings.ToValidUTF8(string(b), "\ufffd")
 	}
 	w := &sonnetWorkload{Options: o, ctx: ctx, known: map[uint64]sonnetDraw{}, fitted: newFitted(ctx, o.Counter)}
 	for line := range strings.Lines(text) {

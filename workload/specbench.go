@@ -34,7 +34,8 @@ var speedBench = Kind{
 // which only the first is asked.
 func newSpeculative(ctx context.Context, name string, o Options, path string) (Workload, error) {
 	var entries []entry
-	err := eachRow(path, func(row json.RawMessage) error {
+	bad := badLines{skip: o.Trace.SkipBad}
+	err := eachRow(path, &bad, func(row json.RawMessage) error {
 		var line struct {
 			Category string          `json:"category"`
 			Turns    []string        `json:"turns"`
@@ -66,7 +67,7 @@ func newSpeculative(ctx context.Context, name string, o Options, path string) (W
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("%s: %s has no questions of category %q", name, path, o.Category)
+		return nil, fmt.Errorf("%s: %s has no questions of category %q%s", name, path, o.Category, bad.also())
 	}
-	return newPool(ctx, o, entries)
+	return newPool(ctx, o, entries, bad.notes()...)
 }

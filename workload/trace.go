@@ -120,7 +120,7 @@ func openTrace(f *traceFormat, o *Options) (*traceCursor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
-	c := &traceCursor{Options: o, format: f, lines: lines}
+	c := &traceCursor{Options: o, format: f, lines: lines, bad: badLines{skip: o.Trace.SkipBad}}
 	if f.header {
 		for column := range bytes.SplitSeq(lines.next(), []byte(",")) {
 			c.columns = append(c.columns, strings.Trim(string(column), "\" \r"))
@@ -139,8 +139,8 @@ func (c *traceCursor) next() (traceRow, time.Duration, error) {
 		}
 		row, since, err := c.read(line)
 		if err != nil {
-			if err := c.bad.add(t.SkipBad, c.Path, c.lines.Number(), err); err != nil {
-				return row, 0, fmt.Errorf("%s: %w (--bad-lines skip goes on without it)", c.format.name, err)
+			if err := c.bad.take(fmt.Errorf("%s:%d: %w", c.Path, c.lines.Number(), err)); err != nil {
+				return row, 0, fmt.Errorf("%s: %w", c.format.name, err)
 			}
 			continue
 		}

@@ -65,19 +65,10 @@ func newWeka(_ context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("weka: %w", err)
 	}
 	w := &wekaTrace{Options: o, tokenMaker: newTokenMaker(o)}
-	var bad badLines
+	bad := badLines{skip: o.Trace.SkipBad}
 	for _, path := range files {
-		row := 0
-		err := eachRow(path, func(text json.RawMessage) error {
-			row++
-			err := w.add(text)
-			if err != nil && o.Trace.SkipBad {
-				return bad.add(true, path, row, err)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("weka: %w (--bad-lines skip goes on without it)", err)
+		if err := eachRow(path, &bad, w.add); err != nil {
+			return nil, fmt.Errorf("weka: %w", err)
 		}
 	}
 	if len(w.talks) == 0 {

@@ -21,6 +21,8 @@ type Options struct {
 	IDs      bool          // the backend takes token ids
 	Messages bool          // the backend takes messages
 	Path     string        // of the data
+	Files    []string      // of a dataset of the hub, on this machine
+	Hub      string        // its name there
 	Shuffle  bool
 	Repeat   bool // begin again when the data is used up
 
@@ -37,6 +39,7 @@ type Options struct {
 	Batch     int    // prompts in one request, or documents to rank; 0 is 1
 	Category  string // keep only lines of this category
 	Subset    string // of a dataset with several
+	Distance  Range  // keep only edits of this normalised distance
 
 	Images ImageOptions
 	Trace  TraceOptions

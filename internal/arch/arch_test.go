@@ -32,6 +32,7 @@ var layers = map[string]string{
 	"token/internal/ranks/generate": "token/internal/ranks",
 	"wire/*":                        "wire/*",
 	"internal/memnet":               "",
+	"internal/fakehub":              "",
 	"sim/step":                      "sim/profiles",
 	"sim/profiles":                  "",
 	"pace":                          ". stat",

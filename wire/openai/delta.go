@@ -31,6 +31,7 @@ type Delta struct {
 	Choices  int    // choices in the chunk; none in one that brings usage only
 	Kind     Kind   // of Text
 	Text     []byte // all that was generated, whatever its kind
+	Content  []byte // of Text, the answer itself
 	TokenIDs int    // ids of generated tokens, if the server sends them
 	Finish   []byte // the finish reason, empty while there is none
 	Usage    Counts
@@ -52,6 +53,7 @@ var errNotObject = errors.New("not a JSON object")
 // the wrong type count as absent.
 func (d *Delta) Decode(chunk []byte) error {
 	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, NoToken, d.Text[:0], 0
+	d.Content = d.Content[:0]
 	d.Finish, d.Usage, d.HasUsage = d.Finish[:0], Counts{}, false
 	d.Error, d.Failed = d.Error[:0], false
 	d.Timings, d.Timed = Timings{}, false
@@ -157,6 +159,9 @@ func (d *Delta) text(k Kind) bool {
 	d.Text, _ = d.scan.String(d.Text)
 	if len(d.Text) == before {
 		return false
+	}
+	if k == ContentToken {
+		d.Content = append(d.Content, d.Text[before:]...)
 	}
 	if d.Kind == NoToken || d.Kind == ReasoningToken {
 		d.Kind = k

@@ -1,0 +1,267 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"tacho/token"
+	"tacho/workload"
+)
+
+// hubScheme opens a path that means the hub, as in hf://datasets/owner/name/file.
+const hubScheme = "hf://datasets/"
+
+// convertedRevision is where the hub keeps every public dataset once more, as
+// Parquet files below SUBSET/SPLIT.
+const convertedRevision = "refs/convert/parquet"
+
+// hubName is the dataset that the plan's path names, and the file of it if it
+// names one; false where it is a path on this machine. Without the scheme only
+// the dataset hf takes names, and only where there is no such file.
+func (p *Plan) hubName(kind workload.Kind) (name, file string, ok bool) {
+	rest, marked := strings.CutPrefix(p.DatasetPath, hubScheme)
+	if !marked && kind.Name != "hf" {
+		return "", "", false
+	}
+	if _, err := os.Stat(p.DatasetPath); err == nil && !marked {
+		return "", "", false
+	}
+	parts := strings.SplitN(rest, "/", 3)
+	if len(parts) < 2 || !marked && (len(parts) != 2 || strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, ".")) {
+		return "", "", false
+	}
+	if len(parts) == 3 {
+		file = parts[2]
+	}
+	return parts[0] + "/" + parts[1], file, true
+}
+
+// locate puts into o where the data is, if the plan names a dataset of the
+// hub: in the local cache, or downloaded into it.
+func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *workload.Options) error {
+	name, file, ok := p.hubName(kind)
+	if !ok {
+		return nil
+	}
+	if kind.Name != "hf" && file == "" {
+		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file: name it, as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
+	}
+	d := &download{
+		Runner: r, named: workload.NamedFiles(name, p.BFCLCategories), hub: r.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
+	}
+	files, err := d.files(ctx, file)
+	if err != nil {
+		return fmt.Errorf("dataset %s: %w", name, err)
+	}
+	o.Hub, o.Files = name, files
+	if kind.Name != "hf" {
+		o.Path = files[0]
+	}
+	return nil
+}
+
+// A download is a dataset on its way from the hub.
+type download struct {
+	*Runner
+	hub           token.Hub
+	named         []string // files by their names, where that is how the dataset is read
+	name          string
+	subset, split string
+	whole         bool // all files; else as many as have rows enough
+	rows          int  // 0 is as many as there are
+}
+
+// files are the files of the dataset on this machine: the one that is named,
+// or those of its subset and split. What is in the cache is taken without a
+// network; the Parquet files that the hub makes of a dataset are asked for
+// first, for their names tell subset and split.
+func (d *download) files(ctx context.Context, file string) ([]string, error) {
+	converted := token.Repo{Dataset: true, Name: d.name, Revision: convertedRevision}
+	original := token.Repo{Dataset: true, Name: d.name}
+	repos := []token.Repo{converted, original}
+	if file != "" {
+		d.named = []string{file}
+	}
+	if d.named != nil {
+		repos = repos[1:]
+	}
+	local, err := d.fromAny(ctx, repos, false)
+	if err == nil || ctx.Err() != nil || !isChoice(err) && !errors.Is(err, fs.ErrNotExist) {
+		return local, err
+	}
+	if d.hub.Offline {
+		return nil, fmt.Errorf("%w; %w", err, token.ErrOffline)
+	}
+	files, err := d.fromAny(ctx, repos, true)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("neither a file or directory here nor a dataset that can be had: %w", err)
+	}
+	return files, err
+}
+
+// fromAny takes the files from the first repository that has them. What there
+// is to choose from says more than that there is nothing else.
+func (d *download) fromAny(ctx context.Context, repos []token.Repo, online bool) (files []string, err error) {
+	for _, repo := range repos {
+		var next error
+		if files, next = d.from(ctx, repo, online); next == nil {
+			return files, nil
+		}
+		if !isChoice(err) {
+			err = next
+		}
+		if ctx.Err() != nil || !errors.Is(next, fs.ErrNotExist) && (online || !isChoice(next)) {
+			break
+		}
+	}
+	return nil, err
+}
+
+// A choiceError says that what was asked for is not among what there is.
+type choiceError struct{ error }
+
+func isChoice(err error) bool { return errors.As(err, new(choiceError)) }
+
+// from takes the files from a repository, by what the cache or the hub lists.
+func (d *download) from(ctx context.Context, repo token.Repo, online bool) ([]string, error) {
+	var list token.Listing
+	var err error
+	if online {
+		list, err = d.hub.List(ctx, repo)
+	} else {
+		list, err = d.hub.Local(repo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	want := d.named
+	if want == nil {
+		if want, err = d.choose(list.Files, repo.Revision == convertedRevision); err != nil {
+			return nil, err
+		}
+	}
+	return d.fetch(ctx, repo, list.Commit, want)
+}
+
+// fetch gets files in order until they have rows enough.
+func (d *download) fetch(ctx context.Context, repo token.Repo, commit string, want []string) ([]string, error) {
+	var out []string
+	rows := 0
+	for i, file := range want {
+		if _, ok := d.hub.Have(repo, commit, file); !ok && !d.hub.Offline {
+			d.say("Downloading %s of the dataset %s (file %d of %d).", file, d.name, i+1, len(want))
+		}
+		local, err := d.hub.Fetch(ctx, repo, commit, file, func(done, all int64) {
+			if d.hooks.Fetch != nil {
+				d.hooks.Fetch(path.Base(file), done, all)
+			}
+		})
+		if errors.Is(err, token.ErrOffline) && len(out) > 0 {
+			d.say("Only the first %d of %d files of the dataset %s are in the cache, and %v: no others are used.", i, len(want), d.name, token.ErrOffline)
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, local)
+		if d.whole || d.rows == 0 || len(want) == 1 {
+			continue
+		}
+		n, err := workload.CountRows(local)
+		if err != nil {
+			return nil, err
+		}
+		if rows += n; rows >= d.rows {
+			break
+		}
+	}
+	return out, nil
+}
+
+// choose picks the files of the subset and the split.
+func (d *download) choose(files []string, converted bool) ([]string, error) {
+	files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !workload.IsData(f) })
+	slices.Sort(files)
+	if len(files) == 0 {
+		return nil, fmt.Errorf("the hub has no parquet, json, jsonl or csv file of it: %w", fs.ErrNotExist)
+	}
+	if converted {
+		return d.chooseConverted(files)
+	}
+	for _, word := range []string{d.subset, d.split} {
+		kept := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.Contains(f, word) })
+		if len(kept) == 0 {
+			return nil, choiceError{fmt.Errorf("no file with %q in its name (--hf-subset, --hf-split): there are %s", word, strings.Join(files[:min(len(files), 20)], ", "))}
+		}
+		files = kept
+	}
+	if d.split == "" {
+		files = preferred(files, workload.DefaultSplit(d.name))
+	}
+	return files, nil
+}
+
+// chooseConverted picks from files named SUBSET/SPLIT/NUMBER.parquet.
+func (d *download) chooseConverted(files []string) ([]string, error) {
+	tree := map[string]map[string][]string{}
+	for _, f := range files {
+		parts := strings.Split(f, "/")
+		if len(parts) != 3 {
+			continue
+		}
+		subset, split := parts[0], strings.TrimPrefix(parts[1], "partial-")
+		if tree[subset] == nil {
+			tree[subset] = map[string][]string{}
+		}
+		tree[subset][split] = append(tree[subset][split], f)
+	}
+	if len(tree) == 0 {
+		return nil, fmt.Errorf("the hub has no Parquet files of it: %w", fs.ErrNotExist)
+	}
+	subset, err := oneOf("--hf-subset", d.subset, []string{"default", workload.DefaultSubset(d.name)}, slices.Sorted(maps.Keys(tree)))
+	if err != nil {
+		return nil, err
+	}
+	splits := tree[subset]
+	split, err := oneOf("--hf-split", d.split, []string{workload.DefaultSplit(d.name), "train", "test"}, slices.Sorted(maps.Keys(splits)))
+	if err != nil {
+		return nil, err
+	}
+	return splits[split], nil
+}
+
+// oneOf is the name that was asked for, the only one there is, or the first of
+// the usual ones.
+func oneOf(flag, asked string, usual, have []string) (string, error) {
+	if len(have) == 1 && asked == "" {
+		return have[0], nil
+	}
+	if asked != "" {
+		usual = []string{asked}
+	}
+	for _, name := range usual {
+		if slices.Contains(have, name) {
+			return name, nil
+		}
+	}
+	if asked == "" {
+		return "", choiceError{fmt.Errorf("there are %s: choose with %s", strings.Join(have, ", "), flag)}
+	}
+	return "", choiceError{fmt.Errorf("%s %s: there are %s", flag, asked, strings.Join(have, ", "))}
+}
+
+// preferred are those of files that have the word in their names, all if none
+// has.
+func preferred(files []string, word string) []string {
+	kept := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.Contains(f, word) })
+	if len(kept) == 0 {
+		return files
+	}
+	return kept
+}

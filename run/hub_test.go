@@ -1,0 +1,175 @@
+package run_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"tacho/internal/fakehub"
+	"tacho/run"
+	"tacho/token"
+	"tacho/workload"
+)
+
+// questions is a Parquet file of so many rows.
+func questions(t *testing.T, prefix string, n int) string {
+	t.Helper()
+	type row struct {
+		Question string `parquet:"question"`
+		Answer   string `parquet:"answer"`
+	}
+	rows := make([]row, n)
+	for i := range rows {
+		rows[i] = row{fmt.Sprintf("%s %d?", prefix, i), "yes"}
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// asked makes the workload of a plan and tells what it asks.
+func asked(t *testing.T, env run.Env, change func(*run.Plan)) (prompts, said []string, err error) {
+	t.Helper()
+	p := plan("http://127.0.0.1:1", func(p *run.Plan) {
+		p.DatasetName, p.DatasetPath, p.DisableShuffle, p.NoOversample = "hf", "org/data", true, true
+		change(p)
+	})
+	work, err := p.Workload(t.Context(), token.Estimate{}, 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
+	if err != nil {
+		return nil, said, err
+	}
+	for i := uint64(0); ; i++ {
+		s, err := work.Session(i)
+		if errors.Is(err, io.EOF) {
+			return prompts, said, nil
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		prompts = append(prompts, s.Turns[0].Request.Input.Text)
+	}
+}
+
+// A dataset of the hub is downloaded as far as it is needed, by subset and
+// split, and then had without a network.
+func TestDatasetOfTheHub(t *testing.T) {
+	hub := fakehub.New(t)
+	hub.Token = "secret"
+	hub.Files["org/data@refs/convert/parquet"] = map[string]string{
+		"main/train/0000.parquet": questions(t, "train", 10), "main/train/0001.parquet": questions(t, "more", 10),
+		"main/test/0000.parquet": questions(t, "test", 5), "other/train/0000.parquet": questions(t, "other", 3),
+	}
+	hub.Files["org/data@main"] = map[string]string{"q.jsonl": `{"question":"plain?"}` + "\n"}
+	home := t.TempDir()
+	env := run.Env{Tokenizers: run.Tokenizers{Home: home, Online: true, Endpoint: hub.URL, Token: "secret"}}
+	number := func(n int) run.IntLevels { return run.IntLevels{n} }
+
+	if _, _, err := asked(t, env, func(p *run.Plan) { p.NumPrompts = number(4) }); err == nil || !strings.Contains(err.Error(), "there are main, other: choose with --hf-subset") {
+		t.Errorf("%v", err)
+	}
+	got, said, err := asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset = number(8), "main" })
+	if err != nil || len(got) != 8 || got[0] != "train 0?" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "main/train/0000.parquet of the dataset org/data (file 1 of 2)") {
+		t.Errorf("said %q", said)
+	}
+	got, said, err = asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset = number(15), "main" })
+	if err != nil || len(got) != 15 || got[14] != "more 4?" || len(said) != 1 {
+		t.Errorf("%q, %q, %v", got, said, err)
+	}
+	got, _, err = asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset, p.HFSplit = number(9), "main", "test" })
+	if err != nil || len(got) != 5 || got[0] != "test 0?" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, _, err := asked(t, env, func(p *run.Plan) { p.HFSubset, p.HFSplit = "main", "dev" }); err == nil || !strings.Contains(err.Error(), "dev") {
+		t.Errorf("%v", err)
+	}
+
+	// All that is here is used without asking anybody.
+	before := len(hub.Asked())
+	env.Tokenizers.Online = false
+	got, said, err = asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset = number(15), "main" })
+	if err != nil || len(got) != 15 || len(said) != 0 || len(hub.Asked()) != before {
+		t.Errorf("%d prompts, %q, %v, asked %q", len(got), said, err, hub.Asked()[before:])
+	}
+	_, _, err = asked(t, env, func(p *run.Plan) { p.HFSubset = "other" })
+	if !errors.Is(err, token.ErrOffline) || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
+		t.Errorf("%v", err)
+	}
+	env.Tokenizers.Home = t.TempDir()
+	if _, _, err = asked(t, env, func(*run.Plan) {}); !errors.Is(err, token.ErrOffline) || !strings.Contains(err.Error(), "is not in the cache") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Where the hub has made no Parquet of it, the files are those people put
+// there; and other datasets take one file of the hub.
+func TestFilesOfTheHub(t *testing.T) {
+	hub := fakehub.New(t)
+	hub.Files["org/data@main"] = map[string]string{
+		"data/train-0.jsonl": `{"prompt":"a train"}` + "\n", "data/test-0.jsonl": `{"prompt":"a test"}` + "\n", "talks.json": `[]`,
+	}
+	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: hub.URL}}
+	for want, change := range map[string]func(*run.Plan){
+		"a train": func(*run.Plan) {},
+		"a test":  func(p *run.Plan) { p.HFSplit = "test" },
+		" a test ": func(p *run.Plan) {
+			p.DatasetName, p.DatasetPath = "custom", "hf://datasets/org/data/data/test-0.jsonl"
+		},
+	} {
+		got, _, err := asked(t, env, change)
+		if err != nil || len(got) != 1 || got[0] != strings.TrimSpace(want) {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	for want, change := range map[string]func(*run.Plan){
+		"no such dataset or file":  func(p *run.Plan) { p.DatasetPath = "org/none" },
+		"sharegpt reads one file":  func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "hf://datasets/org/data" },
+		"no such file":             func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "org/data" },
+		"no data: give ShareGPT_V": func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "" },
+		"is not a dataset of the":  func(p *run.Plan) { p.DatasetPath = "or g/data" },
+	} {
+		if _, _, err := asked(t, env, change); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// The sets that vLLM knows by name are asked as it asks them.
+func TestNamedSetsOfTheHub(t *testing.T) {
+	hub := fakehub.New(t)
+	const coder, functions = "likaixin/InstructCoder", "gorilla-llm/Berkeley-Function-Calling-Leaderboard"
+	hub.Files[coder+"@main"] = map[string]string{"train.jsonl": `{"instruction":"sort it","input":"def f(): pass","output":"x"}` + "\n"}
+	hub.Files[functions+"@main"] = map[string]string{
+		"BFCL_v3_simple.json": `{"id":"1","question":[[{"role":"user","content":"area?"}]],"function":[{"name":"geo.area","parameters":{"type":"dict","properties":{"h":{"type":"float"}}}}]}` + "\n",
+		"BFCL_v3_rest.json":   "{}",
+	}
+	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: hub.URL}}
+	make1 := func(change func(*run.Plan)) workload.Workload {
+		t.Helper()
+		p := plan("http://127.0.0.1:1", func(p *run.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })
+		work, err := p.Workload(t.Context(), token.Estimate{}, 1, env, run.Hooks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return work
+	}
+	s, err := make1(func(p *run.Plan) { p.DatasetPath = coder }).Session(0)
+	if q := s.Turns[0].Request; err != nil || q.Input.Text != "def f(): pass\n\nsort it Just output the code, do not include any explanation." || q.MaxTokens != 200 {
+		t.Errorf("%+v, %v", q, err)
+	}
+	s, err = make1(func(p *run.Plan) { p.DatasetPath, p.BFCLCategories = functions, "simple" }).Session(0)
+	q := s.Turns[0].Request
+	tools := fmt.Sprintf("%s", q.Extra["tools"])
+	want := `[{"type":"function","function":{"name":"geo_area","parameters":{"properties":{"h":{"type":"number"}},"type":"object"}}}]`
+	if err != nil || q.Input.Messages[0].Content != "area?" || q.MaxTokens != 512 || tools != want {
+		t.Errorf("%+v, %s, %v", q, tools, err)
+	}
+}

@@ -1,0 +1,178 @@
+package token
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tacho/internal/fakehub"
+)
+
+const dataset = "org/data"
+
+func dataHub(t *testing.T, files map[string]string) (*fakehub.Hub, Hub) {
+	t.Helper()
+	server := fakehub.New(t)
+	server.Files[dataset+"@main"] = files
+	return server, Hub{Endpoint: server.URL + "/", Home: t.TempDir()}
+}
+
+// A file of a dataset is kept as Hugging Face's own tools keep it, and is had
+// from there without a network.
+func TestFetch(t *testing.T) {
+	content := strings.Repeat("0123456789", 100_000)
+	server, hub := dataHub(t, map[string]string{"data/train 1.jsonl": content})
+	repo := Repo{Dataset: true, Name: dataset}
+	list, err := hub.List(t.Context(), repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := fakehub.Commit(dataset, "main")
+	slices.Sort(list.Files)
+	if list.Commit != commit || !slices.Equal(list.Files, []string{".gitattributes", "README.md", "data/train 1.jsonl"}) {
+		t.Errorf("%+v", list)
+	}
+	var last, whole int64
+	path, err := hub.Fetch(t.Context(), repo, commit, "data/train 1.jsonl", func(done, all int64) { last, whole = done, all })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := int64(len(content)); last != n || whole != n {
+		t.Errorf("told of %d of %d bytes, want %d", last, whole, n)
+	}
+	folder := filepath.Join(hub.Home, "hub", "datasets--org--data")
+	if want := filepath.Join(folder, "snapshots", commit, "data", "train 1.jsonl"); path != want {
+		t.Errorf("kept in %s, want %s", path, want)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != content {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if ref, err := os.ReadFile(filepath.Join(folder, "refs", "main")); err != nil || string(ref) != commit {
+		t.Errorf("the reference is %q, %v", ref, err)
+	}
+	blobs, err := os.ReadDir(filepath.Join(folder, "blobs"))
+	if err != nil || len(blobs) != 1 || len(blobs[0].Name()) != 64 {
+		t.Errorf("blobs %v, %v", blobs, err)
+	}
+	if target, err := os.Readlink(path); err != nil || target != filepath.Join("..", "..", "..", "blobs", blobs[0].Name()) {
+		t.Errorf("the snapshot points at %q, %v", target, err)
+	}
+
+	asked := len(server.Asked())
+	hub.Offline = true
+	if local, err := hub.Local(repo); err != nil || !local.Whole || local.Commit != commit || len(local.Files) != 3 {
+		t.Errorf("%+v, %v", local, err)
+	}
+	if again, err := hub.Fetch(t.Context(), repo, commit, "data/train 1.jsonl", nil); again != path || err != nil {
+		t.Errorf("%s, %v", again, err)
+	}
+	if n := len(server.Asked()); n != asked {
+		t.Errorf("the hub was asked %d times for what is here", n-asked)
+	}
+	if _, err := hub.Fetch(t.Context(), repo, commit, "README.md", nil); !errors.Is(err, ErrOffline) {
+		t.Errorf("%v", err)
+	}
+	if _, err := hub.List(t.Context(), repo); !errors.Is(err, ErrOffline) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What Hugging Face's own tools have downloaded is found, as far as it goes.
+func TestLocalWithoutListing(t *testing.T) {
+	home := t.TempDir()
+	dir := filepath.Join(home, "hub", "datasets--org--data")
+	writeFile(t, filepath.Join(dir, "refs", "main"), []byte("beef"))
+	writeFile(t, filepath.Join(dir, "snapshots", "beef", "data", "a.parquet"), []byte("x"))
+	for _, hub := range []Hub{{Home: home}, {Home: t.TempDir(), Cache: filepath.Join(home, "hub")}} {
+		list, err := hub.Local(Repo{Dataset: true, Name: dataset})
+		if err != nil || list.Whole || !slices.Equal(list.Files, []string{"data/a.parquet"}) {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if _, err := hub.Local(Repo{Dataset: true, Name: "org/other"}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+		if _, err := hub.Local(Repo{Name: dataset}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a model of the same name: %v", err)
+		}
+	}
+}
+
+// A download that breaks off goes on where it was: by itself as long as it gets
+// anywhere, and in another process later.
+func TestBrokenDownload(t *testing.T) {
+	content := strings.Repeat("abc", 50_000)
+	server, hub := dataHub(t, map[string]string{"a.jsonl": content})
+	server.Break = 40_000
+	repo := Repo{Dataset: true, Name: dataset}
+	commit := fakehub.Commit(dataset, "main")
+	path, err := hub.Fetch(t.Context(), repo, commit, "a.jsonl", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != content {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	var pieces []string
+	for _, a := range server.Asked() {
+		if piece, ok := strings.CutPrefix(a, "GET bytes "); ok {
+			pieces = append(pieces, piece)
+		}
+	}
+	if want := []string{"", "bytes=40000-", "bytes=80000-", "bytes=120000-"}; !slices.Equal(pieces, want) {
+		t.Errorf("asked for %q, want %q", pieces, want)
+	}
+
+	// Another process left half of it behind.
+	server, hub = dataHub(t, map[string]string{"a.jsonl": content})
+	first, err := hub.facts(t.Context(), server.URL+"/datasets/org/data/resolve/"+commit+"/a.jsonl", repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(hub.Home, "hub", "datasets--org--data", "blobs", first.etag+".incomplete"), []byte(content[:75_000]))
+	if path, err = hub.Fetch(t.Context(), repo, commit, "a.jsonl", nil); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != content {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if asked := server.Asked(); asked[len(asked)-1] != "GET bytes bytes=75000-" {
+		t.Errorf("%q", asked)
+	}
+}
+
+func TestRefusedDownloads(t *testing.T) {
+	commit := fakehub.Commit(dataset, "main")
+	for name, test := range map[string]struct {
+		change func(*fakehub.Hub, *Hub)
+		file   string
+		want   string
+	}{
+		"no token":     {func(s *fakehub.Hub, _ *Hub) { s.Token = "secret" }, "a.jsonl", "give a token (HF_TOKEN)"},
+		"wrong token":  {func(s *fakehub.Hub, h *Hub) { s.Token, h.Token = "secret", "other" }, "a.jsonl", "is not one that may"},
+		"gated":        {func(s *fakehub.Hub, _ *Hub) { s.Gated = true }, "a.jsonl", "accept the terms of the dataset on its page"},
+		"no such file": {func(*fakehub.Hub, *Hub) {}, "b.jsonl", "404"},
+		"too short":    {func(s *fakehub.Hub, _ *Hub) { s.Wrong = 5 }, "a.jsonl", "10 bytes arrived, the hub says 15"},
+		"too long":     {func(s *fakehub.Hub, _ *Hub) { s.Wrong = -5 }, "a.jsonl", "10 bytes arrived, the hub says 5"},
+		"other bytes":  {func(s *fakehub.Hub, _ *Hub) { s.Spoil = true }, "a.jsonl", "has the sum"},
+		"outside":      {func(*fakehub.Hub, *Hub) {}, "../../a.jsonl", "not a file of a repository"},
+		"nobody there": {func(_ *fakehub.Hub, h *Hub) { h.Endpoint = "http://127.0.0.1:1" }, "a.jsonl", "refused"},
+	} {
+		server, hub := dataHub(t, map[string]string{"a.jsonl": "abcdefghij"})
+		test.change(server, &hub)
+		if _, err := hub.Fetch(t.Context(), Repo{Dataset: true, Name: dataset}, commit, test.file, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+		if left, _ := filepath.Glob(filepath.Join(hub.Home, "hub", "*", "blobs", "*")); len(left) != 0 {
+			t.Errorf("%s left %q", name, left)
+		}
+	}
+	server, hub := dataHub(t, nil)
+	delete(server.Files, dataset+"@main")
+	if _, err := hub.List(t.Context(), Repo{Dataset: true, Name: dataset}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no such dataset") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,268 @@
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrOffline says that something would have to be downloaded, and must not be.
+var ErrOffline = errors.New("the hub must not be asked (HF_HUB_OFFLINE)")
+
+// A Repo is a repository of the hub at one revision.
+type Repo struct {
+	Dataset  bool // of data; else of a model
+	Name     string
+	Revision string // empty is main
+}
+
+func (r Repo) revision() string {
+	if r.Revision == "" {
+		return mainRevision
+	}
+	return r.Revision
+}
+
+func (r Repo) check() error {
+	err := checkModel(r.Name, r.revision())
+	if err != nil && r.Dataset {
+		return fmt.Errorf("%q at %q is not a dataset of the hub (owner/name)", r.Name, r.revision())
+	}
+	return err
+}
+
+// folder is the directory of the repository in a cache.
+func (r Repo) folder() string {
+	kind := "models--"
+	if r.Dataset {
+		kind = "datasets--"
+	}
+	return kind + strings.ReplaceAll(r.Name, "/", "--")
+}
+
+// page is the address of the repository, api that of what the hub knows of it.
+func (r Repo) page(endpoint string) string {
+	if r.Dataset {
+		return endpoint + "/datasets/" + r.Name
+	}
+	return endpoint + "/" + r.Name
+}
+
+func (r Repo) api(endpoint string) string {
+	kind := "/api/models/"
+	if r.Dataset {
+		kind = "/api/datasets/"
+	}
+	return endpoint + kind + r.Name + "/revision/" + url.PathEscape(r.revision())
+}
+
+// caches are where repositories may be, the first being where they are kept.
+func (h Hub) caches() []string {
+	out := []string{filepath.Join(h.Home, "hub"), h.Home}
+	if h.Cache != "" {
+		out = slices.Insert(out, 0, h.Cache)
+	}
+	return out
+}
+
+// snapshot is the directory of the repository in a local cache, its commit, and
+// the directory it is a part of.
+func (h Hub) snapshot(r Repo) (dir, commit, repo string, err error) {
+	if err := r.check(); err != nil {
+		return "", "", "", err
+	}
+	for _, cache := range h.caches() {
+		repo = filepath.Join(cache, r.folder())
+		if _, err := os.Stat(repo); err != nil {
+			continue
+		}
+		commit = r.revision()
+		if ref, err := os.ReadFile(filepath.Join(repo, "refs", filepath.FromSlash(commit))); err == nil {
+			commit = strings.TrimSpace(string(ref))
+		}
+		commit = filepath.Base(commit)
+		dir = filepath.Join(repo, "snapshots", commit)
+		if _, err := os.Stat(dir); err == nil {
+			return dir, commit, repo, nil
+		}
+		return "", "", "", fmt.Errorf("%s is in the cache %s, but not at revision %s: %w", r.Name, cache, r.revision(), fs.ErrNotExist)
+	}
+	return "", "", "", fmt.Errorf("%s is not in the cache %s: %w", r.Name, h.caches()[0], fs.ErrNotExist)
+}
+
+// A Listing is the files of a repository at one commit.
+type Listing struct {
+	Commit string   `json:"commit"`
+	Files  []string `json:"files"`
+	Whole  bool     `json:"-"` // false where only those are known that somebody has downloaded
+}
+
+// listingFile keeps what the hub listed, beside the snapshots of a repository.
+const listingFile = "tacho-listing-"
+
+// Local is what a local cache knows of a repository, without a network.
+func (h Hub) Local(r Repo) (Listing, error) {
+	dir, commit, repo, err := h.snapshot(r)
+	if err != nil {
+		return Listing{}, err
+	}
+	var l Listing
+	if b, err := os.ReadFile(filepath.Join(repo, listingFile+commit+".json")); err == nil && json.Unmarshal(b, &l) == nil && l.Commit == commit {
+		l.Whole = true
+		return l, nil
+	}
+	l = Listing{Commit: commit}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			l.Files = append(l.Files, filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator))))
+		}
+		return err
+	})
+	return l, err
+}
+
+// List asks the hub for the files of a repository, and keeps the answer.
+func (h Hub) List(ctx context.Context, r Repo) (Listing, error) {
+	if err := r.check(); err != nil {
+		return Listing{}, err
+	}
+	if h.Offline {
+		return Listing{}, fmt.Errorf("%s: %w", r.Name, ErrOffline)
+	}
+	response, err := h.send(ctx, http.MethodGet, r.api(h.endpoint()), nil, r)
+	if err != nil {
+		return Listing{}, err
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end or given up
+	var answer struct {
+		SHA      string `json:"sha"`
+		Siblings []struct {
+			Name string `json:"rfilename"`
+		} `json:"siblings"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxDownload)).Decode(&answer); err != nil {
+		return Listing{}, fmt.Errorf("%s: not an answer of the hub: %w", response.Request.URL, err)
+	}
+	l := Listing{Commit: answer.SHA, Whole: true}
+	if !plainName.MatchString(l.Commit) {
+		return Listing{}, fmt.Errorf("%s: the hub names no commit", response.Request.URL)
+	}
+	for _, s := range answer.Siblings {
+		if filepath.IsLocal(filepath.FromSlash(s.Name)) { // it becomes a path below the cache
+			l.Files = append(l.Files, s.Name)
+		}
+	}
+	return l, h.keepListing(r, l)
+}
+
+func (h Hub) keepListing(r Repo, l Listing) error {
+	if h.Home == "" && h.Cache == "" {
+		return errors.New("there is no directory to keep downloads in (HF_HOME)")
+	}
+	repo := filepath.Join(h.caches()[0], r.folder())
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		writeWhole(filepath.Join(repo, listingFile+l.Commit+".json"), b),
+		writeWhole(filepath.Join(repo, "refs", filepath.FromSlash(r.revision())), []byte(l.Commit)),
+		os.MkdirAll(filepath.Join(repo, "snapshots", l.Commit), 0o755),
+	)
+}
+
+// Have is where a file of a repository is in a local cache.
+func (h Hub) Have(r Repo, commit, file string) (string, bool) {
+	for _, cache := range h.caches() {
+		path := filepath.Join(cache, r.folder(), "snapshots", filepath.Base(commit), filepath.FromSlash(file))
+		if _, err := os.Stat(path); err == nil {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+func (h Hub) endpoint() string {
+	if h.Endpoint == "" {
+		return hubEndpoint
+	}
+	return strings.TrimRight(h.Endpoint, "/")
+}
+
+func (h Hub) client() *http.Client {
+	if h.Client == nil {
+		return http.DefaultClient
+	}
+	return h.Client
+}
+
+const maxRedirects = 10
+
+// send asks the hub for something and says what is wrong if it does not get it.
+func (h Hub) send(ctx context.Context, method, address string, header http.Header, r Repo) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	if header != nil {
+		request.Header = header.Clone()
+	}
+	if h.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+h.Token)
+	}
+	// How long the file is would not be known of one that is packed on the way.
+	request.Header.Set("Accept-Encoding", "identity")
+	client := *h.client()
+	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) > maxRedirects:
+			return errors.New("too many redirections")
+		case next.URL.Host == via[0].URL.Host: // a renamed repository
+			return nil
+		case method == http.MethodHead:
+			// What is known of a file is in the hub's own answer, not in that of
+			// the store it sends us to.
+			return http.ErrUseLastResponse
+		}
+		next.Header.Del("Authorization") // which is for the hub alone
+		return nil
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if code := response.StatusCode; code < 400 {
+		return response, nil
+	}
+	_ = response.Body.Close() // there is nothing in it
+	return nil, h.refusal(response, address, r)
+}
+
+// refusal is the error of an answer that is none.
+func (h Hub) refusal(response *http.Response, address string, r Repo) error {
+	what := "model"
+	if r.Dataset {
+		what = "dataset"
+	}
+	token := "give a token (HF_TOKEN)"
+	if h.Token != "" {
+		token = "the token (HF_TOKEN) is not one that may"
+	}
+	switch code := response.Header.Get("X-Error-Code"); {
+	case response.StatusCode == http.StatusNotFound, code == "RepoNotFound":
+		return fmt.Errorf("%s: %s: the hub has no such %s or file, or it is private: %s: %w", address, response.Status, what, token, fs.ErrNotExist)
+	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%s: %s: accept the terms of the %s on its page, %s, and %s", address, response.Status, what, r.page(h.endpoint()), token)
+	case response.StatusCode == http.StatusTooManyRequests:
+		return fmt.Errorf("%s: %s: the hub wants a pause; %s", address, response.Status, token)
+	}
+	return fmt.Errorf("%s: %s", address, response.Status)
+}
