@@ -177,7 +177,7 @@ func TestIgnoreEOSCanBeRefused(t *testing.T) {
 				}
 			}
 		}
-		work, err := p.Workload(t.Context(), token.Estimate{}, 1)
+		work, err := p.Workload(t.Context(), token.Estimate{}, 1, run.Env{}, run.Hooks{})
 		if err != nil {
 			t.Fatal(err)
 		}
