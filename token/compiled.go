@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -25,7 +26,11 @@ func LoadCached(path, cacheDir string) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer: %w", err)
 	}
-	compiled := filepath.Join(cacheDir, compiledName(data))
+	config, err := configBeside(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("load a tokenizer: %w", err)
+	}
+	compiled := filepath.Join(cacheDir, compiledName(data, config))
 	if cacheDir != "" {
 		if d, err := readCompiled(compiled); err == nil {
 			if t, err := newTokenizer(d, path); err == nil {
@@ -34,6 +39,9 @@ func LoadCached(path, cacheDir string) (*Tokenizer, error) {
 		}
 	}
 	d, err := parse(data, filepath.Base(path))
+	if err == nil && config != nil {
+		err = d.setListed(config)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer from %s: %w", path, err)
 	}
@@ -47,12 +55,27 @@ func LoadCached(path, cacheDir string) (*Tokenizer, error) {
 	return t, nil
 }
 
+// configBeside is the tokenizer_config.json beside a file that says less than
+// it needs to, where there is one.
+func configBeside(path string, data []byte) ([]byte, error) {
+	if !isRankFile(data) {
+		return nil, nil
+	}
+	config, err := os.ReadFile(filepath.Join(filepath.Dir(path), configFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return config, err
+}
+
 // compiledName tells contents apart by two checksums of different polynomials
 // and the length: both run at the speed of memory, and nobody is out to fool a
 // cache of his own.
-func compiledName(data []byte) string {
-	castagnoli := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
-	return fmt.Sprintf("%08x%08x-%d.tok", castagnoli, crc32.ChecksumIEEE(data), len(data))
+func compiledName(data, config []byte) string {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	castagnoli := crc32.Update(crc32.Checksum(data, table), table, config)
+	ieee := crc32.Update(crc32.ChecksumIEEE(data), crc32.IEEETable, config)
+	return fmt.Sprintf("%08x%08x-%d.tok", castagnoli, ieee, len(data)+len(config))
 }
 
 // writeCompiled writes the definition so that a reader sees all of it or nothing.

@@ -24,7 +24,7 @@ func TestLoadCached(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compiled := filepath.Join(cache, compiledName(data))
+			compiled := filepath.Join(cache, compiledName(data, nil))
 			d, err := readCompiled(compiled)
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +62,7 @@ func TestBrokenCache(t *testing.T) {
 	if _, err := LoadCached(path, cache); err != nil {
 		t.Fatal(err)
 	}
-	compiled := filepath.Join(cache, compiledName(data))
+	compiled := filepath.Join(cache, compiledName(data, nil))
 	good, err := os.ReadFile(compiled)
 	if err != nil {
 		t.Fatal(err)

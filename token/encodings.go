@@ -16,6 +16,7 @@ type encodingSpec struct {
 	pattern  string
 	specials map[string]int32
 	reserved [][2]int32  // runs of special tokens named by their id: the first, and the one after the last
+	format   string      // of their names
 	begin    string      // the special token that every text begins with
 	builtin  []rankTable // the ranks, where they come with the program
 }
@@ -32,6 +33,10 @@ const (
 	o200kPattern  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
 		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
 		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	kimiPattern = `[\p{Han}]+|` +
+		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
 var (
@@ -57,12 +62,14 @@ var encodingSpecs = []encodingSpec{
 	{name: "o200k_harmony", ranks: 199998, pattern: o200kPattern, specials: map[string]int32{
 		"<|startoftext|>": 199998, "<|endoftext|>": 199999, "<|return|>": 200002, "<|constrain|>": 200003, "<|channel|>": 200005,
 		"<|start|>": 200006, "<|end|>": 200007, "<|message|>": 200008, "<|call|>": 200012, "<|endofprompt|>": 200018,
-	}, reserved: [][2]int32{{200000, 200002}, {200004, 200005}, {200009, 200012}, {200013, 201088}}, builtin: o200kTables},
+	}, reserved: [][2]int32{{200000, 200002}, {200004, 200005}, {200009, 200012}, {200013, 201088}}, format: "<|reserved_%d|>", builtin: o200kTables},
 	{name: "llama3", ranks: 128000, pattern: cl100kPattern, specials: map[string]int32{
 		"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|end_header_id|>": 128007,
 		"<|eom_id|>": 128008, "<|eot_id|>": 128009, "<|python_tag|>": 128010,
 	}, begin: "<|begin_of_text|>"},
 	{name: "qwen", ranks: 151643, pattern: qwenPattern, specials: map[string]int32{"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645}},
+	// The other special tokens of a Kimi are in the tokenizer_config.json beside the file.
+	{name: "kimi", ranks: 163584, pattern: kimiPattern, specials: map[string]int32{"[BOS]": 163584, "[EOS]": 163585}, reserved: [][2]int32{{163586, 163840}}, format: "<|reserved_token_%d|>"},
 }
 
 // modelEncodings are the models of each encoding, by name and by how the names

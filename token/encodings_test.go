@@ -39,6 +39,19 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
+func TestEncodingOfModel(t *testing.T) {
+	for name, want := range map[string]string{
+		"gpt-4": "cl100k_base", "gpt-4-turbo": "cl100k_base", "gpt-4o-2024-11-20": "o200k_base", "gpt-5-mini": "o200k_base", "o3": "o200k_base",
+		"ft:gpt-4o-mini:x": "o200k_base", "ft:gpt-4:x": "cl100k_base", "gpt-oss-120b": "o200k_harmony", "openai/gpt-oss-20b": "o200k_harmony",
+		"text-embedding-3-large": "cl100k_base", "davinci": "r50k_base", "text-davinci-003": "p50k_base", "code-davinci-edit-001": "p50k_edit",
+		"gpt-2": "gpt2", "gpt-6": "", "o3x": "",
+	} {
+		if got, ok := encodingOf(name); got != want || ok != (want != "") {
+			t.Errorf("%s has the encoding %q (%v), want %q", name, got, ok, want)
+		}
+	}
+}
+
 func TestBuiltinSpecials(t *testing.T) {
 	tok, err := Builtin("o200k_harmony")
 	if err != nil {

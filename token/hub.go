@@ -17,7 +17,7 @@ import (
 var tokenizerFiles = []string{"tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model", "spiece.model", "qwen.tiktoken"}
 
 // templateFiles are the files of a model that may hold its chat template.
-var templateFiles = []string{"chat_template.jinja", "chat_template.json", "tokenizer_config.json"}
+var templateFiles = []string{"chat_template.jinja", "chat_template.json", configFile}
 
 // FromDir loads the tokenizer in a directory that holds a model; cacheDir is
 // as in LoadCached.

@@ -315,6 +315,28 @@ func TestSameAsTiktokenFile(t *testing.T) {
 	}
 }
 
+// Rank files as they are published, with the special tokens listed beside them.
+func TestSameAsTiktokenPublished(t *testing.T) {
+	o := newOracle(t)
+	for _, path := range inModules(t, rankFiles, 2) {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			tok, err := FromDir(filepath.Dir(path), t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			specials := map[string]int32{}
+			for _, a := range tok.added {
+				specials[a.Content] = a.ID
+			}
+			spec, err := findEncoding("", tok.vocab.size())
+			if err != nil || len(specials) != 256 {
+				t.Fatalf("%d special tokens, %v", len(specials), err)
+			}
+			compareIDs(t, o, tok, map[string]any{"kind": "tiktoken", "file": path, "encoding": spec.name, "pattern": spec.pattern, "specials": specials})
+		})
+	}
+}
+
 // The names of OpenAI's models lead to the encodings that tiktoken has for them.
 func TestSameAsTiktokenNames(t *testing.T) {
 	var names []string

@@ -75,32 +75,3 @@ func TestSentencePieceModel(t *testing.T) {
 		}
 	}
 }
-
-// newRankTokenizer is for a rank file with less than all of an encoding.
-func newRankTokenizer(data []byte, encoding string) (*Tokenizer, error) {
-	entries, err := parseRankLines(data)
-	if err != nil {
-		return nil, err
-	}
-	d, err := newRankDefinition(entries)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.setEncoding(findSpec(encoding)); err != nil {
-		return nil, err
-	}
-	return newTokenizer(d, "test")
-}
-
-func TestTiktokenFile(t *testing.T) {
-	tok, err := newRankTokenizer([]byte("YQ== 0\nYg== 1\n\nYWI= 2\nIGFi 3\nIGE= 4\nIA== 5\n"), "cl100k_base")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := tok.Encode("ab ab  aab<|endoftext|>", false), []int32{2, 3, 5, 4, 2, 100257}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got := tok.Decode([]int32{2, 3, 100257}, true); got != "ab ab" {
-		t.Errorf("decoded %q", got)
-	}
-}

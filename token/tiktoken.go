@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -169,7 +170,7 @@ func rankMerges(vocab *vocabulary, entries []vocabEntry) mergeTable {
 func (d *definition) setEncoding(spec *encodingSpec) error {
 	for _, run := range spec.reserved {
 		for id := run[0]; id < run[1]; id++ {
-			d.AddedTokens = append(d.AddedTokens, addedToken{ID: id, Content: fmt.Sprintf("<|reserved_%d|>", id), Special: true})
+			d.AddedTokens = append(d.AddedTokens, addedToken{ID: id, Content: fmt.Sprintf(spec.format, id), Special: true})
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(spec.specials)) {
@@ -179,6 +180,35 @@ func (d *definition) setEncoding(spec *encodingSpec) error {
 		d.setBegin(spec.specials[spec.begin])
 	}
 	return d.setPattern(spec.pattern)
+}
+
+// configFile is where the special tokens of a rank file may be listed.
+const configFile = "tokenizer_config.json"
+
+// setListed takes the special tokens that a tokenizer_config.json lists. Those
+// of the encoding stay where it says nothing.
+func (d *definition) setListed(config []byte) error {
+	var file struct {
+		Tokens map[string]addedToken `json:"added_tokens_decoder"`
+	}
+	if err := json.Unmarshal(config, &file); err != nil {
+		return fmt.Errorf("%s: %w", configFile, err)
+	}
+	var listed []addedToken
+	ids, texts := map[int32]bool{}, map[string]bool{}
+	for key, token := range file.Tokens {
+		id, err := strconv.ParseUint(key, 10, 24)
+		if err != nil || token.Content == "" {
+			return fmt.Errorf("%s: added_tokens_decoder[%q]: the id or the content is none", configFile, key)
+		}
+		token.ID = int32(id)
+		listed = append(listed, token)
+		ids[token.ID], texts[token.Content] = true, true
+	}
+	slices.SortFunc(listed, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
+	kept := slices.DeleteFunc(d.AddedTokens, func(a addedToken) bool { return ids[a.ID] || texts[a.Content] })
+	d.AddedTokens = append(kept, listed...)
+	return nil
 }
 
 // setPattern has text cut by an expression and then taken as bytes.

@@ -360,6 +360,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("YQ== 0\nYg== 1\nYWI= 2\n"), "abab")
 	f.Add(makeModel(spBPE), "ab ab")
 	f.Add(makeTekken(t, nil), "the <s>")
+	f.Add([]byte(`{"model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0,"b":1}},"pre_tokenizer":{"type":"FixedLength","length":2},"decoder":{"type":"CTC"}}`), "abb b")
+	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]},"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"UnicodeScripts"}]}}`), "aжb 漢")
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		if len(data) > 1<<20 || len(text) > 1<<12 {
 			return

@@ -1,0 +1,138 @@
+package token
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// newRankTokenizer is for a rank file with less than all of an encoding.
+func newRankTokenizer(data []byte, encoding string) (*Tokenizer, error) {
+	entries, err := parseRankLines(data)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newRankDefinition(entries)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.setEncoding(findSpec(encoding)); err != nil {
+		return nil, err
+	}
+	return newTokenizer(d, "test")
+}
+
+func TestTiktokenFile(t *testing.T) {
+	tok, err := newRankTokenizer([]byte("YQ== 0\nYg== 1\n\nYWI= 2\nIGFi 3\nIGE= 4\nIA== 5\n"), "cl100k_base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tok.Encode("ab ab  aab<|endoftext|>", false), []int32{2, 3, 5, 4, 2, 100257}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := tok.Decode([]int32{2, 3, 100257}, true); got != "ab ab" {
+		t.Errorf("decoded %q", got)
+	}
+}
+
+// writeR50K writes the rank file of GPT-2 into a directory, up to a rank.
+func writeR50K(t *testing.T, dir, name string, ranks int32) string {
+	t.Helper()
+	tok, err := Builtin("gpt2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for id := range ranks {
+		fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(tok.vocab.text(id)), id)
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A file is known by its size; one that has lost its end is not taken for whole.
+func TestTiktokenFileOfKnownSize(t *testing.T) {
+	tok, err := Load(writeR50K(t, t.TempDir(), "tiktoken.model", 50256))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tok.Encode("Hello<|endoftext|>", false), []int32{15496, 50256}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for name, want := range map[string]string{"tiktoken.model": "no encoding known", "r50k_base.tiktoken": "r50k_base has 50256"} {
+		if _, err := Load(writeR50K(t, t.TempDir(), name, 50000)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// What the tokenizer_config.json beside a rank file lists goes before what the
+// encoding has, also when the file itself comes from a cache.
+func TestTiktokenListedSpecials(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	path := writeR50K(t, dir, "tiktoken.model", 50256)
+	const text = "Hello<|endoftext|><|im_end|>"
+	for _, test := range []struct {
+		config string
+		want   []int32
+		fails  string
+	}{
+		{`{}`, []int32{15496, 50256, 27, 91, 320, 62, 437, 91, 29}, ""},
+		{`{"added_tokens_decoder":{"50257":{"content":"<|im_end|>","special":true}}}`, []int32{15496, 50256, 50257}, ""},
+		{`{"added_tokens_decoder":{"50256":{"content":"<|im_end|>"},"50300":{"content":"<|endoftext|>"}}}`, []int32{15496, 50300, 50256}, ""},
+		{`{"added_tokens_decoder":{"x":{"content":"<|im_end|>"}}}`, nil, `tokenizer_config.json: added_tokens_decoder["x"]`},
+		{`{"added_tokens_decoder":{"7":{}}}`, nil, `added_tokens_decoder["7"]`},
+		{`{"added_tokens_decoder":7}`, nil, "tokenizer_config.json: json"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(test.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			tok, err := LoadCached(path, cache)
+			if test.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), test.fails) {
+					t.Errorf("%s: %v, want %q", test.config, err, test.fails)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tok.Encode(text, false); !slices.Equal(got, test.want) {
+				t.Errorf("%s: %v, want %v", test.config, got, test.want)
+			}
+		}
+	}
+}
+
+func FuzzListedSpecials(f *testing.F) {
+	f.Add([]byte(`{"added_tokens_decoder":{"50257":{"content":"<|im_end|>","special":true,"lstrip":true,"normalized":true}}}`), "a <|im_end|> b")
+	f.Fuzz(func(t *testing.T, config []byte, text string) {
+		entries, err := parseRankLines([]byte("YQ== 0\nYg== 1\nYWI= 2\nIA== 3\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := newRankDefinition(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.setEncoding(findSpec("cl100k_base")); err != nil {
+			t.Fatal(err)
+		}
+		if d.setListed(config) != nil {
+			return
+		}
+		tok, err := newTokenizer(d, "fuzz")
+		if err != nil {
+			return
+		}
+		tok.Decode(tok.Encode(text, true), false)
+	})
+}
