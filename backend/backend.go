@@ -40,7 +40,6 @@ type Kind struct {
 
 	framing  framing
 	unmarked bool        // streams just end, unless an event says that there will be an end mark
-	closes   bool        // its servers promise to keep a connection and then close it: each request has one of its own
 	keyName  string      // header of the API key; empty is Authorization, as a bearer token
 	header   http.Header // that the protocol itself asks for
 	signs    []sign      // by which Detect knows the server

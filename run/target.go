@@ -206,6 +206,20 @@ func (r *Runner) cannot() []metric.Reason {
 	}}
 }
 
+// unkept is what a reader should know of the connections to the servers.
+func (r *Runner) unkept() []metric.Reason {
+	var reasons []metric.Reason
+	for i, c := range r.clients {
+		if !c.Keeps() {
+			reasons = append(reasons, metric.Reason{
+				Code: "connections", Level: metric.Note,
+				Text: "the server at " + redactURLs(r.Plan.baseURLs())[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own",
+			})
+		}
+	}
+	return reasons
+}
+
 // limitTimeout is how long a run waits for an answer that it can do without.
 const limitTimeout = 3 * time.Second
 
