@@ -138,10 +138,9 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	o := backend.Options{Endpoint: p.Endpoint, Model: r.Model, APIKey: r.env.APIKey, Header: header}
+	o := backend.Options{Endpoint: p.Endpoint, Model: r.Model, APIKey: r.env.APIKey, Header: header, Extra: p.ExtraBody}
 	if full {
 		o.Sampling, o.Logprobs, o.Extras, o.KeepText = p.Sampling, p.Logprobs, p.Extras, p.SaveDetailed || p.quotes() || r.tokenizer != nil
-		o.Extra = p.ExtraBody
 		if p.ChatTemplateKwargs != nil {
 			o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
 			maps.Copy(o.Extra, p.ExtraBody)
