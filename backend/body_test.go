@@ -170,6 +170,18 @@ func TestBodies(t *testing.T) {
 			`{"model":"m","prompt":"a <b> & \"c\"","max_tokens":5,"logprobs":null,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
 		},
 		{
+			"lmdeploy's own", "lmdeploy-generate",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &zero, TopP: &half, TopK: &k, MinP: &half, RepetitionPenalty: &half}, Extra: map[string]any{"session_id": 3}},
+			tacho.Request{Input: tacho.Input{IDs: []int32{1, 2}}, MaxTokens: 5, IgnoreEOS: true},
+			`{"input_ids":[1,2],"max_tokens":5,"stream":true,"ignore_eos":true,"temperature":0,"top_p":0.5,"top_k":40,"min_p":0.5,"repetition_penalty":0.5,"session_id":3}`,
+		},
+		{
+			"mii's own", "deepspeed-mii-generate",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &half, TopK: &k}},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"prompt":"a <b> & \"c\"","max_tokens":5,"min_tokens":5,"stream":true,"temperature":0.5,"top_k":40}`,
+		},
+		{
 			"mii", "deepspeed-mii",
 			backend.Options{Model: "m"},
 			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},

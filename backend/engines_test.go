@@ -148,7 +148,7 @@ func taken(t *testing.T, server string) (kind, evidence string) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	found, evidence, err := backend.Detect(t.Context(), client, nil)
+	found, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

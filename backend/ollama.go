@@ -14,7 +14,6 @@ import (
 	"tacho"
 	"tacho/wire/jsonscan"
 	"tacho/wire/ollama"
-	"tacho/wire/openai"
 )
 
 var ollamaGenerate = Kind{
@@ -26,7 +25,7 @@ var ollamaGenerate = Kind{
 	Takes:    Forms{Text: true},
 	framing:  jsonLines,
 	carries:  allSampling,
-	signs:    []sign{says("/", "Ollama is running"), says(openai.ModelsPath, `"owned_by":"ollama"`)},
+	signs:    []sign{says("/", "Ollama is running")},
 	encode:   encodeOllama,
 	decoder:  func(*Options) decoder { return new(ollamaDecoder) },
 	live:     []string{`"response":"`, `"thinking":"`},

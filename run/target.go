@@ -71,9 +71,6 @@ func (r *Runner) detect(ctx context.Context) (backend.Kind, error) {
 	if err != nil {
 		return backend.Kind{}, &UsageError{err}
 	}
-	if key := r.env.APIKey; key != "" && header.Get("Authorization") == "" {
-		header.Set("Authorization", "Bearer "+key)
-	}
 	deadline := time.Now().Add(p.ReadyCheck.Duration())
 	for {
 		var failed error
@@ -99,7 +96,7 @@ func (r *Runner) detectAt(ctx context.Context, base string, header http.Header) 
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	kind, evidence, err := backend.Detect(ctx, client, header)
+	kind, evidence, err := backend.Detect(ctx, backend.Options{Client: client, Header: header, APIKey: r.env.APIKey})
 	if err == nil {
 		r.say("The server at %s is taken for %s: %s.", redactURL(base), kind.Name, evidence)
 	}

@@ -40,8 +40,15 @@ func pose(t *testing.T, o sim.Options) string {
 func TestAuto(t *testing.T) {
 	for _, engine := range sim.Engines() {
 		url := pose(t, sim.Options{Engine: engine})
-		out := do(t, plan(url, func(p *run.Plan) { p.Backend = "auto" }))
-		kind, err := backend.Find(engine)
+		want, model := engine, ""
+		switch engine {
+		case "lmdeploy":
+			want = "lmdeploy-generate" // it has both, and this is the better
+		case "mii-generate":
+			model = "tiny" // which it does not tell
+		}
+		out := do(t, plan(url, func(p *run.Plan) { p.Backend, p.Model = "auto", model }))
+		kind, err := backend.Find(want)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func (c *conn) closedBy(err error) {
 	}
 	var errno syscall.Errno
 	switch taken, closed := delivered(c.Conn); {
-	case err == io.EOF || closed:
+	case errors.Is(err, io.EOF) || closed:
 		c.lease.end(taken)
 	case !errors.As(err, &errno) || !slices.Contains(resetErrnos, errno):
 		return
