@@ -30,8 +30,9 @@ func geminiRefusal(_ *pose, status int, message string) []byte {
 var geminiPages = map[string]page{
 	"GET /v1/models": missing,
 	"GET " + gemini.ModelsPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
+		output := s.opt.MaxModelLen / 4
 		writeJSON(w, gemini.ModelList{Models: []gemini.Model{{
-			Name: "models/" + s.opt.Model, InputTokenLimit: s.opt.MaxModelLen, OutputTokenLimit: s.opt.MaxModelLen,
+			Name: "models/" + s.opt.Model, InputTokenLimit: s.opt.MaxModelLen - output, OutputTokenLimit: output,
 		}}})
 	},
 	"POST " + gemini.ModelsPath + "/{call}": func(s *Server, w http.ResponseWriter, r *http.Request) {
