@@ -7,6 +7,10 @@ LINT_VERSION := $(shell head -n1 .golangci.yml | tr -d '\# ')
 LINT := bin/golangci-lint-$(LINT_VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 FUZZTIME ?= 30s
+OLLAMA_VERSION := v0.17.4
+OLLAMA_DIR := .cache/ollama-$(OLLAMA_VERSION)
+OLLAMA := $(OLLAMA_DIR)/bin/ollama
+MINIAUDIO := github.com/gen2brain/malgo@v0.11.24
 
 ## run: measure a server (ARGS="--base-url http://127.0.0.1:8000 --num-prompts 100")
 .PHONY: run
@@ -35,10 +39,21 @@ test-oracles:
 test-tokenizers:
 	go test -tags oracle -timeout 2h -v -run 'SameAs|Chat|Speed|Scales|LoadTime|Many' ./token
 
-## test-engines: our backends against real servers: llama.cpp with a model of random weights (installs it in .cache; ARGS=-update keeps the streams)
+## test-engines: our backends against real servers, with a model of random weights: llama.cpp, Ollama (installs them in .cache; ARGS=-update keeps the streams)
 .PHONY: test-engines
-test-engines:
-	go test -tags engines -run Engine -count 1 ./backend $(ARGS)
+test-engines: $(OLLAMA)
+	OLLAMA=$(CURDIR)/$(OLLAMA) go test -tags engines -run Engine -count 1 -timeout 20m ./backend $(ARGS)
+
+# Ollama is built from its Go module, once, in some ten minutes. The module lacks the headers it keeps in a folder named
+# vendor: they come from Debian packages, unpacked here and not installed, and from another module.
+$(OLLAMA):
+	rm -rf $(OLLAMA_DIR) && mkdir -p $(OLLAMA_DIR)/usr/include/miniaudio
+	cd $(OLLAMA_DIR) && apt-get download nlohmann-json3-dev libstb-dev
+	cd $(OLLAMA_DIR) && for package in *.deb; do dpkg-deb -x $$package .; done
+	go mod download $(MINIAUDIO)
+	install -m 644 $$(go env GOMODCACHE)/$(MINIAUDIO)/miniaudio.h $(OLLAMA_DIR)/usr/include/miniaudio
+	CGO_ENABLED=1 CGO_CXXFLAGS="-O2 -I$(CURDIR)/$(OLLAMA_DIR)/usr/include" GOBIN=$(CURDIR)/$(@D) \
+		nice go install -p 1 github.com/ollama/ollama@$(OLLAMA_VERSION)
 
 ## check: formatting, lint, documents, and a build for every platform
 .PHONY: check

@@ -77,7 +77,7 @@ type Timeline struct {
 	End time.Duration `json:"end"` // the response was over, well or badly
 
 	Clock     Clock         `json:"clock"`                // what stamped Head and Events
-	Conns     int           `json:"conns"`                // connections tried; above 1 the transport started over before a byte had left
+	Conns     int           `json:"conns"`                // connections tried; above 1 the server had closed the one before it got a byte
 	Reused    bool          `json:"reused"`               // the connection had served another request
 	ClockStep time.Duration `json:"clock_step,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
 }

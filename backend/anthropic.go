@@ -21,7 +21,7 @@ var anthropicMessages = Kind{
 	carries:     []string{"temperature", "top_p", "top_k"},
 	keyName:     "X-Api-Key",
 	header:      http.Header{"Anthropic-Version": {anthropic.Version}},
-	signs:       []sign{shows(openai.ModelsPath, `"type":"model"`)},
+	signs:       []sign{says(openai.ModelsPath, `"type":"model"`)},
 	encode:      encodeAnthropic,
 	decoder:     func(*Options) decoder { return new(anthropicDecoder) },
 	live:        []string{`"text":"`, `"text": "`, `"thinking":"`, `"thinking": "`, `"partial_json":"`, `"partial_json": "`},

@@ -22,7 +22,7 @@ import (
 // Kinds are the protocols, in the order in which help shows them.
 var Kinds = []Kind{
 	vllm, openAI, openAIChat, openAIResponses, sglangNative, textGeneration, trtllm, tritonTRT, tritonVLLM, llamaCPP,
-	ollamaGenerate, ollamaChat, lmdeploy, deepspeedMII, transformersServe, anthropicMessages, geminiStream,
+	ollamaGenerate, ollamaChat, lmdeployCompletions, lmdeployGenerate, deepspeedMII, deepspeedMIIGenerate, transformersServe, anthropicMessages, geminiStream,
 	openAIEmbeddings, vllmPooling, vllmRerank,
 }
 
@@ -40,10 +40,12 @@ type Kind struct {
 
 	framing  framing
 	unmarked bool        // streams just end, unless an event says that there will be an end mark
-	closes   bool        // its servers promise to keep a connection and then close it: each request has one of its own
 	keyName  string      // header of the API key; empty is Authorization, as a bearer token
 	header   http.Header // that the protocol itself asks for
 	signs    []sign      // by which Detect knows the server
+	// rather names another Kind that the server, known by its signs, speaks
+	// better, and says by what; nil if it does not.
+	rather func(ctx context.Context, c *client) (*Kind, string)
 
 	encode  func(o *Options, r *tacho.Request) ([]byte, error)
 	decoder func(o *Options) decoder

@@ -83,13 +83,13 @@ func TestBodies(t *testing.T) {
 			"chat text", "openai-chat",
 			backend.Options{Model: "m"},
 			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
-			`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a <b> & \"c\""}]}],"max_completion_tokens":5,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+			`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a <b> & \"c\""}]}],"max_completion_tokens":5,"max_tokens":5,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
 		},
 		{
 			"chat messages", "openai-chat",
 			backend.Options{Model: "m", Sampling: backend.Sampling{RepetitionPenalty: &half, Temperature: &zero}, Logprobs: &n},
 			tacho.Request{Input: tacho.Input{Messages: []tacho.Message{{Role: "system", Content: "be"}, {Role: "user", Content: "hi"}}}, MaxTokens: 5},
-			`{"model":"m","messages":[{"role":"system","content":"be"},{"role":"user","content":"hi"}],"max_completion_tokens":5,"logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"repetition_penalty":0.5,"temperature":0}`,
+			`{"model":"m","messages":[{"role":"system","content":"be"},{"role":"user","content":"hi"}],"max_completion_tokens":5,"max_tokens":5,"logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"repetition_penalty":0.5,"temperature":0}`,
 		},
 		{
 			"tgi", "tgi",
@@ -113,7 +113,7 @@ func TestBodies(t *testing.T) {
 			"chat extras", "openai-chat",
 			backend.Options{Model: "m", Extras: backend.Extras{CacheSalt: "mine", Priority: &n}},
 			tacho.Request{Input: text, MaxTokens: 5},
-			`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a <b> & \"c\""}]}],"max_completion_tokens":5,"stream":true,"stream_options":{"include_usage":true},"cache_salt":"mine","priority":2}`,
+			`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a <b> & \"c\""}]}],"max_completion_tokens":5,"max_tokens":5,"stream":true,"stream_options":{"include_usage":true},"cache_salt":"mine","priority":2}`,
 		},
 		{
 			"responses", "openai-responses",
@@ -168,6 +168,18 @@ func TestBodies(t *testing.T) {
 			backend.Options{Model: "m"},
 			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
 			`{"model":"m","prompt":"a <b> & \"c\"","max_tokens":5,"logprobs":null,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+		},
+		{
+			"lmdeploy's own", "lmdeploy-generate",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &zero, TopP: &half, TopK: &k, MinP: &half, RepetitionPenalty: &half}, Extra: map[string]any{"session_id": 3}},
+			tacho.Request{Input: tacho.Input{IDs: []int32{1, 2}}, MaxTokens: 5, IgnoreEOS: true},
+			`{"input_ids":[1,2],"max_tokens":5,"stream":true,"ignore_eos":true,"temperature":0,"top_p":0.5,"top_k":40,"min_p":0.5,"repetition_penalty":0.5,"session_id":3}`,
+		},
+		{
+			"mii's own", "deepspeed-mii-generate",
+			backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &half, TopK: &k}},
+			tacho.Request{Input: text, MaxTokens: 5, IgnoreEOS: true},
+			`{"prompt":"a <b> & \"c\"","max_tokens":5,"min_tokens":5,"stream":true,"temperature":0.5,"top_k":40}`,
 		},
 		{
 			"mii", "deepspeed-mii",

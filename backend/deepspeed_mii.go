@@ -2,6 +2,8 @@ package backend
 
 import (
 	"tacho"
+	"tacho/wire/jsonscan"
+	"tacho/wire/mii"
 	"tacho/wire/openai"
 )
 
@@ -14,11 +16,32 @@ var deepspeedMII = Kind{
 	Takes:       Forms{Text: true},
 	ExactLength: true,
 	carries:     []string{"temperature", "top_p", "top_k"},
-	signs:       []sign{says(openai.ModelsPath, `"owned_by":"deepspeed-mii"`), says(openai.ModelsPath, `"owned_by":"mii"`)},
+	signs:       []sign{says(openai.ModelsPath, `"owned_by":"deepspeed-mii"`)},
 	encode:      encodeMII,
 	decoder:     newOpenAIDecoder,
 	live:        completionMarks,
 	models:      openAIModels,
+}
+
+// The native server is another program: it has its one endpoint, and nothing
+// that could be asked but a description of itself.
+var deepspeedMIIGenerate = Kind{
+	Name:        "deepspeed-mii-generate",
+	Aliases:     []string{"mii-generate"},
+	Doc:         "DeepSpeed-MII's own endpoint: text; the server gives no counts, and does not say which model it serves",
+	Endpoint:    mii.GeneratePath,
+	Port:        8000,
+	Takes:       Forms{Text: true},
+	ExactLength: true,
+	carries:     []string{"temperature", "top_p", "top_k"},
+	signs: []sign{
+		// Others have an endpoint of that name, and another name for what it takes.
+		says(openAPIPath, `"generate_generate_post","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/CompletionRequest"`),
+	},
+	encode:  encodeMIIGenerate,
+	decoder: func(*Options) decoder { return new(miiDecoder) },
+	live:    []string{`"text":["`, `"text": ["`},
+	models:  openAIModels, // for a proxy before it; the server itself has no such page
 }
 
 // encodeMII asks for the least number of tokens instead of no end: the server
@@ -37,4 +60,46 @@ func encodeMII(o *Options, r *tacho.Request) ([]byte, error) {
 	}{
 		Model: modelOf(o, r), Prompt: openai.Prompt{Text: r.Input.Text}, MaxTokens: r.MaxTokens, Stream: true, Sampling: sampling,
 	}, o.Extra, r.Extra)
+}
+
+func encodeMIIGenerate(o *Options, r *tacho.Request) ([]byte, error) {
+	s := o.Sampling
+	q := mii.Request{Prompt: r.Input.Text, MaxTokens: r.MaxTokens, Stream: true, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}
+	if r.IgnoreEOS {
+		q.MinTokens = r.MaxTokens
+	}
+	return marshalWith(&q, o.Extra, r.Extra)
+}
+
+// A miiDecoder reads events that have a text for each prompt, of which there
+// is one, and nothing else.
+type miiDecoder struct {
+	scan    jsonscan.Scanner
+	text    []byte
+	message []byte
+	failed  bool
+}
+
+func (d *miiDecoder) decode(payload []byte, c *chunk) error {
+	if string(payload) == mii.Done {
+		c.end = true
+		return nil
+	}
+	d.text, d.message, d.failed = d.text[:0], d.message[:0], false
+	if err := scanObject(&d.scan, payload, d.member); err != nil {
+		return err
+	}
+	c.failed, c.message = d.failed, d.message
+	c.text, c.token = d.text, len(d.text) > 0
+	return nil
+}
+
+func (d *miiDecoder) member(key []byte) {
+	s := &d.scan
+	switch string(key) {
+	case "text":
+		s.Array(func() { d.text, _ = s.String(d.text) })
+	case "error":
+		d.message, d.failed = s.Failure(d.message[:0])
+	}
 }

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"tacho/transport"
 )
 
 // Auto is the name under which Find does not look: the server is to be asked
@@ -39,36 +37,62 @@ const mostDoubt = 2
 // maxPage bounds how much of a page is looked at.
 const maxPage = 1 << 20
 
-// Detect finds out which protocol the server behind a transport speaks best,
-// and says by what it knows.
-func Detect(ctx context.Context, client *transport.Client, header http.Header) (kind Kind, evidence string, err error) {
-	pages := map[string]*page{}
+// Detect finds out which protocol the server of o.Client speaks best, and says
+// by what it knows.
+func Detect(ctx context.Context, o Options) (kind Kind, evidence string, err error) {
+	pages := map[view]*page{}
 	for doubt := range mostDoubt + 1 {
 		for _, k := range Kinds {
-			s, err := k.known(doubt, func(path string) (*page, error) {
-				if pages[path] == nil {
-					p, err := fetch(ctx, client, header, path)
-					if err != nil {
-						return nil, err
-					}
-					pages[path] = p
-				}
-				return pages[path], nil
-			})
+			c, err := newClient(k, Options{Client: o.Client, APIKey: o.APIKey, Header: o.Header})
+			if err != nil {
+				return Kind{}, "", err
+			}
+			s, err := k.known(doubt, func(path string) (*page, error) { return c.look(ctx, pages, path) })
 			if err != nil {
 				return Kind{}, "", err
 			}
 			if s != nil {
-				return k, fmt.Sprintf("GET %s has %s", s.path, s.holds), nil
+				kind, evidence = c.best(ctx, fmt.Sprintf("GET %s has %s", s.path, s.holds))
+				return kind, evidence, nil
 			}
 		}
 	}
 	var asked []string
-	for path, p := range pages {
-		asked = append(asked, fmt.Sprintf("GET %s: status %d", path, p.status))
+	for v, p := range pages {
+		asked = append(asked, fmt.Sprintf("GET %s: status %d", v.path, p.status))
 	}
-	return Kind{}, "", errors.New("cannot tell what the server is: name its protocol with --backend (" + strings.Join(slices.Sorted(slices.Values(asked)), ", ") + ")")
+	slices.Sort(asked)
+	return Kind{}, "", errors.New("cannot tell what the server is: name its protocol with --backend (" + strings.Join(slices.Compact(asked), ", ") + ")")
 }
+
+// A view is a page as it is shown to those who give their key under a name.
+type view struct{ path, keyName string }
+
+// look is a page, fetched unless it was before.
+func (c *client) look(ctx context.Context, pages map[view]*page, path string) (*page, error) {
+	v := view{path, c.keyName}
+	if pages[v] == nil {
+		p, err := c.fetch(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		pages[v] = p
+	}
+	return pages[v], nil
+}
+
+// best is the Kind that a server known for the client's speaks best.
+func (c *client) best(ctx context.Context, evidence string) (Kind, string) {
+	if c.rather != nil {
+		if other, further := c.rather(ctx, c); other != nil {
+			return *other, evidence + ", " + further
+		}
+	}
+	return c.Kind, evidence
+}
+
+// openAPIPath is where servers built on FastAPI describe themselves.
+const openAPIPath = "/openapi.json"
 
 // known is the first of a Kind's signs, of those with so much doubt, that the
 // server shows; nil if none.
@@ -95,12 +119,12 @@ type page struct {
 	text   []byte // of a 200
 }
 
-func fetch(ctx context.Context, client *transport.Client, header http.Header, path string) (*page, error) {
-	req, err := client.NewRequest(http.MethodGet, path, header, nil)
+func (c *client) fetch(ctx context.Context, path string) (*page, error) {
+	req, err := c.Client.NewRequest(http.MethodGet, path, c.headers("*/*"), nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := client.HTTP().Do(req.WithContext(ctx))
+	resp, err := c.Client.HTTP().Do(req.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"tacho/transport"
 )
 
+const tritonServer = `{"name":"triton","version":"2.60.0","extensions":[]}`
+
 // What real servers show, each with no more than it has.
 func TestDetectBySigns(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -23,12 +25,30 @@ func TestDetectBySigns(t *testing.T) {
 		"tgi":               {map[string]string{"/info": `{"model_id":"m","router":"text-generation-router"}`, "/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"m"}]}`}, "tgi", "router"},
 		"sglang":            {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"sglang"}]}`}, "sglang", "owned_by"},
 		"trtllm":            {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"tensorrt_llm"}]}`}, "trtllm", "owned_by"},
-		"triton":            {map[string]string{"/v2": `{"name":"triton","version":"2.60.0","extensions":[]}`}, "triton", "/v2"},
-		"llama.cpp":         {map[string]string{"/v1/models": `{"models":[],"object":"list","data":[{"id":"m","owned_by":"llamacpp"}]}`}, "llamacpp", "owned_by"},
-		"ollama":            {map[string]string{"/": "Ollama is running", "/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"library"}]}`}, "ollama", "running"},
-		"anthropic":         {map[string]string{"/v1/models": `{"data":[{"type":"model","id":"m","display_name":"M"}],"has_more":false}`}, "anthropic", "model"},
-		"gemini":            {map[string]string{"/v1beta/models": `{"models":[{"name":"models/gemini","inputTokenLimit":1}]}`}, "gemini", "models/"},
-		"something openai":  {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"me"}]}`}, "openai", "list"},
+		"triton":            {map[string]string{"/v2": tritonServer}, "triton", "/v2"},
+		"triton, trt-llm": {map[string]string{
+			"/v2": tritonServer, "/v2/repository/index": `[{"name":"tensorrt_llm","state":"READY"},{"name":"ensemble","state":"READY"}]`,
+			"/v2/models/ensemble/config": `{"name":"ensemble","platform":"ensemble","backend":"","input":[{"name":"text_input","data_type":"TYPE_STRING"},{"name":"max_tokens"}]}`,
+		}, "triton", "/v2"},
+		"triton, vllm": {map[string]string{
+			"/v2": tritonServer, "/v2/repository/index": `[{"name":"llama","state":"READY"}]`,
+			"/v2/models/llama/config": `{"name":"llama","platform":"","backend":"vllm","input":[{"name":"text_input"}]}`,
+		}, "triton-vllm", `"backend":"vllm"`},
+		"triton, older vllm, not the first model": {map[string]string{
+			"/v2": tritonServer, "/v2/repository/index": `[{"name":"resnet","state":"READY"},{"name":"llama","state":"READY"}]`,
+			"/v2/models/resnet/config": `{"name":"resnet","platform":"onnxruntime_onnx","backend":"onnxruntime","input":[{"name":"image"}]}`,
+			"/v2/models/llama/config":  `{"name":"llama","backend":"python","input":[{"name":"text_input"},{"name":"sampling_parameters"}]}`,
+		}, "triton-vllm", "sampling_parameters"},
+		"lmdeploy":     {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"lmdeploy"}]}`, "/openapi.json": `{"paths":{"/generate":{}},"components":{"schemas":{"GenerateReqInput":{}}}}`}, "lmdeploy-generate", "GenerateReqInput"},
+		"old lmdeploy": {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"lmdeploy"}]}`, "/openapi.json": `{"components":{"schemas":{"GenerateRequest":{}}}}`}, "lmdeploy", "owned_by"},
+		"mii":          {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"deepspeed-mii"}]}`}, "deepspeed-mii", "owned_by"},
+		"mii's own": {map[string]string{"/openapi.json": `{"paths": {"/generate": {"post": {"summary": "Generate", "operationId": "generate_generate_post",
+			"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/CompletionRequest"}}}, "required": true}}}}}`}, "deepspeed-mii-generate", "CompletionRequest"},
+		"llama.cpp":        {map[string]string{"/v1/models": `{"models":[],"object":"list","data":[{"id":"m","owned_by":"llamacpp"}]}`}, "llamacpp", "owned_by"},
+		"ollama":           {map[string]string{"/": "Ollama is running", "/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"library"}]}`}, "ollama", "running"},
+		"anthropic":        {map[string]string{"/v1/models": `{"data":[{"type":"model","id":"m","display_name":"M"}],"has_more":false}`}, "anthropic", "model"},
+		"gemini":           {map[string]string{"/v1beta/models": `{"models":[{"name":"models/gemini","inputTokenLimit":1}]}`}, "gemini", "models/"},
+		"something openai": {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"me"}]}`}, "openai", "list"},
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			page, ok := tc.pages[r.URL.Path]
@@ -42,9 +62,39 @@ func TestDetectBySigns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kind, evidence, err := backend.Detect(t.Context(), client, nil)
+		kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
 		if err != nil || kind.Name != tc.want || !strings.Contains(evidence, tc.says) {
 			t.Errorf("%s: found %q by %q, %v", name, kind.Name, evidence, err)
+		}
+		client.Close()
+		srv.Close()
+	}
+}
+
+// Each protocol has its own way to show a key, and some servers say nothing
+// without one.
+func TestDetectShowsTheKey(t *testing.T) {
+	for want, tc := range map[string]struct{ header, value, path, page string }{
+		"vllm":      {"Authorization", "Bearer sk-1", "/v1/models", `{"object":"list","data":[{"id":"m","owned_by":"vllm"}]}`},
+		"anthropic": {"X-Api-Key", "sk-1", "/v1/models", `{"data":[{"type":"model","id":"m"}]}`},
+		"gemini":    {"X-Goog-Api-Key", "sk-1", "/v1beta/models", `{"models":[{"name":"models/m"}]}`},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Header.Get(tc.header) != tc.value:
+				w.WriteHeader(http.StatusUnauthorized)
+			case r.URL.Path != tc.path:
+				http.NotFound(w, r)
+			default:
+				_, _ = io.WriteString(w, tc.page)
+			}
+		}))
+		client, err := transport.New(transport.Options{BaseURL: srv.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client, APIKey: "sk-1"}); err != nil || kind.Name != want {
+			t.Errorf("%s: found %q by %q, %v", want, kind.Name, evidence, err)
 		}
 		client.Close()
 		srv.Close()
@@ -58,11 +108,11 @@ func TestDetectFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, _, err := backend.Detect(t.Context(), client, nil); err == nil || !strings.Contains(err.Error(), "--backend") || !strings.Contains(err.Error(), "GET /v1/models: status 404") {
+	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: client}); err == nil || !strings.Contains(err.Error(), "--backend") || !strings.Contains(err.Error(), "GET /v1/models: status 404") {
 		t.Errorf("a server of nothing: %v", err)
 	}
 	srv.Close()
-	if _, _, err := backend.Detect(t.Context(), client, nil); err == nil {
+	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: client}); err == nil {
 		t.Error("nobody listens, and something was found")
 	}
 }

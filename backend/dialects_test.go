@@ -36,12 +36,20 @@ var documents = map[string]string{
 }
 
 var dialects = map[string]dialect{
-	"vllm":             completions,
-	"openai":           completions,
-	"trtllm":           completions,
-	"lmdeploy":         completions,
-	"deepspeed-mii":    completions,
-	"transformers":     completions,
+	"vllm":              completions,
+	"openai":            completions,
+	"trtllm":            completions,
+	"lmdeploy":          completions,
+	"deepspeed-mii":     completions,
+	"transformers":      completions,
+	"lmdeploy-generate": lmdeployGenerate,
+	"deepspeed-mii-generate": {
+		token:   func(text string, _ int) string { return fmt.Sprintf("data: {\"text\": [%q]}\n\n", text) },
+		last:    func(string) string { return completions.done },
+		empty:   completions.done,
+		failure: "data: {\"error\":\"out of memory\"}\n\n",
+		whole:   `{"text":["abc"]}`,
+	},
 	"openai-chat":      chat,
 	"openai-responses": responses,
 	"sglang":           sglang,
@@ -132,6 +140,21 @@ var sglang = dialect{
 	failure:    "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"internal_error\",\"code\":500}}\n\n",
 	done:       completions.done,
 	whole:      `{"text":"abc","output_ids":[1,2,3],"meta_info":{"finish_reason":{"type":"length"},"prompt_tokens":7,"completion_tokens":3}}`,
+	counted:    true, finish: "length",
+}
+
+var lmdeployGenerate = dialect{
+	token: func(text string, n int) string {
+		return fmt.Sprintf("data: {\"text\":%q,\"output_ids\":[9],\"meta_info\":{\"prompt_tokens\":7,\"completion_tokens\":%d,\"finish_reason\":null}}\n\n", text, n)
+	},
+	last: func(string) string {
+		return "data: {\"text\":\"\",\"output_ids\":[],\"meta_info\":{\"prompt_tokens\":7,\"completion_tokens\":3,\"finish_reason\":{\"type\":\"length\"}}}\n\ndata: [DONE]\n\n"
+	},
+	lastEvents: func(seen int) int { return min(3-seen, 1) },
+	empty:      sglang.empty,
+	failure:    completions.failure,
+	done:       completions.done,
+	whole:      sglang.whole,
 	counted:    true, finish: "length",
 }
 

@@ -16,12 +16,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"tacho"
 	"tacho/backend"
-	"tacho/instrument"
 	"tacho/transport"
 )
 
@@ -29,23 +29,6 @@ import (
 // test-engines`. With -update the streams are kept in testdata/engines, where
 // TestCapturedStreams reads them without any server.
 var update = flag.Bool("update", false, "keep the streams of the servers in testdata/engines")
-
-// llamaPackage is llama.cpp with its own HTTP server, in a Python wheel.
-const llamaPackage = "xllamacpp==2026.10.11549"
-
-const llamaScript = `
-import sys, xllamacpp
-p = xllamacpp.CommonParams()
-p.model.path, p.model_alias, p.port = sys.argv[1], ["tiny"], 0
-p.n_ctx, p.n_parallel, p.warmup, p.fit_params = 1024, 2, False, False
-p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
-p.endpoint_metrics = p.endpoint_props = True
-if "embedding" in sys.argv:
-    p.embedding, p.pooling_type = True, xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
-server = xllamacpp.Server(p)
-print("listening on", server.listening_address, flush=True)
-sys.stdin.read()
-`
 
 // installed is a Python environment with a package in it, below .cache.
 func installed(t *testing.T, name, pkg string) (python string) {
@@ -70,33 +53,37 @@ func installed(t *testing.T, name, pkg string) (python string) {
 	return python
 }
 
-// startLlama runs llama.cpp's server with a model of random weights.
-func startLlama(t *testing.T, words ...string) string {
+// tinyModel is a model of random weights, in a file.
+func tinyModel(t *testing.T) string {
 	t.Helper()
-	model := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := writeTinyGGUF(model); err != nil {
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := writeTinyGGUF(path); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(installed(t, "engines", llamaPackage), append([]string{"-c", llamaScript, model}, words...)...)
-	stdin, err := cmd.StdinPipe()
+	return path
+}
+
+// startServer runs a server until the test ends, and finds its address behind a
+// word in what it says.
+func startServer(t *testing.T, cmd *exec.Cmd, word string) string {
+	t.Helper()
+	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd.Stderr = &log
+	cmd.Stdout, cmd.Stderr = in, in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = stdin.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	lines := bufio.NewScanner(stdout)
+	_ = in.Close() // it is the server's now
+	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait(); _ = out.Close() })
+	var log strings.Builder
+	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if _, address, ok := strings.Cut(lines.Text(), "listening on "); ok && strings.HasPrefix(address, "http") {
-			go func() { _, _ = io.Copy(io.Discard, stdout) }()
-			return strings.TrimSpace(address)
+		log.WriteString(lines.Text() + "\n")
+		if _, address, ok := strings.Cut(lines.Text(), word); ok {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return strings.Trim(strings.Fields(address)[0], `"`)
 		}
 	}
 	t.Fatalf("the server did not start:\n%s", log.String())
@@ -153,96 +140,78 @@ func (r *recorder) keep(t *testing.T, name string) {
 	}
 }
 
-func TestEngineLlamaCPP(t *testing.T) {
-	server := startLlama(t)
+// taken is what Detect says of a server.
+func taken(t *testing.T, server string) (kind, evidence string) {
+	t.Helper()
+	client, err := transport.New(transport.Options{BaseURL: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	found, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Name, evidence
+}
+
+// askTokens is how many tokens the conversations with servers ask for.
+const askTokens = 24
+
+// converse has a server answer in one of its protocols, and keeps what it said.
+func converse(t *testing.T, engine, server string, kind backend.Kind) *tacho.Record {
+	t.Helper()
+	var rec recorder
+	b := newBackend(t, kind.Name, rec.start(t, server), backend.Options{Model: "tiny", KeepText: true, Extra: map[string]any{"seed": 3}})
+	r := &tacho.Request{ID: "r1", Input: tacho.Input{Text: "on the other hand"}, MaxTokens: askTokens, IgnoreEOS: kind.ExactLength}
+	got := send(t.Context(), t, b, r)
+	rec.keep(t, engine+"-"+kind.Name)
+	if got.Failure != nil {
+		t.Fatal(got.Failure)
+	}
+	if got.OutputFrom != tacho.FromUsage || got.Output == 0 || got.Output > askTokens || len(got.Events) == 0 || got.Finish == "" {
+		t.Errorf("%d tokens by %s in %d events, %+v, finish %q", got.Output, got.OutputFrom, len(got.Events), got.Usage, got.Finish)
+	}
+	checkTimes(t, got)
+	return got
+}
+
+// crowd sends requests of a kind from several workers over one transport, and
+// says how many of them started over.
+func crowd(t *testing.T, server string, kind backend.Kind) (client *transport.Client, startedOver int) {
+	t.Helper()
+	const workers, each = 16, 12
 	client, err := transport.New(transport.Options{BaseURL: server})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	if kind, evidence, err := backend.Detect(t.Context(), client, nil); err != nil || kind.Name != "llamacpp" {
-		t.Errorf("taken for %q by %q, %v", kind.Name, evidence, err)
+	b, err := kind.New(backend.Options{Client: client, Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	page := []instrument.Target{{URL: server + "/metrics"}}
-	epoch := time.Now()
-	readPage := func() []instrument.Sample {
-		return instrument.Start(t.Context(), http.DefaultClient, page, time.Hour, epoch).Stop()
-	}
-	before := readPage()
-	generated := 0
-	for _, name := range []string{"llamacpp", "openai", "openai-chat", "openai-responses", "anthropic"} {
-		t.Run(name, func(t *testing.T) { generated += speakLlama(t, server, find(t, name)) })
-	}
-	t.Run("one after the other", func(t *testing.T) {
-		// The server says that it keeps connections, and closes them.
-		b := newBackend(t, "llamacpp", server, backend.Options{Model: "tiny"})
-		for i := range 30 {
-			if rec := send(t.Context(), t, b, textRequest("on the other hand")); rec.Failure != nil {
-				t.Fatalf("request %d: %v", i, rec.Failure)
+	var again atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range each {
+				call, err := b.Prepare(&tacho.Request{Input: tacho.Input{Text: "on the other hand"}, MaxTokens: 4})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
+				call.Do(t.Context(), time.Now(), rec)
+				// Four random bytes need not have a character in them.
+				if cause := causeOf(rec); cause != "" && cause != tacho.Empty {
+					t.Errorf("%v, on connection %d", rec.Failure, rec.Conns)
+				}
+				if rec.Conns > 1 {
+					again.Add(1)
+				}
 			}
-		}
-	})
-	in := instrument.Summarize(append(before, readPage()...))
-	if len(in) != 1 || in[0].GenerationTokens == nil || *in[0].GenerationTokens < float64(generated) || in[0].Running == nil {
-		t.Errorf("%+v, and we got %d tokens", in, generated)
+		})
 	}
-}
-
-// speakLlama has a conversation with llama.cpp's server in one of its protocols.
-func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) {
-	var rec recorder
-	b := newBackend(t, kind.Name, rec.start(t, server), backend.Options{Model: "tiny", KeepText: true, Extra: map[string]any{"seed": 3}})
-	models, err := b.(backend.Server).Models(t.Context())
-	if err != nil || len(models) != 1 || models[0].ID != "tiny" || kind.Name == "llamacpp" && models[0].MaxLen != 512 {
-		t.Errorf("models %+v, %v", models, err)
-	}
-	prompt, err := b.(backend.Server).CountTokens(t.Context(), "on the other hand")
-	if err != nil && kind.Name == "llamacpp" {
-		t.Errorf("count: %v", err)
-	}
-	const tokens = 24
-	r := &tacho.Request{ID: "r1", Input: tacho.Input{Text: "on the other hand"}, MaxTokens: tokens, IgnoreEOS: kind.ExactLength}
-	got := send(t.Context(), t, b, r)
-	rec.keep(t, "llamacpp-"+kind.Name)
-	if got.Failure != nil {
-		t.Fatal(got.Failure)
-	}
-	if got.Output != tokens && kind.ExactLength || got.OutputFrom != tacho.FromUsage || len(got.Events) == 0 || got.Finish == "" {
-		t.Errorf("%d tokens by %s in %d events, %+v, finish %q", got.Output, got.OutputFrom, len(got.Events), got.Usage, got.Finish)
-	}
-	if kind.Name == "llamacpp" {
-		sum := 0
-		for _, e := range got.Events {
-			sum += int(e.Tokens)
-		}
-		if got.Usage.Prompt != prompt || sum != tokens || got.Server == nil || got.Server.Decode <= 0 || got.Server.Decode > got.End {
-			t.Errorf("prompt %d and %d, %d tokens in events, times %+v of %v", got.Usage.Prompt, prompt, sum, got.Server, got.End)
-		}
-	}
-	// Its messages endpoint leaves out the event that has the count when the
-	// first token is not a whole character.
-	if got.Usage.Prompt == 0 && kind.Name != "anthropic" {
-		t.Errorf("the prompt was not counted: %+v", got.Usage)
-	}
-	checkTimes(t, got)
-	b = newBackend(t, kind.Name, server, backend.Options{Model: "tiny"})
-	long := *r
-	long.Input.Text = strings.Repeat("on the other hand ", 500)
-	if refused := send(t.Context(), t, b, &long); causeOf(refused) != tacho.Status || !strings.Contains(refused.Failure.Message, "context") {
-		t.Errorf("a prompt that does not fit: %v", refused.Failure)
-	}
-	return got.Output
-}
-
-// A model that reads only, on the same server.
-func TestEngineLlamaCPPEmbeddings(t *testing.T) {
-	server := startLlama(t, "embedding")
-	var rec recorder
-	b := newBackend(t, "openai-embeddings", rec.start(t, server), backend.Options{Model: "tiny"})
-	for _, in := range []tacho.Input{{Text: "on the other hand"}, {IDs: []int32{65, 66, 67, 68, 69}}} {
-		got := send(t.Context(), t, b, &tacho.Request{ID: "r1", Input: in})
-		if got.Failure != nil || got.Usage == nil || got.Usage.Prompt == 0 || got.Output != 0 || in.IDs != nil && got.Usage.Prompt != len(in.IDs) {
-			t.Errorf("%v, %+v, %d tokens out", got.Failure, got.Usage, got.Output)
-		}
-	}
+	all.Wait()
+	return client, int(again.Load())
 }

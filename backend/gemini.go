@@ -159,7 +159,7 @@ func geminiModels(ctx context.Context, c *client) ([]Model, error) {
 	}
 	models := make([]Model, len(list.Models))
 	for i, m := range list.Models {
-		models[i] = Model{ID: strings.TrimPrefix(m.Name, "models/"), MaxLen: m.InputTokenLimit}
+		models[i] = Model{ID: strings.TrimPrefix(m.Name, "models/"), MaxLen: m.InputTokenLimit + m.OutputTokenLimit}
 	}
 	return models, nil
 }

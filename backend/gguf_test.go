@@ -122,9 +122,15 @@ func writeTinyGGUF(path string) error {
 	for l := range layers {
 		block := "blk." + string(rune('0'+l)) + "."
 		for _, t := range []tensor{
-			{"attn_norm", []uint64{embedding}}, {"attn_q", []uint64{embedding, embedding}}, {"attn_k", []uint64{embedding, embedding}},
-			{"attn_v", []uint64{embedding, embedding}}, {"attn_output", []uint64{embedding, embedding}}, {"ffn_norm", []uint64{embedding}},
-			{"ffn_gate", []uint64{embedding, hidden}}, {"ffn_up", []uint64{embedding, hidden}}, {"ffn_down", []uint64{hidden, embedding}},
+			{"attn_norm", []uint64{embedding}},
+			{"attn_q", []uint64{embedding, embedding}},
+			{"attn_k", []uint64{embedding, embedding}},
+			{"attn_v", []uint64{embedding, embedding}},
+			{"attn_output", []uint64{embedding, embedding}},
+			{"ffn_norm", []uint64{embedding}},
+			{"ffn_gate", []uint64{embedding, hidden}},
+			{"ffn_up", []uint64{embedding, hidden}},
+			{"ffn_down", []uint64{hidden, embedding}},
 		} {
 			tensors = append(tensors, tensor{block + t.name + ".weight", t.dims})
 		}

@@ -142,6 +142,24 @@ func TestSGLangStreams(t *testing.T) {
 			t.Errorf("%s: %v, text %q from %q (-want +got):\n%s", name, rec.Failure, rec.Text, rec.OutputFrom, diff)
 		}
 	}
+	// LMDeploy's events are increments from the first, whatever they lack.
+	for name, tc := range map[string]struct {
+		stream string
+		tokens []int16
+	}{
+		"counts":                 {events(event("a", "1", `"completion_tokens":1,`), event("bc", "2,3", `"completion_tokens":3,`), last("d", "4", `"completion_tokens":4,`), "[DONE]"), []int16{1, 2, 1}},
+		"no counts":              {events(event("a", "1", ""), event("bc", "2,3", ""), last("d", "4", ""), "[DONE]"), []int16{1, 2, 1}},
+		"neither counts nor ids": {events(event("a", "", ""), event("bc", "", ""), last("d", "", ""), "[DONE]"), []int16{0, 0, 0}},
+	} {
+		rec := exchange(t, find(t, "lmdeploy-generate"), pieces(tc.stream), textRequest("hi"))
+		var got []int16
+		for _, e := range rec.Events {
+			got = append(got, e.Tokens)
+		}
+		if diff := cmp.Diff(tc.tokens, got); diff != "" || rec.Failure != nil || rec.Text != "abcd" {
+			t.Errorf("%s: %v, text %q (-want +got):\n%s", name, rec.Failure, rec.Text, diff)
+		}
+	}
 	aborted := `{"text":"a","output_ids":[1],"meta_info":{"completion_tokens":1,"finish_reason":{"type":"abort","message":"too long","status_code":400}}}`
 	if rec := exchange(t, find(t, "sglang"), pieces(events(aborted, "[DONE]")), textRequest("hi")); rec.Failure == nil || rec.Failure.Message != "too long" {
 		t.Errorf("aborted: %v", rec.Failure)

@@ -20,7 +20,6 @@ var llamaCPP = Kind{
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
-	closes:      true,
 	carries:     append([]string{"logprobs"}, allSampling...),
 	signs: []sign{
 		says(openai.ModelsPath, `"owned_by":"llamacpp"`),

@@ -1,18 +1,19 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"tacho"
 	"tacho/wire/jsonscan"
 	"tacho/wire/ollama"
-	"tacho/wire/openai"
 )
 
 var ollamaGenerate = Kind{
@@ -24,7 +25,7 @@ var ollamaGenerate = Kind{
 	Takes:    Forms{Text: true},
 	framing:  jsonLines,
 	carries:  allSampling,
-	signs:    []sign{says("/", "Ollama is running"), says(openai.ModelsPath, `"owned_by":"ollama"`)},
+	signs:    []sign{says("/", "Ollama is running")},
 	encode:   encodeOllama,
 	decoder:  func(*Options) decoder { return new(ollamaDecoder) },
 	live:     []string{`"response":"`, `"thinking":"`},
@@ -203,13 +204,14 @@ func ollamaModels(ctx context.Context, c *client) ([]Model, error) {
 	}
 	models := make([]Model, len(list.Models))
 	for i, m := range list.Models {
-		models[i].ID = m.Model
-		if m.Model == "" {
-			models[i].ID = m.Name
+		id := cmp.Or(m.Model, m.Name)
+		if c.Model+":latest" == id {
+			id = c.Model // the tag that is meant where there is none
 		}
-		if i == 0 || models[i].ID == c.Model {
+		models[i].ID = id
+		if i == 0 || id == c.Model {
 			var err error
-			if models[i].MaxLen, err = ollamaContext(ctx, c, models[i].ID); err != nil {
+			if models[i].MaxLen, err = ollamaContext(ctx, c, id); err != nil {
 				return nil, err
 			}
 		}
@@ -217,13 +219,32 @@ func ollamaModels(ctx context.Context, c *client) ([]Model, error) {
 	return models, nil
 }
 
+// ollamaContext is how many tokens the server makes room for, and it is often
+// far less than the model could take: what the requests ask for, what the model
+// was made with, or what it was loaded with. A longer prompt is cut without a
+// word.
 func ollamaContext(ctx context.Context, c *client, model string) (int, error) {
+	within, _ := c.Extra["options"].(map[string]any)
+	for _, given := range []map[string]any{c.Extra, within} {
+		if tokens, ok := given["num_ctx"].(float64); ok {
+			return int(tokens), nil
+		}
+	}
 	var answer struct {
-		Info map[string]any `json:"model_info"`
+		Parameters string
+		Info       map[string]any `json:"model_info"`
 	}
 	err := c.ask(ctx, http.MethodPost, ollama.ShowPath, map[string]string{"model": model}, &answer)
 	if err != nil && !errors.Is(err, ErrNoEndpoint) {
 		return 0, err
+	}
+	for line := range strings.Lines(answer.Parameters) {
+		if words := strings.Fields(line); len(words) == 2 && words[0] == "num_ctx" {
+			return strconv.Atoi(words[1])
+		}
+	}
+	if tokens := ollamaLoaded(ctx, c, model); tokens > 0 {
+		return tokens, nil
 	}
 	for name, value := range answer.Info {
 		if tokens, ok := value.(float64); ok && strings.HasSuffix(name, ".context_length") {
@@ -231,4 +252,24 @@ func ollamaContext(ctx context.Context, c *client, model string) (int, error) {
 		}
 	}
 	return 0, nil
+}
+
+// ollamaLoaded is the context that a model was loaded with; 0 if it was not, or
+// the server does not say.
+func ollamaLoaded(ctx context.Context, c *client, model string) int {
+	var list struct {
+		Models []struct {
+			Model   string
+			Context int `json:"context_length"`
+		}
+	}
+	if c.ask(ctx, http.MethodGet, ollama.PsPath, nil, &list) != nil {
+		return 0 // it can be done without
+	}
+	for _, m := range list.Models {
+		if m.Model == model || m.Model == model+":latest" {
+			return m.Context
+		}
+	}
+	return 0
 }

@@ -26,11 +26,16 @@ var openAIChat = Kind{
 	flush:  resetPrefixCache,
 }
 
+// encodeChat says how much may be generated under both names of that limit:
+// servers that know the older alone (Ollama, DeepSpeed-MII) would go on without
+// one. Only OpenAI's own refuses both; `--extra-body '{"max_tokens":null}'` takes
+// the older one back.
 func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&openai.ChatRequest{
 		Model:               modelOf(o, r),
 		Messages:            chatMessages(&r.Input),
 		MaxCompletionTokens: r.MaxTokens,
+		MaxTokens:           r.MaxTokens,
 		Logprobs:            o.Logprobs != nil,
 		TopLogprobs:         o.Logprobs,
 		Stream:              true,

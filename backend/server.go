@@ -75,6 +75,9 @@ func (c *client) ask(ctx context.Context, method, path string, question, answer 
 	if err != nil {
 		return err
 	}
+	// A question does no harm when it is put twice: with a name that is not
+	// sent, net/http puts it again if its connection turns out to be closed.
+	req.Header["Idempotency-Key"] = nil
 	resp, err := c.Client.HTTP().Do(req.WithContext(ctx))
 	if err != nil {
 		return errors.New(c.redact(err.Error()))

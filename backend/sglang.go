@@ -119,6 +119,9 @@ func (d *sglangDecoder) tokens(c *chunk) {
 	total := d.meta.usage.Completion
 	if !d.meta.counted {
 		total = d.ids
+		if d.deltas {
+			total += d.completion
+		}
 	}
 	if d.events > 0 && d.ids > 0 && d.meta.counted {
 		d.deltas = d.ids < total
@@ -128,7 +131,7 @@ func (d *sglangDecoder) tokens(c *chunk) {
 	switch {
 	case !d.told:
 	case d.deltas:
-		c.text = d.text
+		c.text, c.token = d.text, len(d.text) > 0 && !d.meta.counted && d.ids == 0
 	default:
 		c.text, c.whole, d.length = d.text, true, len(d.text)
 		if !d.meta.counted && d.ids == 0 { // nobody counts, so a longer text is all there is to go by

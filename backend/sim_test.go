@@ -19,11 +19,12 @@ import (
 // missing it does not speak.
 var poses = map[string]string{
 	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
-	"trtllm": "trtllm", "triton": "trtllm", "triton-vllm": "vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
-	"lmdeploy": "lmdeploy", "deepspeed-mii": "mii", "transformers": "vllm", "anthropic": "vllm", "openai-embeddings": "vllm",
+	"trtllm": "trtllm", "triton": "triton", "triton-vllm": "triton-vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
+	"lmdeploy": "lmdeploy", "lmdeploy-generate": "lmdeploy", "deepspeed-mii": "mii", "deepspeed-mii-generate": "mii-generate",
+	"transformers": "vllm", "anthropic": "anthropic", "gemini": "gemini", "openai-embeddings": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
 }
 
-var notSimulated = []string{"gemini", "vllm-pooling", "vllm-rerank"}
+var notSimulated []string
 
 func simulate(t *testing.T, o sim.Options) (*sim.Server, string) {
 	t.Helper()
@@ -88,15 +89,19 @@ func TestSimulatedServers(t *testing.T) {
 						cancel() // nothing more will come
 					}
 				})
-				rec := send(ctx, t, b, &tacho.Request{ID: "r1", Input: tacho.Input{Text: "one two three"}, MaxTokens: tokens, IgnoreEOS: true})
+				text := "one two three"
+				if kind.Pools {
+					text = "one\ntwo three" // a query and a document
+				}
+				rec := send(ctx, t, b, &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: tokens, IgnoreEOS: true})
 				want, events := tc.cause, tc.events
 				switch {
 				case kind.Pools:
 					want, events = documentCause(tc.fault, want), 0
 				case strings.HasPrefix(tc.fault, "truncate") && unmarked:
 					want = ""
-				case tc.fault == "error:2" && engine == "trtllm" && kind.Name == "trtllm":
-					want = tacho.Reset // it has no errors inside a stream
+				case tc.fault == "error:2" && (kind.Name == "trtllm" || kind.Name == "deepspeed-mii-generate"):
+					want = tacho.Reset // they have no errors inside a stream
 				case kind.Name == "tgi" && tc.fault == "queue-full":
 					want = tacho.InBand // its streams begin before anything can fail
 				}
@@ -185,16 +190,17 @@ func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Recor
 	if rec.Usage != nil && rec.Usage.Prompt != 0 && rec.Usage.Prompt != truth.Input {
 		t.Errorf("prompt of %d tokens, the server read %d", rec.Usage.Prompt, truth.Input)
 	}
-	if truth.Finish != "length" || rec.Finish == "" && !dialects[kind.Name].unmarked {
+	if truth.Finish != "length" || (rec.Finish == "") != (dialects[kind.Name].finish == "") {
 		t.Errorf("finish %q, truth %q", rec.Finish, truth.Finish)
 	}
 }
 
 // What a server can be asked, put to the simulator.
 func TestSimulatedQuestions(t *testing.T) {
-	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "lmdeploy", "transformers"}
+	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "deepspeed-mii-generate", "transformers"}
 	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "sglang"}
-	noLimit := []string{"triton", "triton-vllm"}
+	noLimit := []string{"triton", "triton-vllm", "anthropic"}
+	const noModels = "deepspeed-mii-generate"
 	for _, kind := range backend.Kinds {
 		engine, ok := poses[kind.Name]
 		if !ok {
@@ -204,11 +210,15 @@ func TestSimulatedQuestions(t *testing.T) {
 			_, url := simulate(t, sim.Options{Engine: engine, Model: "m", MaxModelLen: 4096})
 			s := simBackend(t, kind, url, "", func(int) {}).(backend.Server)
 			models, err := s.Models(t.Context())
-			if err != nil || len(models) != 1 {
+			switch {
+			case kind.Name == noModels:
+				if !errors.Is(err, backend.ErrNoEndpoint) {
+					t.Errorf("models %v, %v", models, err)
+				}
+			case err != nil || len(models) != 1:
 				t.Fatalf("models %v, %v", models, err)
-			}
-			if limit := models[0].MaxLen; (limit == 4096) == slices.Contains(noLimit, kind.Name) {
-				t.Errorf("context of %d tokens", limit)
+			case (models[0].MaxLen == 4096) == slices.Contains(noLimit, kind.Name):
+				t.Errorf("context of %d tokens", models[0].MaxLen)
 			}
 			n, err := s.CountTokens(t.Context(), "one two three")
 			if slices.Contains(noCount, kind.Name) {
@@ -228,7 +238,7 @@ func TestSimulatedQuestions(t *testing.T) {
 
 // Detect names every engine that the simulator poses as, and says by what.
 func TestDetect(t *testing.T) {
-	want := map[string]string{"mii": "deepspeed-mii"}
+	want := map[string]string{"mii": "deepspeed-mii", "mii-generate": "deepspeed-mii-generate", "lmdeploy": "lmdeploy-generate"}
 	for _, engine := range sim.Engines() {
 		if want[engine] == "" {
 			want[engine] = engine
@@ -238,7 +248,7 @@ func TestDetect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kind, evidence, err := backend.Detect(t.Context(), client, nil)
+		kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
 		client.Close()
 		if err != nil || kind.Name != want[engine] || !strings.Contains(evidence, "GET /") {
 			t.Errorf("%s: found %q by %q, %v", engine, kind.Name, evidence, err)

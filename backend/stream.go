@@ -78,7 +78,6 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}
-	req.Close = c.closes
 	return &call{client: c, req: req, asked: r.MaxTokens}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"tacho"
@@ -22,7 +23,8 @@ var tritonTRT = Kind{
 	ExactLength: true,
 	unmarked:    true,
 	carries:     allSampling,
-	signs:       []sign{says("/v2", `"name":"triton"`)},
+	signs:       []sign{says(triton.ServerPath, `"name":"triton"`)},
+	rather:      ratherVLLM,
 	encode:      encodeTritonTRT,
 	decoder:     newTritonDecoder,
 	live:        []string{`"text_output":"`, `"text_output": "`},
@@ -44,6 +46,32 @@ var tritonVLLM = Kind{
 	decoder:     newTritonDecoder,
 	live:        []string{`"text_output":"`, `"text_output": "`},
 	models:      func(ctx context.Context, c *client) ([]Model, error) { return tritonModels(ctx, c, "vllm_model") },
+}
+
+// ratherVLLM looks which engine is behind the first model that takes text.
+func ratherVLLM(ctx context.Context, c *client) (*Kind, string) {
+	models, err := c.models(ctx, c)
+	if err != nil {
+		return nil, ""
+	}
+	const isVLLM = `"backend":"vllm"`
+	for _, m := range models {
+		path := triton.ConfigPath(url.PathEscape(m.ID))
+		var config triton.ModelConfig
+		has := func(tensor string) bool {
+			return slices.Contains(config.Input, triton.Tensor{Name: tensor})
+		}
+		switch err := c.ask(ctx, http.MethodGet, path, nil, &config); {
+		case err != nil:
+		case `"backend":"`+config.Backend+`"` == isVLLM:
+			return &tritonVLLM, "GET " + path + " has " + isVLLM
+		case has("sampling_parameters"): // the older way to write vLLM's parameters, and it alone has it
+			return &tritonVLLM, "GET " + path + " has an input sampling_parameters"
+		case has("text_input"):
+			return nil, ""
+		}
+	}
+	return nil, ""
 }
 
 // noSuchToken is above every vocabulary: an end token that never comes.
@@ -154,8 +182,8 @@ func (d *tritonDecoder) member(key []byte) {
 // tritonModels lists the models that are ready, those first that usually take
 // requests. A server that does not list them is asked for these alone.
 func tritonModels(ctx context.Context, c *client, usual ...string) ([]Model, error) {
-	var list []struct{ Name, State string }
-	err := c.ask(ctx, http.MethodPost, "/v2/repository/index", struct{}{}, &list)
+	var list []triton.IndexEntry
+	err := c.ask(ctx, http.MethodPost, triton.IndexPath, struct{}{}, &list)
 	if errors.Is(err, ErrNoEndpoint) {
 		for _, name := range usual {
 			if c.ask(ctx, http.MethodGet, "/v2/models/"+name+"/ready", nil, nil) == nil {

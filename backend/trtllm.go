@@ -16,8 +16,7 @@ var trtllm = Kind{
 	ExactLength: true,
 	carries:     append([]string{"logprobs"}, allSampling...),
 	signs: []sign{
-		says(openai.ModelsPath, `"owned_by":"tensorrt_llm"`), says(openai.ModelsPath, `"owned_by":"trtllm"`),
-		shows("/prometheus/metrics", "trtllm_"),
+		says(openai.ModelsPath, `"owned_by":"tensorrt_llm"`), shows("/prometheus/metrics", "trtllm_"),
 	},
 	encode:  encodeTRTLLM,
 	decoder: newOpenAIDecoder,

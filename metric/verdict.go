@@ -154,7 +154,7 @@ var Rules = []Rule{
 	},
 	{
 		Code: "retried", Unit: "share", Note: 0, Degraded: 0.05, Invalid: never,
-		Doc:   "requests for which a first connection was no good / all: the server or something before it drops idle connections",
+		Doc:   "requests that started over because the server had closed their first connection before it got a byte of them / all: the server or something before it drops connections",
 		value: func(s *Summary) (float64, bool) { return ratio(s.RetriedConns, s.Requests) },
 		inWords: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("%d requests needed more than one connection", s.RetriedConns)

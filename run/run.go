@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -264,7 +265,7 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 		},
 	}, r.counting(scrubber{tee{sum, r.Plan.keeping(sink)}, words}))
 	s.Config.Interrupted = ctx.Err() != nil
-	s.Config.Known = append(s.Config.Known, health.reasons()...)
+	s.Config.Known = slices.Concat(s.Config.Known, health.reasons(), r.unkept())
 	for _, n := range work.Notes() {
 		s.Config.Known = append(s.Config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
 	}

@@ -71,9 +71,6 @@ func (r *Runner) detect(ctx context.Context) (backend.Kind, error) {
 	if err != nil {
 		return backend.Kind{}, &UsageError{err}
 	}
-	if key := r.env.APIKey; key != "" && header.Get("Authorization") == "" {
-		header.Set("Authorization", "Bearer "+key)
-	}
 	deadline := time.Now().Add(p.ReadyCheck.Duration())
 	for {
 		var failed error
@@ -99,7 +96,7 @@ func (r *Runner) detectAt(ctx context.Context, base string, header http.Header) 
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	kind, evidence, err := backend.Detect(ctx, client, header)
+	kind, evidence, err := backend.Detect(ctx, backend.Options{Client: client, Header: header, APIKey: r.env.APIKey})
 	if err == nil {
 		r.say("The server at %s is taken for %s: %s.", redactURL(base), kind.Name, evidence)
 	}
@@ -138,10 +135,9 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	o := backend.Options{Endpoint: p.Endpoint, Model: r.Model, APIKey: r.env.APIKey, Header: header}
+	o := backend.Options{Endpoint: p.Endpoint, Model: r.Model, APIKey: r.env.APIKey, Header: header, Extra: p.ExtraBody}
 	if full {
 		o.Sampling, o.Logprobs, o.Extras, o.KeepText = p.Sampling, p.Logprobs, p.Extras, p.SaveDetailed || p.quotes() || r.tokenizer != nil
-		o.Extra = p.ExtraBody
 		if p.ChatTemplateKwargs != nil {
 			o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
 			maps.Copy(o.Extra, p.ExtraBody)
@@ -204,6 +200,20 @@ func (r *Runner) cannot() []metric.Reason {
 		Code: "output-length", Level: metric.Note,
 		Text: r.kind.Name + " servers cannot be asked for an exact output length: the one asked for is an upper bound, and outputs are as long as the model likes",
 	}}
+}
+
+// unkept is what a reader should know of the connections to the servers.
+func (r *Runner) unkept() []metric.Reason {
+	var reasons []metric.Reason
+	for i, c := range r.clients {
+		if !c.Keeps() {
+			reasons = append(reasons, metric.Reason{
+				Code: "connections", Level: metric.Note,
+				Text: "the server at " + redactURLs(r.Plan.baseURLs())[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own",
+			})
+		}
+	}
+	return reasons
 }
 
 // limitTimeout is how long a run waits for an answer that it can do without.

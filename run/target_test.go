@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -39,8 +40,15 @@ func pose(t *testing.T, o sim.Options) string {
 func TestAuto(t *testing.T) {
 	for _, engine := range sim.Engines() {
 		url := pose(t, sim.Options{Engine: engine})
-		out := do(t, plan(url, func(p *run.Plan) { p.Backend = "auto" }))
-		kind, err := backend.Find(engine)
+		want, model := engine, ""
+		switch engine {
+		case "lmdeploy":
+			want = "lmdeploy-generate" // it has both, and this is the better
+		case "mii-generate":
+			model = "tiny" // which it does not tell
+		}
+		out := do(t, plan(url, func(p *run.Plan) { p.Backend, p.Model = "auto", model }))
+		kind, err := backend.Find(want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +62,43 @@ func TestAuto(t *testing.T) {
 	out := execute(t.Context(), plan(notFound(t), func(p *run.Plan) { p.Backend = "auto" }), run.Env{})
 	if out.err == nil || !strings.Contains(out.err.Error(), "name its protocol") {
 		t.Errorf("a server of nothing: %v", out.err)
+	}
+}
+
+// A server that closes connections behind its answers without a word loses no
+// request, and the report says what it does.
+func TestServerKeepsNoConnection(t *testing.T) {
+	s, err := sim.New(sim.Options{Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(s)
+	srv.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateIdle {
+			_ = c.Close()
+		}
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Close(); _ = s.Close() })
+	out := do(t, plan(srv.URL, func(p *run.Plan) {
+		p.Backend, p.NumPrompts, p.MaxConcurrency = "openai-chat", run.IntLevels{200}, run.IntLevels{8}
+	}))
+	sum := out.summaries[0]
+	known := slices.ContainsFunc(sum.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" })
+	if sum.Completed != 200 || !known {
+		t.Errorf("%d completed, %v; verdict %+v", sum.Completed, sum.Failures, sum.Verdict)
+	}
+	asked := map[string]int{}
+	for _, truth := range s.Truth() {
+		asked[truth.ID]++
+	}
+	for _, rec := range out.records {
+		if asked[rec.ID] != 1 {
+			t.Errorf("the server saw %s %d times", rec.ID, asked[rec.ID])
+		}
+	}
+	if kept := do(t, plan(pose(t, sim.Options{}), nil)); slices.ContainsFunc(kept.summaries[0].Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" }) {
+		t.Errorf("%+v", kept.summaries[0].Verdict)
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"tacho/wire/anthropic"
 )
@@ -33,6 +34,16 @@ func anthropicRefusal(_ *pose, status int, message string) []byte {
 		kind = "overloaded_error"
 	}
 	return appendJSON(nil, anthropic.ErrorResponse{Type: "error", Error: anthropic.Error{Type: kind, Message: message}})
+}
+
+// anthropicPages are what this server says in its own way.
+var anthropicPages = map[string]page{
+	"GET /v1/models": func(s *Server, w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, map[string]any{
+			"data":     []any{map[string]string{"type": "model", "id": s.opt.Model, "display_name": s.opt.Model, "created_at": s.clock.start.UTC().Format(time.RFC3339)}},
+			"has_more": false, "first_id": s.opt.Model, "last_id": s.opt.Model,
+		})
+	},
 }
 
 func (p *prompt) addAnthropic(q *anthropic.Request) {

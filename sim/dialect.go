@@ -29,7 +29,7 @@ type dialect struct {
 	overloaded int
 	// pick finds the dialect of a body on a path that several share; nil where
 	// the path says it all.
-	pick func(body []byte) *dialect
+	pick func(p *pose, body []byte) *dialect
 	// keepAlive is how long a stream may be silent before its first token until
 	// a comment is sent; 0 leaves it to the pose.
 	keepAlive time.Duration
@@ -40,7 +40,7 @@ type dialect struct {
 
 // dialects are all the ways to ask for an answer.
 var dialects = []*dialect{
-	completions, chat, responses, embedding,
+	completions, chat, responses, embedding, pooling, rerank,
 	generate, tgiStream,
 	llamaCompletion,
 	ollamaGenerate, ollamaChat,

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 
@@ -14,8 +15,7 @@ const (
 	maxDimensions     = 1 << 16
 )
 
-// embedding answers when the model has read all inputs: it is a prefill whose
-// one token is not told.
+// embedding answers when the model has read all inputs.
 var embedding = &dialect{
 	paths:   []string{embeddings.Path},
 	read:    readEmbedding,
@@ -32,57 +32,30 @@ func readEmbedding(in *incoming) (*ask, error) {
 		return nil, fmt.Errorf("dimensions: %d is not between 1 and %d", q.Dimensions, maxDimensions)
 	}
 	p := in.newPrompt()
-	v := &embeddingVoice{q: &q, model: in.modelName(q.Model)}
-	note := func() { v.seeds = append(v.seeds, p.seed) }
-	for _, text := range q.Input.Texts {
-		p.addText(text)
-		note()
-	}
-	for _, ids := range q.Input.IDs {
-		p.addIDs(ids)
-		note()
-	}
-	a, err := in.ask(p, wish{limit: 1, ignoreEOS: true})
-	if err != nil {
-		return nil, err
-	}
-	v.ask = a
-	a.voice = v
-	return a, nil
-}
-
-type embeddingVoice struct {
-	*ask
-	q     *embeddings.Request
-	model string
-	seeds []uint64 // one for each input
-}
-
-func (v *embeddingVoice) early(b []byte) []byte            { return b }
-func (v *embeddingVoice) tokens(b []byte, _, _ int) []byte { return b }
-func (v *embeddingVoice) last(b []byte) []byte             { return b }
-
-func (v *embeddingVoice) whole(b []byte) []byte {
-	res := embeddings.Response{Object: "list", Model: v.model, Data: []embeddings.Item{}}
-	if !v.fx.noUsage {
-		n := v.counted(v.input)
-		res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}
-	}
-	for i, seed := range v.seeds {
-		vector := unitVector(seed, cmp.Or(v.q.Dimensions, defaultDimensions))
-		item := embeddings.Item{Object: "embedding", Index: i}
-		if v.q.EncodingFormat == "base64" {
-			raw := make([]byte, 0, 4*len(vector))
-			for _, x := range vector {
-				raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-			}
-			item.Embedding = appendJSON(nil, raw) // bytes encode as base64
-		} else {
-			item.Embedding = appendJSON(nil, vector)
+	seeds := p.addInputs(&q.Input)
+	return in.askDocument(p, func(a *ask) any {
+		res := embeddings.Response{Object: "list", Model: in.modelName(q.Model), Data: []embeddings.Item{}}
+		if !a.fx.noUsage {
+			n := a.counted(a.input)
+			res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}
 		}
-		res.Data = append(res.Data, item)
+		for i, seed := range seeds {
+			vector := encodeVector(unitVector(seed, cmp.Or(q.Dimensions, defaultDimensions)), q.EncodingFormat)
+			res.Data = append(res.Data, embeddings.Item{Object: "embedding", Index: i, Embedding: vector})
+		}
+		return res
+	})
+}
+
+func encodeVector(vector []float32, format string) json.RawMessage {
+	if format != "base64" {
+		return appendJSON(nil, vector)
 	}
-	return appendJSON(b, res)
+	raw := make([]byte, 0, 4*len(vector))
+	for _, x := range vector {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+	}
+	return appendJSON(nil, raw) // bytes encode as base64
 }
 
 // unitVector is a direction that depends on the seed alone.

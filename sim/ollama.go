@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -23,6 +25,13 @@ var ollamaChat = &dialect{
 	read:    readOllamaChat,
 	refusal: ollamaRefusal,
 	broken:  ollamaBroken,
+}
+
+// ollamaPages are what only this server has.
+var ollamaPages = map[string]page{
+	"GET /{$}": func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "Ollama is running") // a client that has gone has nothing to be told
+	},
 }
 
 func ollamaRefusal(_ *pose, _ int, message string) []byte {

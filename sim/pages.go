@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -12,8 +13,11 @@ import (
 	"tacho/wire/tgi"
 )
 
-// pages are the answers that need no model, or are given whole.
-var pages = map[string]func(s *Server, w http.ResponseWriter, r *http.Request){
+// A page is an answer that needs no model, or is given whole.
+type page func(s *Server, w http.ResponseWriter, r *http.Request)
+
+// pages are those that it has whatever it poses as.
+var pages = map[string]page{
 	"GET /health":                       (*Server).health,
 	"GET /ping":                         (*Server).health,
 	"GET /health_generate":              (*Server).health,
@@ -81,10 +85,13 @@ func (s *Server) serverLoad(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, openai.ModelList{Object: "list", Data: []openai.Model{{
-		ID: s.opt.Model, Object: "model", Created: s.clock.start.Unix(), OwnedBy: s.pose.name,
+		ID: s.opt.Model, Object: "model", Created: s.clock.start.Unix(), OwnedBy: cmp.Or(s.pose.owner, s.pose.name),
 		Root: s.opt.Model, MaxModelLen: s.opt.MaxModelLen,
 	}}})
 }
+
+// missing is a page that others have.
+func missing(_ *Server, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
 func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
 	concurrent := s.opt.MaxConcurrent

@@ -7,12 +7,14 @@ import "time"
 // only that server has.
 type pose struct {
 	name        string
+	owner       string // whom it says that models are owned by; empty is its name
 	version     string
 	port        int
 	metricsPath string // empty: it has no metrics
 	metrics     []metric
 	openai      manner
-	keepAlive   time.Duration // how long a stream of events may be silent; 0 is for ever
+	keepAlive   time.Duration   // how long a stream of events may be silent; 0 is for ever
+	pages       map[string]page // what it has besides pages, or instead
 }
 
 // poses are the servers it can be.
@@ -21,10 +23,15 @@ var poses = []pose{
 	{name: "sglang", version: "0.5.5", port: 30000, metricsPath: "/metrics", metrics: sglangMetrics, openai: sglangManner},
 	{name: "tgi", version: "3.3.7", port: 3000, metricsPath: "/metrics", metrics: tgiMetrics, openai: tgiManner, keepAlive: 15 * time.Second},
 	{name: "llamacpp", version: "b7000", port: 8080, metricsPath: "/metrics", metrics: llamaMetrics, openai: llamaManner, keepAlive: 30 * time.Second},
-	{name: "ollama", version: "0.17.4", port: 11434, openai: ollamaManner},
-	{name: "trtllm", version: "1.2.0", port: 8000, metricsPath: "/prometheus/metrics", metrics: trtllmMetrics, openai: trtllmManner},
-	{name: "lmdeploy", version: "0.10.2", port: 23333, metricsPath: "/metrics", metrics: lmdeployMetrics, openai: lmdeployManner},
-	{name: "mii", version: "0.3.3", port: 8000, openai: miiManner},
+	{name: "ollama", version: "0.17.4", port: 11434, openai: ollamaManner, owner: "library", pages: ollamaPages},
+	{name: "trtllm", version: "1.2.0", port: 8000, metricsPath: "/prometheus/metrics", metrics: trtllmMetrics, openai: trtllmManner, owner: "tensorrt_llm"},
+	{name: "lmdeploy", version: "0.10.2", port: 23333, metricsPath: "/metrics", metrics: lmdeployMetrics, openai: lmdeployManner, pages: lmdeployPages},
+	{name: "mii", version: "0.3.3", port: 8000, openai: miiManner, owner: "deepspeed-mii"},
+	{name: "mii-generate", version: "0.3.3", port: 8000, pages: miiPages},
+	{name: "triton", version: "2.60.0", port: 8000, pages: tritonPages},
+	{name: "triton-vllm", version: "2.60.0", port: 8000, pages: tritonPages},
+	{name: "anthropic", version: "2023-06-01", port: 443, pages: anthropicPages},
+	{name: "gemini", version: "v1beta", port: 443, pages: geminiPages},
 }
 
 func poseOf(engine string) *pose {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -94,7 +95,9 @@ func New(opt Options) (*Server, error) {
 			s.mux.HandleFunc("POST "+p, s.generate(d))
 		}
 	}
-	for pattern, page := range pages {
+	all := maps.Clone(pages)
+	maps.Copy(all, s.pose.pages)
+	for pattern, page := range all {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { page(s, w, r) })
 	}
 	return s, nil

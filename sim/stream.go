@@ -66,7 +66,7 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 		return an.refuse(http.StatusRequestEntityTooLarge, "read the request: "+err.Error())
 	}
 	if an.dialect.pick != nil {
-		an.dialect = an.dialect.pick(body)
+		an.dialect = an.dialect.pick(s.pose, body)
 	}
 	fx, err := s.faults.pick(r.Header.Get(faultHeader), s.sinceStart(now))
 	if err != nil {

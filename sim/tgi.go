@@ -34,16 +34,23 @@ var tgiWhole = &dialect{
 }
 
 // generate is a path that several servers have: who is meant is told by where
-// the prompt is.
+// the prompt is, or else by whom the simulator poses as.
 var generate = &dialect{
 	paths:   []string{tgi.GeneratePath},
 	refusal: tgiRefusal,
-	pick: func(body []byte) *dialect {
+	pick: func(p *pose, body []byte) *dialect {
 		var q struct {
-			Inputs json.RawMessage `json:"inputs"`
+			Inputs   json.RawMessage `json:"inputs"`
+			Sampling json.RawMessage `json:"sampling_params"`
 		}
-		if json.Unmarshal(body, &q) == nil && q.Inputs != nil {
+		_ = json.Unmarshal(body, &q) // the dialect will complain
+		switch {
+		case q.Inputs != nil:
 			return tgiWhole
+		case q.Sampling == nil && p.name == "lmdeploy":
+			return lmdeployGenerate
+		case q.Sampling == nil && p.name == "mii-generate":
+			return miiGenerate
 		}
 		return sglangGenerate
 	},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 
 	"tacho/wire/triton"
@@ -22,6 +23,25 @@ var tritonGenerate = &dialect{
 	read:    readTriton,
 	refusal: tritonRefusal,
 	broken:  tritonBroken,
+}
+
+// tritonPages are what only this server has; it has no other models page. The
+// one model is TensorRT-LLM's ensemble, or vLLM's.
+var tritonPages = map[string]page{
+	"GET /v1/models": missing,
+	"GET " + triton.ServerPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, map[string]any{"name": "triton", "version": s.pose.version, "extensions": []string{"classification", "model_repository", "generate"}})
+	},
+	"POST " + triton.IndexPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, []triton.IndexEntry{{Name: s.opt.Model, Version: "1", State: "READY"}})
+	},
+	"GET " + triton.ConfigPath("{model}"): func(s *Server, w http.ResponseWriter, r *http.Request) {
+		c := triton.ModelConfig{Name: r.PathValue("model"), Platform: "ensemble", Input: []triton.Tensor{{Name: "text_input"}, {Name: "max_tokens"}}}
+		if s.pose.name == "triton-vllm" {
+			c.Platform, c.Backend, c.Input[1].Name = "", "vllm", "sampling_parameters"
+		}
+		writeJSON(w, c)
+	},
 }
 
 func tritonRefusal(_ *pose, _ int, message string) []byte {

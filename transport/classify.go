@@ -32,6 +32,9 @@ func Classify(err error, x *Exchange) *tacho.Failure {
 	if h := hints[f.Cause]; h != "" {
 		f.Message += "; " + h
 	}
+	if f.Cause == tacho.Reset && x.Reused && x.Head == 0 {
+		f.Message += "; the connection had served another request: the server may have been closing it"
+	}
 	return f
 }
 

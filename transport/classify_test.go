@@ -84,6 +84,47 @@ func TestMessagesLeaveOutOurPort(t *testing.T) {
 	}
 }
 
+// knowsNobody asks a name server on loopback from now on, which knows no name,
+// and returns a name to ask for.
+func knowsNobody(t *testing.T) string {
+	t.Helper()
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = before; pc.Close() })
+	go func() {
+		query := make([]byte, 512)
+		for {
+			n, from, err := pc.ReadFrom(query)
+			if err != nil {
+				return
+			}
+			if n < 12 {
+				continue
+			}
+			// The question comes back, marked as an answer (0x80), and that
+			// there is no such name (3); without what was said beside it.
+			answer := append([]byte{}, query[:n]...)
+			answer[2], answer[3] = 0x81, 0x83
+			for i := 6; i < 12; i++ {
+				answer[i] = 0
+			}
+			end := 12
+			for end < n && answer[end] != 0 {
+				end += int(answer[end]) + 1
+			}
+			_, _ = pc.WriteTo(answer[:min(end+5, n)], from)
+		}
+	}()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "udp", pc.LocalAddr().String())
+	}}
+	return "server.invalid"
+}
+
 // The failures that real sockets give.
 func TestRealFailures(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,11 +138,13 @@ func TestRealFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unknown := knowsNobody(t)
 	for _, tt := range []struct {
 		name string
 		o    Options
 		want tacho.Cause
 	}{
+		{"no such name", Options{BaseURL: "http://" + unknown}, tacho.DNS},
 		{"nobody listens", Options{BaseURL: "http://" + closed.Addr().String()}, tacho.Refused},
 		{"nobody listens by name", Options{BaseURL: strings.Replace("http://"+closed.Addr().String(), "127.0.0.1", "localhost", 1)}, tacho.Refused},
 		{"no such socket", Options{BaseURL: "unix://" + filepath.Join(t.TempDir(), "none.sock")}, tacho.Refused},

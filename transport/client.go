@@ -64,6 +64,7 @@ type Client struct {
 	base      *url.URL
 	transport *http.Transport
 	dialer    *dialer
+	keeping   keeping
 	spares    *spares  // nil where connections are not to the server itself
 	urls      sync.Map // path to *url.URL
 	open      atomic.Int64
@@ -78,7 +79,9 @@ func New(o Options) (*Client, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
-	c := &Client{base: base, dialer: newDialer(o, socket, base.Scheme == "https")}
+	c := &Client{base: base}
+	c.keeping.onBroken = func() { c.transport.CloseIdleConnections() }
+	c.dialer = newDialer(o, socket, base.Scheme == "https", &c.keeping)
 	proxied, err := isProxied(o.Proxy, base)
 	if err != nil {
 		return nil, err

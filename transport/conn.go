@@ -2,9 +2,12 @@ package transport
 
 import (
 	"errors"
+	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"tacho"
@@ -29,6 +32,7 @@ type conn struct {
 	kernel *polled // the same connection, where the kernel gives times
 	h2c    bool    // HTTP/2 without TLS
 	owner  atomic.Pointer[span]
+	lease  lease
 }
 
 // newConn wraps nc. clock is nil if times are those of the read; a connection
@@ -55,13 +59,32 @@ func (c *conn) Read(p []byte) (int, error) {
 		if n > 0 {
 			c.received(stamp{at: now()})
 		}
+		c.closedBy(err)
 		return n, err
 	}
 	n, at, err := c.kernel.receive(p)
 	if n > 0 {
 		c.received(at)
 	}
+	c.closedBy(err)
 	return n, err
+}
+
+// closedBy notes how a connection ended if it was the peer that ended it. What
+// had reached it is known if it closed the connection, and not if it was reset.
+func (c *conn) closedBy(err error) {
+	if err == nil {
+		return
+	}
+	var errno syscall.Errno
+	switch taken, closed := delivered(c.Conn); {
+	case errors.Is(err, io.EOF) || closed:
+		c.lease.end(taken)
+	case !errors.As(err, &errno) || !slices.Contains(resetErrnos, errno):
+		return
+	}
+	s := c.owner.Load()
+	c.lease.cut(s == nil || s.silent())
 }
 
 func (c *conn) received(at stamp) {
@@ -72,6 +95,7 @@ func (c *conn) received(at stamp) {
 
 // Write stamps before and after.
 func (c *conn) Write(p []byte) (int, error) {
+	c.lease.wrote.Add(int64(len(p)))
 	s := c.owner.Load()
 	if s == nil {
 		return c.Conn.Write(p)
@@ -79,6 +103,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	s.writing()
 	n, err := c.Conn.Write(p)
 	s.written(err)
+	c.closedBy(err)
 	return n, err
 }
 
@@ -104,7 +129,8 @@ func connUnder(nc net.Conn) *conn {
 // the next request while we may still look at the end of this one: so stamps
 // live here, behind a lock, and not in the connection.
 type span struct {
-	shared bool // HTTP/2: the connection carries others too, and net/http's hooks stamp instead
+	shared bool  // HTTP/2: the connection carries others too, and net/http's hooks stamp instead
+	before int64 // bytes that were sent on the connection before
 
 	mu       sync.Mutex
 	returned sync.Cond // a write has
@@ -162,6 +188,13 @@ func (s *span) received(r stamp) {
 	}
 	s.last, s.lag = r.at, r.lag
 	s.mu.Unlock()
+}
+
+// silent says that nothing of the answer has come.
+func (s *span) silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.head == 0
 }
 
 // latest describes the last receive.

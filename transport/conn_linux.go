@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"net"
 	"os"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -136,17 +137,45 @@ func alive(nc net.Conn) bool {
 	if p, ok := nc.(*polled); ok {
 		return p.alive()
 	}
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
+	if _, ok := nc.(*net.TCPConn); !ok {
 		return true
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return false
+	alive := false
+	onSocket(nc, func(fd int) { alive = established(fd) })
+	return alive
+}
+
+// onSocket does something with the socket of a TCP connection that is not
+// closed yet.
+func onSocket(nc net.Conn, do func(fd int)) {
+	switch c := nc.(type) {
+	case *polled:
+		c.onSocket(do)
+	case syscall.Conn:
+		if raw, err := c.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { do(int(fd)) }) // it fails if the connection is closed
+		}
 	}
-	ok = false
-	err = raw.Control(func(fd uintptr) { ok = established(int(fd)) })
-	return err == nil && ok
+}
+
+// delivered is how many bytes the peer's kernel has said that it got, and
+// whether the peer has closed the connection; -1 if that cannot be told. A peer
+// that closes with our bytes unread resets the connection, and one that had
+// read them said so with its close at the latest: what is not acknowledged by
+// then has not reached the server.
+func delivered(nc net.Conn) (bytes int64, closed bool) {
+	bytes = -1
+	onSocket(nc, func(fd int) {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		bytes = int64(info.Bytes_acked) - 1 // the handshake counts as one
+		var b [1]byte
+		n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		closed = n == 0 && err == nil
+	})
+	return bytes, closed
 }
 
 func established(fd int) bool {

@@ -28,3 +28,6 @@ func (*polled) receive([]byte) (n int, at stamp, err error) { return 0, stamp{},
 // alive says whether the peer still holds the connection open, as far as can
 // be told.
 func alive(net.Conn) bool { return true }
+
+// delivered cannot be told here.
+func delivered(net.Conn) (bytes int64, closed bool) { return -1, false }

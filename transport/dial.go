@@ -20,12 +20,13 @@ type dialer struct {
 	secure  bool // the target is https
 	h2c     bool
 	clock   *kernelClock // nil where times are those of the read
+	keeping *keeping
 	timeout time.Duration
 	dials   atomic.Int64 // connections made
 }
 
-func newDialer(o Options, socket string, secure bool) *dialer {
-	d := &dialer{beneath: o.Dial, tls: tlsConfig(o), secure: secure, h2c: o.HTTP2 && !secure, timeout: o.DialTimeout}
+func newDialer(o Options, socket string, secure bool, k *keeping) *dialer {
+	d := &dialer{keeping: k, beneath: o.Dial, tls: tlsConfig(o), secure: secure, h2c: o.HTTP2 && !secure, timeout: o.DialTimeout}
 	switch {
 	case d.beneath != nil:
 	case socket != "":
@@ -63,7 +64,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	c.h2c = d.h2c
+	c.h2c, c.lease.keeping = d.h2c, d.keeping
 	return c, nil
 }
 

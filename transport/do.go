@@ -18,20 +18,44 @@ const maxErrorBody = 64 << 10
 // Do sends req, once, and follows its response to the end. x says what
 // happened, whether or not it went well; sink, which may be nil, gets the
 // body, whatever the status; live, which may be nil, sees each piece of it at
-// once and must be quick. Nothing is retried but by net/http, when it finds a
-// reused connection closed before anything was written; x.Conns tells.
+// once and must be quick. A request starts over on another connection if its
+// first was one that the server had closed before it got a byte of it; x.Conns
+// tells. Nothing else is tried again.
 func (c *Client) Do(ctx context.Context, req *http.Request, x *Exchange, sink Consumer, live func(p []byte)) error {
 	c.open.Add(1)
 	defer c.open.Add(-1)
-	t := &trail{x: x}
-	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, t.hooks())))
+	t, resp, err := c.send(ctx, req, x)
 	if err == nil {
 		x.Status, x.Header = resp.StatusCode, resp.Header
 		err = c.follow(t, resp, sink, live)
 		_ = resp.Body.Close() // all that was wanted of it has been read
+		if err == nil && !resp.Close && t.conn != nil {
+			t.conn.lease.answered()
+		}
 	}
 	t.finish(err)
 	return blameContext(ctx, err)
+}
+
+// send gets the head of a response. net/http itself starts over if it finds a
+// connection closed before it has written to it; but a server that closes
+// connections behind its answers is often only just about to.
+func (c *Client) send(ctx context.Context, req *http.Request, x *Exchange) (*trail, *http.Response, error) {
+	for {
+		t := &trail{x: x}
+		attempt := req.WithContext(httptrace.WithClientTrace(ctx, t.hooks()))
+		attempt.Close = req.Close || !c.Keeps()
+		resp, err := c.transport.RoundTrip(attempt)
+		if err == nil || ctx.Err() != nil || !t.untaken() {
+			return t, resp, err
+		}
+		t.release()
+		if req.GetBody != nil {
+			if req.Body, err = req.GetBody(); err != nil {
+				return t, nil, err
+			}
+		}
+	}
 }
 
 // follow reads the body of a response to its end.
@@ -166,8 +190,16 @@ func (t *trail) attach(nc net.Conn) {
 	t.span.Store(s)
 	if !s.shared {
 		t.conn = c
+		s.before = c.lease.wrote.Load()
 		c.owner.Store(s)
 	}
+}
+
+// untaken says whether the server had closed the connection, which had served
+// another request, before it got anything of this one.
+func (t *trail) untaken() bool {
+	s := t.span.Load()
+	return t.conn != nil && t.x.Reused && s.silent() && t.conn.lease.untaken(s.before)
 }
 
 // release ends the ownership: what comes now is not ours.

@@ -17,7 +17,7 @@ type Exchange struct {
 	End   int64 // the last byte of the response arrived, or it failed
 
 	Clock  tacho.Clock // what stamped Head and the reads
-	Conns  int         // connections tried
+	Conns  int         // connections tried; above 1 the server had closed the one before it got a byte
 	Reused bool        // the last one had served another request
 
 	Status int

@@ -457,6 +457,15 @@ func (c *polled) alive() bool {
 	return !c.closed && c.err == nil && established(c.fd)
 }
 
+// onSocket does something with the socket if it is not closed.
+func (c *polled) onSocket(do func(fd int)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		do(c.fd)
+	}
+}
+
 // LocalAddr implements net.Conn.
 func (c *polled) LocalAddr() net.Addr { return c.local }
 

@@ -1,5 +1,5 @@
 // Package gemini is the shape of Gemini's content protocol: what a client
-// sends and asks.
+// sends and asks, and what a server says.
 package gemini
 
 // The paths of the protocol; {model} stands for the model's name. Without
@@ -61,4 +61,40 @@ type Model struct {
 	Name             string `json:"name"`
 	InputTokenLimit  int    `json:"inputTokenLimit"`
 	OutputTokenLimit int    `json:"outputTokenLimit"`
+}
+
+// A Response is one event of a stream, or the whole answer.
+type Response struct {
+	Candidates    []Candidate    `json:"candidates"`
+	UsageMetadata *UsageMetadata `json:"usageMetadata,omitempty"` // of all so far
+	ModelVersion  string         `json:"modelVersion"`
+}
+
+// A Candidate is one answer, or what an event adds to it.
+type Candidate struct {
+	Content      *Content `json:"content,omitempty"`
+	FinishReason string   `json:"finishReason,omitempty"` // STOP, MAX_TOKENS, ... at the end
+	Index        int      `json:"index"`
+}
+
+// UsageMetadata is the server's count of tokens. Thoughts are not among the
+// candidates' tokens.
+type UsageMetadata struct {
+	PromptTokenCount        int `json:"promptTokenCount"`
+	CandidatesTokenCount    int `json:"candidatesTokenCount,omitempty"`
+	ThoughtsTokenCount      int `json:"thoughtsTokenCount,omitempty"`
+	CachedContentTokenCount int `json:"cachedContentTokenCount,omitempty"`
+	TotalTokenCount         int `json:"totalTokenCount"`
+}
+
+// An ErrorResponse is the body of a failure, and its event within a stream.
+type ErrorResponse struct {
+	Error Error `json:"error"`
+}
+
+// An Error is what went wrong.
+type Error struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Status  string `json:"status"`
 }

@@ -8,6 +8,35 @@ func StreamPath(model string) string { return "/v2/models/" + model + "/generate
 // GeneratePath is where requests for a whole answer go.
 func GeneratePath(model string) string { return "/v2/models/" + model + "/generate" }
 
+// The paths of questions.
+const (
+	ServerPath = "/v2"
+	IndexPath  = "/v2/repository/index"
+)
+
+// ConfigPath is where a model's configuration is.
+func ConfigPath(model string) string { return "/v2/models/" + model + "/config" }
+
+// An IndexEntry is a model, in the list that is the answer of IndexPath.
+type IndexEntry struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	State   string `json:"state,omitempty"` // READY, UNAVAILABLE, ...
+}
+
+// ModelConfig is the part of a model's configuration that a client reads.
+type ModelConfig struct {
+	Name     string   `json:"name"`
+	Platform string   `json:"platform"`
+	Backend  string   `json:"backend"`
+	Input    []Tensor `json:"input"`
+}
+
+// A Tensor is one input of a model.
+type Tensor struct {
+	Name string `json:"name"`
+}
+
 // A Request is the body of a request. TensorRT-LLM takes its parameters beside
 // the text, the vLLM backend within Parameters.
 type Request struct {

@@ -1,0 +1,147 @@
+package run_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tacho"
+	"tacho/report"
+	"tacho/run"
+	"tacho/sim"
+)
+
+// Whatever goes wrong with requests in a run, the report counts it, says when
+// it first happened, and gives the words of the first.
+func TestEveryFailureIsReported(t *testing.T) {
+	stream := func(events string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, events)
+		}
+	}
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	hang := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-over
+	}
+	for name, tc := range map[string]struct {
+		fault string           // of the simulator
+		serve http.HandlerFunc // instead of it
+		large bool             // prompts that do not fit into the buffers on the way
+		line  string           // of the report
+		words string           // of the next
+	}{
+		"status":         {fault: "429", line: "status 429: +6, first at", words: "simulated fault"},
+		"in-band":        {fault: "error:2", line: "in-band 200: +6, first at", words: "simulated fault"},
+		"truncated":      {fault: "truncate:2", line: "truncated 200: +6, first at", words: "after 2 token events"},
+		"malformed":      {fault: "malformed:2", line: "malformed 200: +6, first at", words: "choices"},
+		"reset":          {fault: "reset:0", line: "reset: +6, first at", words: "."},
+		"empty":          {serve: stream("data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"), line: "empty 200: +6, first at", words: "no token"},
+		"stalled":        {fault: "stall:2", line: "timeout in phase stream 200: +6, first at", words: "deadline"},
+		"no answer":      {serve: hang, line: "timeout in phase wait: +6, first at", words: "deadline"},
+		"nobody reads":   {serve: func(http.ResponseWriter, *http.Request) { <-over }, large: true, line: "timeout in phase send: +6, first at", words: "deadline"},
+		"reset half-way": {fault: "reset:2", line: "reset 200: +6, first at", words: "."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := sim.New(sim.Options{Model: "tiny"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if tc.serve != nil && strings.HasSuffix(r.URL.Path, "completions") {
+					tc.serve(w, r)
+					return
+				}
+				s.ServeHTTP(w, r)
+			}))
+			stop := func() { srv.CloseClientConnections(); srv.Close(); _ = s.Close() }
+			if tc.serve == nil {
+				t.Cleanup(stop)
+			} else {
+				go func() { <-over; stop() }()
+			}
+			out := do(t, plan(srv.URL, func(p *run.Plan) {
+				p.RequestTimeout = 1
+				if tc.fault != "" {
+					p.Header = []string{"X-Sim-Fault=" + tc.fault}
+				}
+				if tc.large {
+					p.ExtraBody = run.JSONObject{"padding": strings.Repeat("x", 16<<20)}
+				}
+			}))
+			checkReported(t, out, tc.line, tc.words)
+		})
+	}
+}
+
+// checkReported looks for a line in the report of a run, and for words in the
+// line after it.
+func checkReported(t *testing.T, out outcome, line, words string) {
+	t.Helper()
+	text, err := report.FormatNamed("text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := text.Render(&b, &report.Report{Stages: []report.Stage{{Summary: out.summaries[0]}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^` + line + ` [0-9.]+ s\n  .*` + words).MatchString(b.String()) {
+		_, failures, _ := strings.Cut(b.String(), "Failures")
+		t.Errorf("want %q and %q in: %s", line, words, failures)
+	}
+}
+
+// A server that is gone refuses; requests under way when a run is stopped are
+// canceled, and no failures of the server's.
+func TestGoneAndStopped(t *testing.T) {
+	s, err := sim.New(sim.Options{Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	var srv *httptest.Server
+	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "completions") {
+			_ = srv.Listener.Close()
+			w.Header().Set("Connection", "close")
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	out := do(t, plan(srv.URL, func(p *run.Plan) { p.MaxConcurrency = run.IntLevels{1} }))
+	checkReported(t, out, "refused: +[1-5], first at", "nobody listens")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var arrived atomic.Int64
+	hanging := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "completions") {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if arrived.Add(1) == 6 {
+				cancel()
+			}
+			<-r.Context().Done()
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer hanging.Close()
+	stopped := execute(ctx, plan(hanging.URL, func(p *run.Plan) { p.Model = "tiny" }), run.Env{})
+	if len(stopped.summaries) != 1 || stopped.summaries[0].Canceled != 6 {
+		t.Fatalf("%v, %+v", stopped.err, stopped.summaries)
+	}
+	for _, r := range stopped.records {
+		if r.Failure == nil || r.Failure.Cause != tacho.Canceled {
+			t.Errorf("%+v", r.Failure)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"net/http"
+
+	"tacho/wire/lmdeploy"
+)
+
+// lmdeployGenerate shares its path with others, see generate.
+var lmdeployGenerate = &dialect{
+	mime:    sseMime,
+	read:    readLMDeploy,
+	refusal: openAIRefusal,
+	broken:  openAIBroken,
+}
+
+func readLMDeploy(in *incoming) (*ask, error) {
+	var q lmdeploy.Request
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	p := in.newPrompt()
+	p.addText(q.Prompt)
+	p.addIDs(q.InputIDs)
+	if q.MaxTokens == 0 {
+		q.MaxTokens = 128 // the protocol's default
+	}
+	a, err := in.ask(p, wish{limit: q.MaxTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	if err != nil {
+		return nil, err
+	}
+	a.voice = &lmdeployVoice{a}
+	return a, nil
+}
+
+// lmdeployVoice says in every event what is new, and counts all so far.
+type lmdeployVoice struct{ *ask }
+
+func (v *lmdeployVoice) early(b []byte) []byte { return b }
+
+func (v *lmdeployVoice) tokens(b []byte, from, to int) []byte {
+	return append(v.answer(append(b, "data: "...), from, to), "\n\n"...)
+}
+
+func (v *lmdeployVoice) answer(b []byte, from, to int) []byte {
+	b = v.text(append(b, `{"text":"`...), from, to)
+	b = v.ids(append(b, `","output_ids":[`...), from, to)
+	m := lmdeploy.MetaInfo{PromptTokens: v.input, CompletionTokens: v.counted(to)}
+	if v.isLast(to) {
+		m.FinishReason = &lmdeploy.FinishReason{Type: v.finish}
+	}
+	b = append(b, `],"meta_info":`...)
+	if v.fx.noUsage {
+		return append(appendJSON(append(b, `{"finish_reason":`...), m.FinishReason), "}}"...)
+	}
+	return append(appendJSON(b, m), '}')
+}
+
+func (v *lmdeployVoice) last(b []byte) []byte { return append(b, doneEvent...) }
+
+func (v *lmdeployVoice) whole(b []byte) []byte { return v.answer(b, 0, v.output) }
+
+// lmdeployPages are what only this server has.
+var lmdeployPages = map[string]page{
+	"GET /openapi.json": openAPI(lmdeploy.Schema),
+	"POST " + lmdeploy.EncodePath: func(_ *Server, w http.ResponseWriter, r *http.Request) {
+		var q lmdeploy.EncodeRequest
+		if readJSON(w, r, &q) {
+			ids := encode(q.Input)
+			writeJSON(w, lmdeploy.EncodeResponse{InputIDs: ids, Length: len(ids)})
+		}
+	},
+}
+
+// openAPI is a server's description of its endpoint for generation, which takes
+// a body of the named schema. The order of members is that of the framework.
+func openAPI(schema string) page {
+	doc := `{"openapi":"3.1.0","info":{"title":"FastAPI","version":"0.1.0"},"paths":{"/generate":{"post":{"summary":"Generate",` +
+		`"operationId":"generate_generate_post","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/` + schema +
+		`"}}},"required":true}}}},"components":{"schemas":{"` + schema + `":{"type":"object"}}}}`
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(doc)) // a client that has gone has nothing to be told
+	}
+}

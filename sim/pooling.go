@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"tacho/wire/embeddings"
+)
+
+// pooling and rerank answer as embedding does, when the model has read all.
+var pooling = &dialect{
+	paths:   []string{embeddings.PoolingPath},
+	read:    readPooling,
+	refusal: openAIRefusal,
+	broken:  openAIBroken,
+}
+
+var rerank = &dialect{
+	paths:   []string{embeddings.RerankPath, "/rerank", "/v2/rerank"},
+	read:    readRerank,
+	refusal: openAIRefusal,
+	broken:  openAIBroken,
+}
+
+func readPooling(in *incoming) (*ask, error) {
+	var q embeddings.PoolingRequest
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	p := in.newPrompt()
+	seeds := p.addInputs(&q.Input)
+	return in.askDocument(p, func(a *ask) any {
+		res := embeddings.PoolingResponse{
+			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: in.modelName(q.Model), Data: []embeddings.PoolingItem{},
+		}
+		if !a.fx.noUsage {
+			n := a.counted(a.input)
+			res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}
+		}
+		for i, seed := range seeds {
+			res.Data = append(res.Data, embeddings.PoolingItem{Index: i, Object: "pooling", Data: appendJSON(nil, unitVector(seed, defaultDimensions))})
+		}
+		return res
+	})
+}
+
+func readRerank(in *incoming) (*ask, error) {
+	var q embeddings.RerankRequest
+	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	if len(q.Documents) == 0 {
+		return nil, errors.New("documents: there are none to rank")
+	}
+	p := in.newPrompt()
+	results := make([]embeddings.RerankResult, len(q.Documents))
+	for i, text := range q.Documents { // each is read together with the query
+		p.addText(q.Query)
+		p.addText(text)
+		results[i] = embeddings.RerankResult{
+			Index: i, Document: embeddings.RerankDocument{Text: text}, RelevanceScore: float64(outputID(p.seed, 0)) / float64(vocabSize),
+		}
+	}
+	slices.SortStableFunc(results, func(a, b embeddings.RerankResult) int { return cmp.Compare(b.RelevanceScore, a.RelevanceScore) })
+	return in.askDocument(p, func(a *ask) any {
+		res := embeddings.RerankResponse{ID: "score-" + a.id, Model: in.modelName(q.Model), Results: results}
+		if !a.fx.noUsage {
+			res.Usage.TotalTokens = a.counted(a.input)
+		}
+		return res
+	})
+}
+
+// addInputs adds all inputs, and returns a seed for each.
+func (p *prompt) addInputs(in *embeddings.Inputs) (seeds []uint64) {
+	for _, text := range in.Texts {
+		p.addText(text)
+		seeds = append(seeds, p.seed)
+	}
+	for _, ids := range in.IDs {
+		p.addIDs(ids)
+		seeds = append(seeds, p.seed)
+	}
+	return seeds
+}
+
+// askDocument asks for an answer in one document: a prefill whose one token is
+// not told.
+func (in *incoming) askDocument(p prompt, document func(*ask) any) (*ask, error) {
+	a, err := in.ask(p, wish{limit: 1, ignoreEOS: true})
+	if err != nil {
+		return nil, err
+	}
+	a.voice = &documentVoice{a, document}
+	return a, nil
+}
+
+type documentVoice struct {
+	*ask
+	document func(*ask) any
+}
+
+func (v *documentVoice) early(b []byte) []byte            { return b }
+func (v *documentVoice) tokens(b []byte, _, _ int) []byte { return b }
+func (v *documentVoice) last(b []byte) []byte             { return b }
+func (v *documentVoice) whole(b []byte) []byte            { return appendJSON(b, v.document(v.ask)) }
