@@ -203,6 +203,18 @@ func (c promptCounter) Count(ctx context.Context, text string) (int, error) {
 	return n + c.Overhead(), err
 }
 
+// CountTalk implements token.TalkCounter: without roles, a conversation is one
+// text.
+func (c promptCounter) CountTalk(ctx context.Context, messages []token.Message) (int, error) {
+	in := tacho.Input{Plain: true}
+	for _, m := range messages {
+		in.Messages = append(in.Messages, tacho.Message{Role: m.Role, Content: m.Content})
+	}
+	q := tacho.Request{Input: in}
+	q.Quote(nil)
+	return c.Count(ctx, q.Input.Text)
+}
+
 // bareCounter counts messages without what a chat endpoint puts around them.
 type bareCounter struct{ *token.Tokenizer }
 
@@ -220,7 +232,12 @@ type chatCounter struct {
 
 // Count implements token.Counter.
 func (c chatCounter) Count(ctx context.Context, text string) (int, error) {
-	full, err := c.template.Render([]token.Message{{Role: "user", Content: text}}, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()})
+	return c.CountTalk(ctx, []token.Message{{Role: "user", Content: text}})
+}
+
+// CountTalk implements token.TalkCounter.
+func (c chatCounter) CountTalk(ctx context.Context, messages []token.Message) (int, error) {
+	full, err := c.template.Render(messages, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()})
 	if err != nil {
 		return 0, err
 	}

@@ -27,6 +27,13 @@ type Counter interface {
 	Exact() bool
 }
 
+// A TalkCounter also counts conversations, with all that a server puts around
+// their messages.
+type TalkCounter interface {
+	Counter
+	CountTalk(ctx context.Context, messages []Message) (int, error)
+}
+
 // estimateRunesPerToken is what common vocabularies reach on English prose.
 const estimateRunesPerToken = 4
 

@@ -59,7 +59,11 @@ func newConversation(ctx context.Context, o Options) (Workload, error) {
 	if o.Path != "" {
 		return newTalksOfFile(ctx, o)
 	}
-	w := &madeTalks{Options: o, fitted: newFitted(ctx, o.Counter), systems: zipfSums(o.Zipf, max(o.Talk.Systems, 1))}
+	frames, err := framesOf(ctx, o.Counter)
+	if err != nil {
+		return nil, err
+	}
+	w := &madeTalks{Options: o, frames: frames, fitted: newFitted(ctx, o.Counter), systems: zipfSums(o.Zipf, max(o.Talk.Systems, 1))}
 	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
@@ -67,6 +71,7 @@ func newConversation(ctx context.Context, o Options) (Workload, error) {
 type madeTalks struct {
 	Options
 	systems []float64 // running sums of how popular the system prompts are
+	frames  frames
 	*fitted
 }
 
@@ -74,6 +79,7 @@ type madeTalks struct {
 type thread struct {
 	history []tacho.Message
 	tokens  int   // in history, answers not counted
+	asked   bool  // there is a question in it
 	last    int   // turn whose answer comes next in it; -1 before the first
 	after   []int // turns that the next one waits for; nil is the one before
 }
@@ -108,6 +114,7 @@ func (w *madeTalks) Session(i uint64) (tacho.Session, error) {
 			for _, a := range main.after {
 				main.history = append(main.history, tacho.Message{Role: "user", Answer: a + 1})
 			}
+			main.tokens += w.frames.further + (len(main.after)-1)*w.frames.extra
 			main.last = -1
 		}
 	}
@@ -123,15 +130,34 @@ func (w *madeTalks) open(t *thread, i uint64, rng *rand.Rand) error {
 	if i >= warmupBase {
 		group = i // a system prompt that no session of the run has
 	}
-	m, tokens, err := w.words(w.Seed, prefixIndex-group, w.Talk.System)
+	m, tokens, err := w.framed(prefixIndex-group, w.Talk.System, w.frames.system)
 	m.Role = "system"
 	t.history, t.tokens = append(t.history, m), tokens
 	return err
 }
 
+// framed is a message that adds n tokens to a conversation, frame of them
+// around it, and how many it really adds: no message is empty.
+func (w *madeTalks) framed(key uint64, n, frame int) (tacho.Message, int, error) {
+	more := w.frames.alone - frame // than it would have on its own
+	m, tokens, err := w.words(w.Seed, key, max(n+more, w.frames.alone+1))
+	return m, tokens - more, err
+}
+
+// nextFrame is what is around the next question of a thread.
+func (w *madeTalks) nextFrame(t *thread) int {
+	switch {
+	case !t.asked:
+		return w.frames.alone
+	case t.last >= 0:
+		return w.frames.further
+	}
+	return w.frames.extra
+}
+
 // turn adds the k-th turn of a thread to the session.
 func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) error {
-	at := len(s.Turns)
+	at, frame := len(s.Turns), w.nextFrame(t)
 	if t.last >= 0 {
 		t.history = append(t.history, tacho.Message{Role: "assistant", Answer: t.last + 1})
 	}
@@ -140,7 +166,7 @@ func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) err
 		length = &w.Talk.First
 	}
 	tool := k > 0 && rng.Float64() < w.Talk.Tools
-	m, tokens, err := w.words(w.Seed, s.ID<<16^uint64(at+1)<<1^0x74616c6b, length.Draw(rng, 1))
+	m, tokens, err := w.framed(s.ID<<16^uint64(at+1)<<1^0x74616c6b, length.Draw(rng, 1), frame)
 	if err != nil {
 		return err
 	}
@@ -163,7 +189,7 @@ func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) err
 		turn.After = []int{t.last}
 	}
 	s.Turns = append(s.Turns, turn)
-	t.last, t.after = at, nil
+	t.asked, t.last, t.after = true, at, nil
 	return nil
 }
 

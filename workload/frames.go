@@ -1,0 +1,58 @@
+package workload
+
+import (
+	"context"
+
+	"tacho/token"
+)
+
+// frames are the tokens that a server puts around the messages of a
+// conversation. They are what a message on its own has too many or too few of
+// when it is one of several, under a chat template or joined to one text.
+type frames struct {
+	alone   int // around the only message
+	system  int // that a system message before it adds
+	further int // that an answer and another message behind it add
+	extra   int // that another message, with no answer before it, adds
+}
+
+// framesOf finds them by counting conversations of the shortest messages. They
+// are all 0 where nobody can count conversations, or not of such a kind.
+func framesOf(ctx context.Context, c token.Counter) (f frames, err error) {
+	talk, ok := c.(token.TalkCounter)
+	if !ok {
+		return f, nil
+	}
+	const word = "a"
+	count := func(roles ...string) int {
+		messages := make([]token.Message, len(roles))
+		for i, role := range roles {
+			messages[i] = token.Message{Role: role, Content: word}
+		}
+		n, talkErr := talk.CountTalk(ctx, messages)
+		if talkErr != nil && err == nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		if talkErr != nil {
+			return 0 // some templates refuse a role, or two messages of one in a row
+		}
+		return n
+	}
+	one := count("user")
+	two, err2 := talk.CountTalk(ctx, []token.Message{{Role: "user", Content: word + " " + word}})
+	if one == 0 || err2 != nil {
+		return f, err
+	}
+	tokens := two - one // of the word
+	f.alone = one - tokens
+	adds := func(words, n int) int {
+		if n == 0 {
+			return 0
+		}
+		return n - one - words*tokens
+	}
+	f.system = adds(1, count("system", "user"))
+	f.further = adds(2, count("user", "assistant", "user"))
+	f.extra = adds(1, count("user", "user"))
+	return f, err
+}

@@ -1,0 +1,90 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"tacho"
+	"tacho/token"
+)
+
+// templateCounter counts as a chat template would have it: frames around each
+// message by its role, a system prompt where there is none, an opening of the
+// answer; a word is a token.
+type templateCounter struct {
+	token.Estimate
+	strict bool // refuses two messages of one role in a row
+}
+
+func (c templateCounter) Count(ctx context.Context, text string) (int, error) {
+	return c.CountTalk(ctx, []token.Message{{Role: "user", Content: text}})
+}
+
+func (c templateCounter) CountTalk(_ context.Context, messages []token.Message) (int, error) {
+	n := 1 + 2
+	if messages[0].Role != "system" {
+		n += 12
+	}
+	for i, m := range messages {
+		if c.strict && i > 0 && m.Role == messages[i-1].Role {
+			return 0, errors.New("roles must alternate")
+		}
+		n += map[string]int{"system": 4, "user": 3, "assistant": 5}[m.Role] + len(strings.Fields(m.Content))
+	}
+	return n, nil
+}
+
+func TestTurnsAddTheTokensAskedFor(t *testing.T) {
+	for name, o := range map[string]TalkOptions{
+		"plain":                    {Turns: Fixed(4)},
+		"under a system prompt":    {Turns: Fixed(4), System: 30, Systems: 2},
+		"with sub-agents":          {Turns: Fixed(3), SubAgents: 3},
+		"with a longer first turn": {Turns: Fixed(3), First: Fixed(90)},
+	} {
+		c := templateCounter{}
+		w, err := newConversation(t.Context(), Options{Talk: o, Counter: c, Messages: true, Count: 3, Input: Fixed(40), Output: Fixed(7), Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(3) {
+			s, err := w.Session(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers := make([]tacho.Answer, len(s.Turns))
+			for k := range answers {
+				answers[k] = tacho.Answer{Text: strings.Repeat("x ", 7), Tokens: 7}
+			}
+			for k, turn := range s.Turns {
+				q := turn.Request
+				q.Quote(answers)
+				var sent []token.Message
+				for _, m := range q.Input.Messages {
+					sent = append(sent, token.Message{Role: m.Role, Content: m.Content})
+				}
+				if n, err := c.CountTalk(t.Context(), sent); n != q.InputTokens || err != nil {
+					t.Errorf("%s, session %d, turn %d: says %d tokens, has %d (%v)", name, i, k, q.InputTokens, n, err)
+				}
+			}
+			first := 40
+			if n, _ := o.First.Constant(); n > 0 {
+				first = n
+			}
+			if got, want := s.Turns[0].Request.InputTokens, o.System+first; got != want {
+				t.Errorf("%s: the first turn has %d tokens, want %d", name, got, want)
+			}
+		}
+	}
+}
+
+func TestFramesOfTemplatesThatRefuse(t *testing.T) {
+	got, err := framesOf(t.Context(), templateCounter{strict: true})
+	if want := (frames{alone: 18, system: -8, further: 8}); got != want || err != nil {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if got, err := framesOf(t.Context(), token.Estimate{}); got != (frames{}) || err != nil {
+		t.Errorf("%+v, %v of a counter of texts", got, err)
+	}
+}
