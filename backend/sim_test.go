@@ -20,7 +20,7 @@ import (
 var poses = map[string]string{
 	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
 	"trtllm": "trtllm", "triton": "trtllm", "triton-vllm": "vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
-	"lmdeploy": "lmdeploy", "deepspeed-mii": "mii", "anthropic": "vllm", "openai-embeddings": "vllm",
+	"lmdeploy": "lmdeploy", "deepspeed-mii": "mii", "anthropic": "vllm", "openai-embeddings": "vllm", "openai-audio": "vllm",
 }
 
 var notSimulated = []string{"gemini", "vllm-pooling", "vllm-rerank"}
@@ -88,7 +88,7 @@ func TestSimulatedServers(t *testing.T) {
 						cancel() // nothing more will come
 					}
 				})
-				rec := send(ctx, t, b, &tacho.Request{ID: "r1", Input: tacho.Input{Text: "one two three"}, MaxTokens: tokens, IgnoreEOS: true})
+				rec := send(ctx, t, b, fitting(kind, &tacho.Request{ID: "r1", Input: tacho.Input{Text: "one two three"}, MaxTokens: tokens, IgnoreEOS: true}))
 				want, events := tc.cause, tc.events
 				switch {
 				case kind.Pools:
@@ -193,7 +193,7 @@ func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Recor
 // What a server can be asked, put to the simulator.
 func TestSimulatedQuestions(t *testing.T) {
 	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "lmdeploy"}
-	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "sglang"}
+	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "openai-audio", "sglang"}
 	noLimit := []string{"triton", "triton-vllm"}
 	for _, kind := range backend.Kinds {
 		engine, ok := poses[kind.Name]

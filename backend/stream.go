@@ -60,6 +60,9 @@ const modelHole = "{model}"
 // address makes a call of an encoded request.
 func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	header := c.headers(c.framing.accept())
+	if c.contentType != nil {
+		header.Set("Content-Type", c.contentType(body))
+	}
 	if r.ID != "" {
 		header.Set("X-Request-Id", r.ID)
 	}

@@ -40,7 +40,7 @@ type dialect struct {
 
 // dialects are all the ways to ask for an answer.
 var dialects = []*dialect{
-	completions, chat, responses, embedding,
+	completions, chat, responses, embedding, transcription,
 	generate, tgiStream,
 	llamaCompletion,
 	ollamaGenerate, ollamaChat,

@@ -122,6 +122,18 @@ func (p *Prompt) UnmarshalJSON(b []byte) error {
 type Message struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
+	// Raw, if not nil, is written in place of the two above: a message that has
+	// more to it.
+	Raw json.RawMessage `json:"-"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (m Message) MarshalJSON() ([]byte, error) {
+	if m.Raw != nil {
+		return m.Raw, nil
+	}
+	type message Message // without this method
+	return plain.Marshal(message(m))
 }
 
 // Content is what a message says: a text, or parts.
