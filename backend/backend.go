@@ -223,7 +223,7 @@ func (k *Kind) accepts(in *tacho.Input) error {
 		return fmt.Errorf("%s cannot send a sound to be written down: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Audio }))
 	case in.Messages != nil && !k.Takes.Media && slices.ContainsFunc(in.Messages, func(m tacho.Message) bool { return m.HasMedia() }):
 		return fmt.Errorf("%s cannot send pictures, sound or film: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Media }))
-	case in.Messages != nil && !k.Takes.Messages && !(len(in.Messages) == 1 && k.Takes.Media && in.Messages[0].HasMedia()):
+	case in.Messages != nil && !k.Takes.Messages && (len(in.Messages) > 1 || !k.Takes.Media || !in.Messages[0].HasMedia()):
 		return fmt.Errorf("%s cannot send messages: use a backend that can (%s), or a workload of text%s", k.Name, takers(func(f Forms) bool { return f.Messages }), k.instead())
 	case in.Text != "" && !k.Takes.Text:
 		return fmt.Errorf("%s cannot send plain text: use a backend that can (%s)%s", k.Name, takers(func(f Forms) bool { return f.Text }), k.instead())

@@ -2,6 +2,7 @@ package backend_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -28,7 +29,8 @@ var picture = raw(`{"role":"user","content":[{"type":"text","text":"what is <it>
 
 // A conversation in which a tool is called, as OpenAI's protocol has it.
 var toolTalk = []tacho.Message{
-	{Role: "system", Content: "be"}, {Role: "user", Content: "hi"},
+	{Role: "system", Content: "be"},
+	{Role: "user", Content: "hi"},
 	raw(`{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{\"at\":1}"}},{"id":"c2","type":"function","function":{"name":"hear","arguments":""}}]}`),
 	raw(`{"role":"tool","tool_call_id":"c1","content":"42"}`), raw(`{"role":"tool","tool_call_id":"c2","content":"43"}`),
 }
@@ -90,7 +92,7 @@ func TestMediaAndTools(t *testing.T) {
 			`"tools":[{"type":"function","name":"look","description":"d","parameters":{"type":"object"}},{"type":"function","name":"hear"}],"tool_choice":{"type":"function","name":"look"}}`},
 		{"tools", "ollama-chat", toolTalk, map[string]any{"tools": tools["tools"], "tool_choice": "auto"}, `{"messages":[{"role":"system","content":"be"},{"role":"user","content":"hi"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"look","arguments":{"at":1}}},{"function":{"name":"hear","arguments":{}}}]},` +
 			`{"role":"tool","content":"42","tool_name":"look"},{"role":"tool","content":"43","tool_name":"hear"}],"tools":` + string(tools["tools"].(json.RawMessage)) + `}`},
-		{"forced tool", "ollama-chat", toolTalk, tools, "no tool_choice"},
+		{"forced tool", "ollama-chat", toolTalk, tools, "Ollama has none"},
 		{"own tools", "anthropic", []tacho.Message{{Role: "user", Content: "a"}}, map[string]any{"tools": json.RawMessage(`[{"name":"x","input_schema":{}}]`), "tool_choice": map[string]any{"type": "any"}}, `{"tools":[{"name":"x","input_schema":{}}],"tool_choice":{"type":"any"}}`},
 		{"any tool", "anthropic", []tacho.Message{{Role: "user", Content: "a"}}, map[string]any{"tools": tools["tools"], "tool_choice": "required"}, `{"tool_choice":{"type":"any"}}`},
 	} {
@@ -140,7 +142,7 @@ func TestAudioForm(t *testing.T) {
 	form := multipart.NewReader(strings.NewReader(body), params["boundary"])
 	for {
 		p, err := form.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
@@ -152,8 +154,15 @@ func TestAudioForm(t *testing.T) {
 		got = append(got, [4]string{p.FormName(), p.FileName(), p.Header.Get("Content-Type"), string(data)})
 	}
 	want := [][4]string{
-		{"file", "a.flac", "audio/flac", "fLaC\r\n--x"}, {"model", "", "", "m"}, {"max_completion_tokens", "", "", "7"}, {"stream", "", "", "true"},
-		{"stream_include_usage", "", "", "false"}, {"stream_continuous_usage_stats", "", "", "true"}, {"temperature", "", "", "0.5"}, {"top_k", "", "", "3"}, {"prompt", "", "", "before"},
+		{"file", "a.flac", "audio/flac", "fLaC\r\n--x"},
+		{"model", "", "", "m"},
+		{"max_completion_tokens", "", "", "7"},
+		{"stream", "", "", "true"},
+		{"stream_include_usage", "", "", "false"},
+		{"stream_continuous_usage_stats", "", "", "true"},
+		{"temperature", "", "", "0.5"},
+		{"top_k", "", "", "3"},
+		{"prompt", "", "", "before"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -191,12 +200,14 @@ func TestTranscriptionStreams(t *testing.T) {
 	}{
 		"pieces of a long sound": {
 			events(chunk("a", `}]`+usage+`1}}`), chunk("b", `,"finish_reason":"stop"}]`+usage+`2}}`), chunk("cd", `}]`+usage+`4}}`), chunk("", `,"finish_reason":"stop"}]`+usage+`5}}`), `{"choices":[]`+usage+`5}}`, "[DONE]"),
-			[]int16{1, 1, 2, 1}, "abcd", &tacho.Usage{Prompt: 100, Completion: 5}, "",
+			[]int16{1, 1, 2, 1},
+			"abcd", &tacho.Usage{Prompt: 100, Completion: 5}, "",
 		},
 		"cut after a piece": {events(chunk("a", `,"finish_reason":"stop"}]}`)), []int16{0}, "a", nil, tacho.Truncated},
 		"OpenAI's events": {
 			events(`{"type":"transcript.text.delta","delta":"I"}`, `{"type":"transcript.text.delta","delta":" see"}`, `{"type":"transcript.text.done","text":"I see","usage":{"type":"tokens","total_tokens":45,"input_tokens":14,"input_token_details":{"text_tokens":10},"output_tokens":31}}`),
-			[]int16{0, 0}, "I see", &tacho.Usage{Prompt: 14, Completion: 31}, "",
+			[]int16{0, 0},
+			"I see", &tacho.Usage{Prompt: 14, Completion: 31}, "",
 		},
 		"OpenAI's seconds": {events(`{"type":"transcript.text.delta","delta":"I"}`, `{"type":"transcript.text.done","text":"I","usage":{"type":"duration","seconds":3}}`), []int16{0}, "I", nil, ""},
 		"a text about it":  {events(chunk(`"transcript.text.done"`, `}]}`), "[DONE]"), []int16{0}, `"transcript.text.done"`, nil, ""},

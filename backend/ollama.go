@@ -65,7 +65,7 @@ func ollamaOptions(o *Options, r *tacho.Request) (options rawJSON, beside map[st
 				maps.Copy(within, object)
 			case name == "tool_choice" && value == "auto": // it has no other
 			case name == "tool_choice":
-				return nil, nil, fmt.Errorf("Ollama's protocol has no tool_choice, and the model is free to call a tool or not: leave %v out", value)
+				return nil, nil, fmt.Errorf("tool_choice %v: Ollama has none, and the model is free to call a tool or not: leave it out", value)
 			case slices.Contains(topLevel, name):
 				beside[name] = value
 			default:

@@ -247,51 +247,58 @@ func takeTools(extras ...map[string]any) (t toolbox, rest map[string]any, err er
 		maps.Copy(rest, extra)
 	}
 	if tools, ok := rest["tools"]; ok {
-		if t.functions, ok, err = readTools(tools); err != nil {
-			return t, rest, err
-		} else if ok {
+		raw, err := marshal(tools)
+		if err != nil {
+			return t, rest, fmt.Errorf("tools: %w", err)
+		}
+		if t.readTools(raw) {
 			delete(rest, "tools")
 		}
 	}
-	choice, ok := rest["tool_choice"]
-	if !ok {
-		return t, rest, nil
-	}
-	raw, err := marshal(choice)
-	if err != nil {
-		return t, rest, fmt.Errorf("tool_choice: %w", err)
-	}
-	var named struct {
-		Function *function `json:"function"`
-	}
-	switch {
-	case json.Unmarshal(raw, &t.choice) == nil:
-		delete(rest, "tool_choice")
-	case json.Unmarshal(raw, &named) == nil && named.Function != nil:
-		t.choice, t.forced = named.Function.Name, true
-		delete(rest, "tool_choice")
+	if choice, ok := rest["tool_choice"]; ok {
+		raw, err := marshal(choice)
+		if err != nil {
+			return t, rest, fmt.Errorf("tool_choice: %w", err)
+		}
+		if t.readChoice(raw) {
+			delete(rest, "tool_choice")
+		}
 	}
 	return t, rest, nil
 }
 
-// readTools reads a list of tools; ok is false if it is not in OpenAI's words.
-func readTools(tools any) (functions []function, ok bool, err error) {
-	raw, err := marshal(tools)
-	if err != nil {
-		return nil, false, fmt.Errorf("tools: %w", err)
-	}
+// readTools reads a list of tools, and says whether it is in OpenAI's words.
+func (t *toolbox) readTools(raw rawJSON) bool {
 	var list []struct {
 		Type     string    `json:"type"`
 		Function *function `json:"function"`
 	}
 	if json.Unmarshal(raw, &list) != nil {
-		return nil, false, nil
+		return false
 	}
-	for _, t := range list {
-		if t.Type != "function" || t.Function == nil {
-			return nil, false, nil
+	var functions []function
+	for _, tool := range list {
+		if tool.Type != "function" || tool.Function == nil {
+			return false
 		}
-		functions = append(functions, *t.Function)
+		functions = append(functions, *tool.Function)
 	}
-	return functions, true, nil
+	t.functions = functions
+	return true
+}
+
+// readChoice reads which tool is to be called, and says whether it is in
+// OpenAI's words.
+func (t *toolbox) readChoice(raw rawJSON) bool {
+	var named struct {
+		Function *function `json:"function"`
+	}
+	switch {
+	case json.Unmarshal(raw, &t.choice) == nil:
+		return true
+	case json.Unmarshal(raw, &named) == nil && named.Function != nil:
+		t.choice, t.forced = named.Function.Name, true
+		return true
+	}
+	return false
 }

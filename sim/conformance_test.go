@@ -95,11 +95,12 @@ const formType = "multipart/form-data; boundary=b"
 
 // soundForm is a form with testSound in it.
 func soundForm(fields ...string) string {
-	text := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n" + string(testSound) + "\r\n"
+	var b strings.Builder
+	b.WriteString("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n" + string(testSound) + "\r\n")
 	for i := 0; i < len(fields); i += 2 {
-		text += "--b\r\nContent-Disposition: form-data; name=\"" + fields[i] + "\"\r\n\r\n" + fields[i+1] + "\r\n"
+		b.WriteString("--b\r\nContent-Disposition: form-data; name=\"" + fields[i] + "\"\r\n\r\n" + fields[i+1] + "\r\n")
 	}
-	return text + "--b--\r\n"
+	return b.String() + "--b--\r\n"
 }
 
 // testProfile is an engine in which everything takes round times: a prefill
@@ -154,7 +155,7 @@ func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 	var p prompt
 	switch {
 	case c.form:
-		p.addSound(testSound, 3)
+		p.addData(testSound, 3)
 	case strings.Contains(c.body, "[1,2,3]"):
 		p.addIDs([]int32{1, 2, 3})
 	default:

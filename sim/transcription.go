@@ -46,14 +46,15 @@ func readTranscription(in *incoming) (*ask, error) {
 	seconds := soundSeconds(sound)
 	p := in.newPrompt()
 	p.addText(form[openai.PromptField])
-	// One token too many is enough to be refused for.
-	p.addSound(sound, int(math.Ceil(min(seconds*audioTokensPerSecond, float64(in.opt.MaxModelLen+1)))))
+	p.addData(sound, soundTokens(seconds))
 	limit := 0
 	if text, ok := form[openai.MaxTokensField]; ok {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
 			return nil, fmt.Errorf("%s: %q is no positive number", openai.MaxTokensField, text)
 		}
 	}
+	// More than there is room for is asked for often, and taken for no more than that.
+	limit = min(limit, max(in.opt.MaxModelLen-p.input, 1))
 	stream := truthy(form[openai.StreamField])
 	a, err := in.ask(p, wish{limit: limit, stream: stream})
 	if err != nil {
@@ -109,8 +110,16 @@ func truthy(text string) bool {
 	return err == nil && yes
 }
 
-// addSound adds n tokens that are the same for the same sound alone.
-func (p *prompt) addSound(data []byte, n int) {
+// mostSoundTokens bounds what is counted for a sound: it is more than any model
+// takes.
+const mostSoundTokens = 1 << 22
+
+func soundTokens(seconds float64) int {
+	return int(math.Ceil(min(seconds*audioTokensPerSecond, mostSoundTokens)))
+}
+
+// addData adds n tokens that are the same for the same data alone.
+func (p *prompt) addData(data []byte, n int) {
 	h := fnv.New64a()
 	_, _ = h.Write(data) // a hash takes all
 	for k := range n {

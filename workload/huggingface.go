@@ -15,9 +15,12 @@ import (
 )
 
 var huggingFace = Kind{
-	Name: "hf", Doc: "a dataset of the Hugging Face hub on this machine: a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names",
+	Name: "hf", Doc: "a dataset of the Hugging Face hub on this machine: a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names, and sounds and images go where the backend takes them",
 	New: newHuggingFace,
 }
+
+// defaultAnswer is how many tokens are asked for where nobody says.
+const defaultAnswer = 256
 
 // promptColumns are the names under which datasets keep what is asked, the
 // more particular first.
@@ -34,11 +37,19 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hf: %w", err)
 	}
+	media := mediaRows{Options: o}
 	var entries []entry
 	for _, path := range files {
 		if err := eachRow(path, func(row json.RawMessage) error {
+			if sound, use, err := media.sound(row); sound != nil || err != nil {
+				if use {
+					entries = append(entries, *sound)
+				}
+				return err
+			}
 			e, err := entryOfRow(row)
 			if err == nil {
+				e.Images, e.OutputTokens = media.images(row), defaultAnswer
 				entries = append(entries, e)
 			}
 			return err
@@ -47,9 +58,9 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		}
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("hf: %s has no rows", o.Path)
+		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, media.also())
 	}
-	return newPool(ctx, o, entries)
+	return newPool(ctx, o, entries, media.notes()...)
 }
 
 // dataFiles are the data files under a path, in order; those of one subset or

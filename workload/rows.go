@@ -154,7 +154,7 @@ func eachParquet(path string, fn func(json.RawMessage) error) (err error) {
 		got, err := rows.Read(buf)
 		for _, v := range buf[:got] {
 			n++
-			text, err := json.Marshal(v)
+			text, err := json.Marshal(markBytes(v))
 			if err == nil {
 				err = fn(text)
 			}

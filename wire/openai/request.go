@@ -142,11 +142,20 @@ type Content struct {
 	Parts []Part // nil means Text
 }
 
-// A Part is one piece of a message. Only text has content here; other types
-// keep their name alone.
+// A Part is one piece of a message: a text, a sound, or a picture or film and
+// where it is.
 type Part struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type       string          `json:"type"`
+	Text       string          `json:"text"`
+	ImageURL   json.RawMessage `json:"image_url,omitempty"`
+	VideoURL   json.RawMessage `json:"video_url,omitempty"`
+	InputAudio *InputAudio     `json:"input_audio,omitempty"`
+}
+
+// InputAudio is a sound, in base64 on the wire.
+type InputAudio struct {
+	Data   []byte `json:"data"`
+	Format string `json:"format"`
 }
 
 // MarshalJSON implements json.Marshaler.
