@@ -38,6 +38,7 @@ type Kind struct {
 	ExactLength bool // it has a field that makes the server generate as many tokens as asked
 	Pools       bool // an answer is one document, and no tokens come out
 
+	others   []string // further paths that it goes with
 	framing  framing
 	unmarked bool        // streams just end, unless an event says that there will be an end mark
 	closes   bool        // its servers promise to keep a connection and then close it: each request has one of its own

@@ -28,6 +28,7 @@ var openAIAudio = Kind{
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Audio: true},
+	others:      []string{openai.TranslationsPath},
 	carries:     allSampling,
 	encode:      encodeAudio,
 	contentType: formType,

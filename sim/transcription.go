@@ -60,7 +60,7 @@ func readTranscription(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &transcriptionVoice{openAIVoice: openAIVoice{ask: a, manner: &in.pose.openai}, object: "transcription.chunk", prefix: "trsc-", seconds: seconds}
+	v := &transcriptionVoice{openAIVoice: openAIVoice{ask: a, manner: &vllmManner}, object: "transcription.chunk", prefix: "trsc-", seconds: seconds}
 	if in.r.URL.Path == openai.TranslationsPath {
 		v.object, v.prefix = "translation.chunk", "trsl-"
 	}

@@ -95,6 +95,9 @@ func TestFilm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if head := atom(t, data, "moov", "trak", "tkhd"); binary.BigEndian.Uint32(head[76:]) != 46<<16 || binary.BigEndian.Uint32(head[80:]) != 30<<16 {
+		t.Errorf("shown as % x", head[76:])
+	}
 	sizes := atom(t, data, "moov", "trak", "mdia", "minf", "stbl", "stsz")
 	at := binary.BigEndian.Uint32(atom(t, data, "moov", "trak", "mdia", "minf", "stbl", "stco")[8:])
 	if n := binary.BigEndian.Uint32(sizes[8:]); n != 5 {
@@ -306,6 +309,10 @@ func TestHuggingFaceAudio(t *testing.T) {
 	w = make1(t, "hf", o)
 	if got, notes := seconds(w), strings.Join(w.Notes(), " "); !slices.Equal(got, []float64{0.25}) || !strings.Contains(notes, "1 sounds were left out: they are not between 0.1 and 0.5") || !strings.Contains(notes, "1 sounds were left out: how long") {
 		t.Errorf("%v, %q", got, notes)
+	}
+	o.Sounds = workload.SoundOptions{MinS: 0.5}
+	if got := seconds(make1(t, "hf", o)); !slices.Equal(got, []float64{0.75}) {
+		t.Errorf("%v", got)
 	}
 	o = workload.Options{Path: path, Media: true, Messages: true, Output: workload.Fixed(5)}
 	if q := requests(t, make1(t, "hf", o), 1)[0]; !strings.Contains(string(q.Input.Messages[0].Raw), `"format":"flac"`) || q.MaxTokens != 5 || q.AudioS != 0.75 {

@@ -118,7 +118,11 @@ func (m *mediaRows) images(row json.RawMessage) (urls []string) {
 // notes tells which sounds were left out.
 func (m *mediaRows) notes() (out []string) {
 	if m.outside > 0 {
-		out = append(out, fmt.Sprintf("%d sounds were left out: they are not between %v and %v s long", m.outside, m.Sounds.MinS, m.Sounds.MaxS))
+		most := "any"
+		if m.Sounds.MaxS > 0 {
+			most = fmt.Sprint(m.Sounds.MaxS)
+		}
+		out = append(out, fmt.Sprintf("%d sounds were left out: they are not between %v and %s s long", m.outside, m.Sounds.MinS, most))
 	}
 	if m.unknown > 0 {
 		out = append(out, fmt.Sprintf("%d sounds were left out: how long they are is not known, for only %s tell it", m.unknown, soundFormats))
