@@ -6,8 +6,6 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -230,15 +228,9 @@ func TestTranscriptionStreams(t *testing.T) {
 // A message that has more than a text goes out as it is even beside an answer
 // that is quoted.
 func TestMediaBesideQuotes(t *testing.T) {
-	var body string
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body)
-		body = string(b)
-	}))
-	defer srv.Close()
 	r := &tacho.Request{MaxTokens: 1, Input: tacho.Input{Messages: []tacho.Message{picture, {Role: "assistant", Answer: 1}, {Role: "user", Content: "and?"}}}}
 	r.Quote([]tacho.Answer{{Text: "a cat", Tokens: 2}})
-	send(t.Context(), t, newBackend(t, "openai-chat", srv.URL, backend.Options{}), r)
+	body, _ := sent(t, "openai-chat", backend.Options{}, r)
 	want := `"messages":[` + string(picture.Raw) + `,{"role":"assistant","content":"a cat"},{"role":"user","content":"and?"}]`
 	if !strings.Contains(body, want) {
 		t.Errorf("%s, want %s", body, want)

@@ -124,45 +124,60 @@ var (
 	mp3Samples = [3]int{44_100, 48_000, 32_000}
 )
 
-// mp3Frame is the size of the frame at the beginning of data, and how long it
-// sounds; 0 if there is none.
-func mp3Frame(data []byte) (size int, seconds float64) {
+// mp3Frame is the size of the frame at the beginning of data, and how many
+// samples it holds of how many a second; 0 if there is none.
+func mp3Frame(data []byte) (size, samples, perSecond int) {
 	if len(data) < 4 || data[0] != 0xff || data[1]&0xe0 != 0xe0 || data[1]>>1&3 != 1 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	version, rate, sampling, padding := data[1]>>3&3, data[2]>>4, data[2]>>2&3, int(data[2]>>1&1)
 	if version == 1 || rate == 0 || rate == 15 || sampling == 3 {
-		return 0, 0
+		return 0, 0, 0
 	}
-	perSecond, samples, table := mp3Samples[sampling], 1152, 0
+	perSecond, samples = mp3Samples[sampling], 1152
+	table := 0
 	if version != 3 {
 		perSecond, samples, table = perSecond/2, 576, 1
 	}
 	if version == 0 {
 		perSecond /= 2
 	}
-	return samples/8*mp3Rates[table][rate]*1000/perSecond + padding, float64(samples) / float64(perSecond)
+	return samples/8*mp3Rates[table][rate]*1000/perSecond + padding, samples, perSecond
 }
 
 // mp3Seconds goes from frame to frame. A first one that tells about the others
-// has no sound in it.
+// has no sound in it, and may say how much silence was put around the rest.
 func mp3Seconds(data []byte) float64 {
 	if len(data) > 10 && string(data[:3]) == "ID3" {
 		size := int(data[6]&0x7f)<<21 | int(data[7]&0x7f)<<14 | int(data[8]&0x7f)<<7 | int(data[9]&0x7f)
 		data = data[min(10+size, len(data)):]
 	}
-	sum := 0.0
+	sum, silence := 0.0, 0.0
 	for first := true; ; first = false {
-		size, seconds := mp3Frame(data)
+		size, samples, perSecond := mp3Frame(data)
 		if size == 0 {
-			return sum
+			return max(sum-silence, 0)
 		}
 		frame := data[:min(size, len(data))]
-		if !first || !bytes.Contains(frame, []byte("Xing")) && !bytes.Contains(frame, []byte("Info")) {
-			sum += seconds
-		}
 		data = data[len(frame):]
+		if first && (bytes.Contains(frame, []byte("Xing")) || bytes.Contains(frame, []byte("Info"))) {
+			silence = float64(mp3Silence(frame)) / float64(perSecond)
+			continue
+		}
+		sum += float64(samples) / float64(perSecond)
 	}
+}
+
+// mp3Silence is how many samples the encoder put before and behind the sound,
+// as LAME and those after it write it down.
+func mp3Silence(frame []byte) int {
+	const place = 21 // behind the encoder's name: twice 12 bits
+	at := max(bytes.Index(frame, []byte("LAME")), bytes.Index(frame, []byte("Lav")))
+	if at < 0 || at+place+3 > len(frame) {
+		return 0
+	}
+	b := frame[at+place:]
+	return int(b[0])<<4 + int(b[1])>>4 + int(b[1]&0xf)<<8 + int(b[2])
 }
 
 // sampleRate is that of the sounds made here, as speech models take them.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -39,6 +40,27 @@ func FuzzSoundSeconds(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if s := soundSeconds(data); !(s >= 0) || math.IsInf(s, 0) {
 			t.Errorf("%v s", s)
+		}
+	})
+}
+
+// A line of one's own is a request, or there is something wrong with it.
+func FuzzCustomLine(f *testing.F) {
+	f.Add(`{"prompt":"x","images":["data:image/png;base64,AAAA"]}`)
+	f.Add(`{"content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:,","detail":"low"}},{"type":"image","image":"data:,"}]}`)
+	f.Add(`{"audio":"data:audio/wav;base64,UklGRg=="}`)
+	f.Add(`{"turns":[{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}]}]},{"prompt":"y","think_s":1}]}`)
+	f.Fuzz(func(t *testing.T, line string) {
+		var e entry
+		if json.Unmarshal([]byte(line), &e) != nil || e.check(false) != nil {
+			return
+		}
+		for _, o := range []Options{{}, {Audio: true}, {Media: true}, {Media: true, Messages: true, SendFiles: true}} {
+			w := &pool{Options: o, entries: []entry{e}}
+			s, err := w.session(0, &e, "(opening) ")
+			if err == nil && len(s.Turns) == 0 {
+				t.Errorf("%s is a session without turns", line)
+			}
 		}
 	})
 }
