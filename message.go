@@ -3,7 +3,6 @@ package tacho
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -16,7 +15,8 @@ type Message struct {
 	// turn of this number in the session, counted from 1. Quote puts it there.
 	Answer int
 	// Raw is the message as the data has it, where it is more than a role and a
-	// text: parts with images, tool calls. It goes on the wire as it is.
+	// text: parts with images, tool calls. Its form is OpenAI's; a backend of
+	// another protocol puts it into that protocol's words.
 	Raw json.RawMessage
 }
 
@@ -84,6 +84,28 @@ func textOf(content json.RawMessage) string {
 	return b.String()
 }
 
+// HasMedia says whether the message has parts that are no text: pictures,
+// sounds, films.
+func (m *Message) HasMedia() bool {
+	if m.Raw == nil {
+		return false
+	}
+	var all struct {
+		Content []struct {
+			Type string `json:"type"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(m.Raw, &all) != nil {
+		return false // its content is a text, or none
+	}
+	for _, p := range all.Content {
+		if p.Type != "text" {
+			return true
+		}
+	}
+	return false
+}
+
 // An Answer is what the server said in an earlier turn.
 type Answer struct {
 	Text   string
@@ -103,7 +125,6 @@ func (r *Request) Quote(answers []Answer) {
 		return
 	}
 	messages := slices.Clone(r.Input.Messages)
-	raw := false
 	for i := range messages {
 		m := &messages[i]
 		if m.Answer > 0 && m.Answer <= len(answers) {
@@ -111,21 +132,13 @@ func (r *Request) Quote(answers []Answer) {
 			r.InputTokens += answers[m.Answer-1].Tokens
 		}
 		m.Answer = 0
-		raw = raw || m.Raw != nil
 	}
 	r.Input.Messages = messages
-	switch {
-	case r.Input.Plain:
+	if r.Input.Plain {
 		texts := make([]string, len(messages))
 		for i, m := range messages {
 			texts[i] = m.Content
 		}
 		r.Input = Input{Text: strings.Join(texts, "\n")}
-	case raw:
-		r.Extra = maps.Clone(r.Extra)
-		if r.Extra == nil {
-			r.Extra = map[string]any{}
-		}
-		r.Extra["messages"] = messages
 	}
 }

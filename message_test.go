@@ -64,15 +64,32 @@ func TestQuote(t *testing.T) {
 		t.Errorf("%+v", q.Input)
 	}
 	q = talk()
-	q.Extra = map[string]any{"tools": 1}
-	shared := q.Extra
+	shared := q.Input.Messages
 	q.Input.Messages[0].Raw = json.RawMessage(`{"role":"user","content":[]}`)
 	q.Quote(answers)
-	body, err := json.Marshal(q.Extra)
-	if want := `{"messages":[{"role":"user","content":[]},{"role":"assistant","content":"yes"},{"role":"user","content":"b"}],"tools":1}`; err != nil || string(body) != want {
+	body, err := json.Marshal(q.Input.Messages)
+	if want := `[{"role":"user","content":[]},{"role":"assistant","content":"yes"},{"role":"user","content":"b"}]`; err != nil || string(body) != want {
 		t.Errorf("%s, want %s", body, want)
 	}
-	if len(shared) != 1 {
+	if shared[1].Answer != 2 {
 		t.Error("it changed what other requests share")
+	}
+}
+
+func TestHasMedia(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"role":"user","content":"hi"}`:                                              false,
+		`{"role":"user","content":[{"type":"text","text":"a"}]}`:                      false,
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"}]}`: true,
+		`{"role":"tool","content":"42","tool_call_id":"x"}`:                           false,
+		`{"role":"assistant","content":null,"tool_calls":[]}`:                         false,
+	} {
+		var m tacho.Message
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.HasMedia(); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
 	}
 }

@@ -8,15 +8,16 @@ const Never = time.Duration(-1)
 // A Record is everything known of one finished request. Records are all the
 // engine emits, and every number in a report is a function of records.
 type Record struct {
-	Stage   int    `json:"stage"`
-	Session uint64 `json:"session"`
-	Turn    int    `json:"turn"`
-	Turns   int    `json:"turns,omitempty"` // turns its session was to have; 0 is one
-	ID      string `json:"id,omitempty"`
-	Labels  Labels `json:"labels,omitempty"`
-	Input   int    `json:"input"` // prompt tokens, as the workload counted; 0 unknown
-	Asked   int    `json:"asked"` // output tokens asked for
-	Exact   bool   `json:"exact"` // the server was told to produce exactly Asked
+	Stage   int     `json:"stage"`
+	Session uint64  `json:"session"`
+	Turn    int     `json:"turn"`
+	Turns   int     `json:"turns,omitempty"` // turns its session was to have; 0 is one
+	ID      string  `json:"id,omitempty"`
+	Labels  Labels  `json:"labels,omitempty"`
+	Input   int     `json:"input"`             // prompt tokens, as the workload counted; 0 unknown
+	Asked   int     `json:"asked"`             // output tokens asked for
+	Exact   bool    `json:"exact"`             // the server was told to produce exactly Asked
+	AudioS  float64 `json:"audio_s,omitempty"` // seconds of sound in the input
 
 	Timeline
 

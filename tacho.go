@@ -23,18 +23,27 @@ type Request struct {
 	InputTokens int            // as the workload counts them; 0 unknown
 	MaxTokens   int            // output tokens asked for
 	IgnoreEOS   bool           // go on to MaxTokens whatever the model says
+	AudioS      float64        // seconds of sound in the input, as far as they are known
 	Labels      Labels         // low-cardinality groups: class, dataset, adapter
 	Extra       map[string]any // merged into the body last, verbatim
 	Header      []Label        // further headers, over those that all requests have
 }
 
-// Input is what the model is given, in exactly one of three forms. A backend
+// Input is what the model is given, in exactly one of four forms. A backend
 // that cannot send a form says so in Prepare.
 type Input struct {
 	Text     string    // plain text
 	IDs      []int32   // token ids
 	Messages []Message // a conversation
+	Audio    *Audio    // a sound to be written down
 	Plain    bool      // of Messages: Quote makes one text of them, for a protocol without roles
+}
+
+// Audio is a sound as a file: what is in it, and what it is called, for servers
+// that go by the ending of the name.
+type Audio struct {
+	Name string
+	Data []byte
 }
 
 // Labels are ordered so that they print and compare the same way every time.

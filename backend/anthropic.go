@@ -2,7 +2,9 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"tacho"
 	"tacho/wire/anthropic"
@@ -13,11 +15,11 @@ import (
 var anthropicMessages = Kind{
 	Name:        "anthropic",
 	Aliases:     []string{"anthropic-messages", "messages"},
-	Doc:         "Anthropic's messages endpoint, as several servers offer it: text or messages",
+	Doc:         "Anthropic's messages endpoint, as several servers offer it: text or messages, with pictures in them",
 	Endpoint:    anthropic.MessagesPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
-	Takes:       Forms{Text: true, Messages: true},
+	Takes:       Forms{Text: true, Messages: true, Media: true},
 	carries:     []string{"temperature", "top_p", "top_k"},
 	keyName:     "X-Api-Key",
 	header:      http.Header{"Anthropic-Version": {anthropic.Version}},
@@ -30,25 +32,101 @@ var anthropicMessages = Kind{
 }
 
 // anthropicRequest puts the system's messages where the protocol has them.
-func anthropicRequest(o *Options, in *tacho.Input, model string) anthropic.Request {
+func anthropicRequest(o *Options, in *tacho.Input, model string) (anthropic.Request, error) {
 	q := anthropic.Request{Model: model, Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, TopK: o.Sampling.TopK}
-	if in.Messages == nil {
-		q.Messages = []anthropic.Message{{Role: "user", Content: anthropic.Content{Text: in.Text}}}
+	messages, err := readMessages(in)
+	if err != nil {
+		return q, err
 	}
-	for _, m := range in.Messages {
-		if m.Role == "system" {
-			q.System = &anthropic.Content{Text: m.Content}
+	var system []string
+	for i := range messages {
+		m := &messages[i]
+		if m.role == "system" || m.role == "developer" {
+			system = append(system, m.text())
 			continue
 		}
-		q.Messages = append(q.Messages, anthropic.Message{Role: m.Role, Content: anthropic.Content{Text: m.Content}})
+		if err := addAnthropic(&q, m); err != nil {
+			return q, fmt.Errorf("message %d: %w", i, err)
+		}
 	}
-	return q
+	if len(system) > 0 {
+		q.System = &anthropic.Content{Text: strings.Join(system, "\n\n")}
+	}
+	return q, nil
+}
+
+// addAnthropic adds a message. The results of tools are the user's here, and
+// those of calls that were made together come together.
+func addAnthropic(q *anthropic.Request, m *message) error {
+	if m.role == "tool" {
+		result := anthropic.Block{Type: anthropic.ToolResultBlock, ToolUseID: m.callID, Content: m.text()}
+		if n := len(q.Messages); n > 0 && q.Messages[n-1].Role == "user" && isToolResult(&q.Messages[n-1]) {
+			q.Messages[n-1].Content.Blocks = append(q.Messages[n-1].Content.Blocks, result)
+			return nil
+		}
+		q.Messages = append(q.Messages, anthropic.Message{Role: "user", Content: anthropic.Content{Blocks: []anthropic.Block{result}}})
+		return nil
+	}
+	content, err := anthropicContent(m)
+	q.Messages = append(q.Messages, anthropic.Message{Role: m.role, Content: content})
+	return err
+}
+
+func isToolResult(m *anthropic.Message) bool {
+	return len(m.Content.Blocks) > 0 && m.Content.Blocks[0].Type == anthropic.ToolResultBlock
+}
+
+func anthropicContent(m *message) (c anthropic.Content, err error) {
+	if len(m.parts) == 1 && m.parts[0].kind == textPart && len(m.calls) == 0 {
+		return anthropic.Content{Text: m.parts[0].text}, nil
+	}
+	const protocol = "Anthropic's protocol"
+	for i := range m.parts {
+		p := &m.parts[i]
+		switch {
+		case p.kind == textPart && p.text == "": // refused by the server
+		case p.kind == textPart:
+			c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.TextBlock, Text: p.text})
+		case p.kind != imagePart:
+			return c, p.noPlace(protocol)
+		case p.url != "":
+			if err := p.reachable(protocol); err != nil {
+				return c, err
+			}
+			c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "url", URL: p.url}})
+		default:
+			c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "base64", MediaType: p.mime, Data: p.data}})
+		}
+	}
+	for _, call := range m.calls {
+		c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.ToolUseBlock, ID: call.id, Name: call.name, Input: call.arguments})
+	}
+	return c, nil
 }
 
 func encodeAnthropic(o *Options, r *tacho.Request) ([]byte, error) {
-	q := anthropicRequest(o, &r.Input, modelOf(o, r))
+	q, err := anthropicRequest(o, &r.Input, modelOf(o, r))
+	if err != nil {
+		return nil, err
+	}
 	q.MaxTokens, q.Stream = r.MaxTokens, true
-	return marshalWith(&q, o.Extra, r.Extra)
+	tools, rest, err := takeTools(o.Extra, r.Extra)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tools.functions {
+		f := &tools.functions[i]
+		q.Tools = append(q.Tools, anthropic.Tool{Name: f.Name, Description: f.Description, InputSchema: f.schema()})
+	}
+	switch {
+	case tools.forced:
+		q.ToolChoice = &anthropic.ToolChoice{Type: "tool", Name: tools.choice}
+	case tools.choice == "required":
+		q.ToolChoice = &anthropic.ToolChoice{Type: "any"}
+	case tools.choice != "":
+		q.ToolChoice = &anthropic.ToolChoice{Type: tools.choice}
+	}
+	return marshalWith(&q, rest)
 }
 
 // An anthropicDecoder reads events by their type. The input is counted in the
@@ -143,9 +221,12 @@ func (d *anthropicDecoder) count(key []byte) {
 }
 
 func countAnthropicTokens(ctx context.Context, c *client, text string) (int, error) {
-	q := anthropicRequest(&Options{}, &tacho.Input{Text: text}, c.Model)
+	q, err := anthropicRequest(&Options{}, &tacho.Input{Text: text}, c.Model)
+	if err != nil {
+		return 0, err
+	}
 	var answer anthropic.CountTokensResponse
-	err := c.ask(ctx, http.MethodPost, anthropic.CountTokensPath, struct {
+	err = c.ask(ctx, http.MethodPost, anthropic.CountTokensPath, struct {
 		Model    string              `json:"model"`
 		Messages []anthropic.Message `json:"messages"`
 	}{q.Model, q.Messages}, &answer)

@@ -21,7 +21,7 @@ import (
 
 // Kinds are the protocols, in the order in which help shows them.
 var Kinds = []Kind{
-	vllm, openAI, openAIChat, openAIResponses, sglangNative, textGeneration, trtllm, tritonTRT, tritonVLLM, llamaCPP,
+	vllm, openAI, openAIChat, openAIResponses, openAIAudio, sglangNative, textGeneration, trtllm, tritonTRT, tritonVLLM, llamaCPP,
 	ollamaGenerate, ollamaChat, lmdeployCompletions, lmdeployGenerate, deepspeedMII, deepspeedMIIGenerate, transformersServe, anthropicMessages, geminiStream,
 	openAIEmbeddings, vllmPooling, vllmRerank,
 }
@@ -38,6 +38,7 @@ type Kind struct {
 	ExactLength bool // it has a field that makes the server generate as many tokens as asked
 	Pools       bool // an answer is one document, and no tokens come out
 
+	others   []string // further paths that it goes with
 	framing  framing
 	unmarked bool        // streams just end, unless an event says that there will be an end mark
 	keyName  string      // header of the API key; empty is Authorization, as a bearer token
@@ -49,6 +50,8 @@ type Kind struct {
 
 	encode  func(o *Options, r *tacho.Request) ([]byte, error)
 	decoder func(o *Options) decoder
+	// contentType is the type of an encoded body; nil is JSON.
+	contentType func(body []byte) string
 	// live are the byte strings of which an event with a token holds one,
 	// followed by anything but a closing quote.
 	live    []string
@@ -59,8 +62,9 @@ type Kind struct {
 	flush  func(ctx context.Context, c *client) error
 }
 
-// Forms are the forms of tacho.Input.
-type Forms struct{ Text, IDs, Messages bool }
+// Forms are the forms of tacho.Input. Media is a message that has pictures,
+// sound or film in it, which a protocol may take though it has no conversations.
+type Forms struct{ Text, IDs, Messages, Media, Audio bool }
 
 // Options are what the requests of one backend have in common.
 type Options struct {
@@ -206,24 +210,36 @@ func editDistance(a, b string) int {
 // accepts complains about an input the protocol cannot carry.
 func (k *Kind) accepts(in *tacho.Input) error {
 	given := 0
-	for _, has := range []bool{in.Text != "", in.IDs != nil, in.Messages != nil} {
+	for _, has := range []bool{in.Text != "", in.IDs != nil, in.Messages != nil, in.Audio != nil} {
 		if has {
 			given++
 		}
 	}
 	switch {
 	case given == 0:
-		return errors.New("the request has no input: give it a text, token ids or messages")
+		return errors.New("the request has no input: give it a text, token ids, messages or a sound")
 	case given > 1:
-		return errors.New("the request has its input in several forms: give it one of text, token ids and messages")
+		return errors.New("the request has its input in several forms: give it one of text, token ids, messages and a sound")
 	case in.IDs != nil && !k.Takes.IDs:
 		return fmt.Errorf("%s cannot send token ids: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.IDs }))
-	case in.Messages != nil && !k.Takes.Messages:
-		return fmt.Errorf("%s cannot send messages: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Messages }))
+	case in.Audio != nil && !k.Takes.Audio:
+		return fmt.Errorf("%s cannot send a sound to be written down: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Audio }))
+	case in.Messages != nil && !k.Takes.Media && slices.ContainsFunc(in.Messages, func(m tacho.Message) bool { return m.HasMedia() }):
+		return fmt.Errorf("%s cannot send pictures, sound or film: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Media }))
+	case in.Messages != nil && !k.Takes.Messages && (len(in.Messages) > 1 || !k.Takes.Media || !in.Messages[0].HasMedia()):
+		return fmt.Errorf("%s cannot send messages: use a backend that can (%s), or a workload of text%s", k.Name, takers(func(f Forms) bool { return f.Messages }), k.instead())
 	case in.Text != "" && !k.Takes.Text:
-		return fmt.Errorf("%s cannot send plain text: use a backend that can (%s)", k.Name, takers(func(f Forms) bool { return f.Text }))
+		return fmt.Errorf("%s cannot send plain text: use a backend that can (%s)%s", k.Name, takers(func(f Forms) bool { return f.Text }), k.instead())
 	}
 	return nil
+}
+
+// instead names workloads of sound to who has a backend that sends only those.
+func (k *Kind) instead() string {
+	if !k.Takes.Audio {
+		return ""
+	}
+	return ", or a workload of sounds (--dataset-name custom_audio, hf with an audio column, or random_mm with --random-mm-audio-ms)"
 }
 
 // takers are the names of the kinds that take a form of input.

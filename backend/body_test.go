@@ -285,10 +285,11 @@ func TestHeaderAndPath(t *testing.T) {
 func TestInputForms(t *testing.T) {
 	inputs := map[string]tacho.Input{
 		"text": {Text: "a\nb"}, "ids": {IDs: []int32{1}}, "messages": {Messages: []tacho.Message{{Role: "user", Content: "a"}, {Role: "user", Content: "b"}}},
+		"media": {Messages: []tacho.Message{picture}}, "audio": {Audio: &tacho.Audio{Name: "a.wav", Data: []byte("x")}},
 	}
 	for _, kind := range backend.Kinds {
 		b := newBackend(t, kind.Name, "http://127.0.0.1:1", backend.Options{Model: "m"})
-		takes := map[string]bool{"text": kind.Takes.Text, "ids": kind.Takes.IDs, "messages": kind.Takes.Messages}
+		takes := map[string]bool{"text": kind.Takes.Text, "ids": kind.Takes.IDs, "messages": kind.Takes.Messages, "media": kind.Takes.Media, "audio": kind.Takes.Audio}
 		for form, in := range inputs {
 			_, err := b.Prepare(&tacho.Request{Input: in, MaxTokens: 1})
 			if (err == nil) != takes[form] {
@@ -298,12 +299,12 @@ func TestInputForms(t *testing.T) {
 				t.Errorf("%s, %s: the error does not say what to do: %v", kind.Name, form, err)
 			}
 		}
-		for _, in := range []tacho.Input{{}, {Text: "a", IDs: []int32{1}}} {
+		for _, in := range []tacho.Input{{}, {Text: "a", IDs: []int32{1}}, {Text: "a", Audio: inputs["audio"].Audio}} {
 			if _, err := b.Prepare(&tacho.Request{Input: in}); err == nil {
 				t.Errorf("%s took the input %+v", kind.Name, in)
 			}
 		}
-		if _, err := b.Prepare(&tacho.Request{Input: inputs["text"], Extra: map[string]any{"f": func() {}}}); err == nil || !strings.Contains(err.Error(), `"f"`) {
+		if _, err := b.Prepare(fitting(kind, &tacho.Request{Input: inputs["text"], Extra: map[string]any{"f": func() {}}})); err == nil || !strings.Contains(err.Error(), `"f"`) {
 			t.Errorf("%s: an extra field that is no JSON: %v", kind.Name, err)
 		}
 	}

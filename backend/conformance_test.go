@@ -199,6 +199,16 @@ func textRequest(text string) *tacho.Request {
 	return &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: 3}
 }
 
+// fitting is a request of text, or of a sound where the Kind takes nothing else.
+func fitting(kind backend.Kind, r *tacho.Request) *tacho.Request {
+	if kind.Takes.Text || r.Input.Text == "" {
+		return r
+	}
+	sound := *r
+	sound.Input = tacho.Input{Audio: &tacho.Audio{Name: "a.wav", Data: []byte(r.Input.Text)}}
+	return &sound
+}
+
 // exchange sends one request to a server on loopback.
 func exchange(t *testing.T, kind backend.Kind, serve http.HandlerFunc, r *tacho.Request) *tacho.Record {
 	t.Helper()
@@ -216,7 +226,7 @@ func exchange(t *testing.T, kind backend.Kind, serve http.HandlerFunc, r *tacho.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return send(t.Context(), t, b, r)
+	return send(t.Context(), t, b, fitting(kind, r))
 }
 
 func send(ctx context.Context, t *testing.T, b tacho.Backend, r *tacho.Request) *tacho.Record {

@@ -52,6 +52,7 @@ var dialects = map[string]dialect{
 	},
 	"openai-chat":      chat,
 	"openai-responses": responses,
+	"openai-audio":     transcription,
 	"sglang":           sglang,
 	"triton":           triton,
 	"triton-vllm":      tritonVLLM,
@@ -97,6 +98,18 @@ var chat = dialect{
 	failure: completions.failure,
 	done:    completions.done,
 	whole:   `{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"abc"},"finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
+	counted: true, finish: "length",
+}
+
+var transcription = dialect{
+	token: func(text string, _ int) string {
+		return fmt.Sprintf("data: {\"id\":\"trsc-1\",\"object\":\"transcription.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
+	},
+	last:    openAILast(`"delta":{"content":""}`),
+	empty:   "data: {\"choices\":[{\"delta\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+	failure: completions.failure,
+	done:    completions.done,
+	whole:   `{"text":"abc","usage":{"type":"duration","seconds":1}}`,
 	counted: true, finish: "length",
 }
 

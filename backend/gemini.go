@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -12,10 +13,10 @@ import (
 
 var geminiStream = Kind{
 	Name:     "gemini",
-	Doc:      "Gemini's streamGenerateContent: text or messages; events of many tokens",
+	Doc:      "Gemini's streamGenerateContent: text or messages, with pictures, sound and film in them; events of many tokens",
 	Endpoint: gemini.StreamPath,
 	Port:     443,
-	Takes:    Forms{Text: true, Messages: true},
+	Takes:    Forms{Text: true, Messages: true, Media: true},
 	carries:  []string{"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"},
 	keyName:  gemini.KeyHeader,
 	signs:    []sign{says(gemini.ModelsPath, `"name":"models/`)},
@@ -32,22 +33,90 @@ func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 		MaxOutputTokens: r.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK,
 		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty,
 	}}
-	if r.Input.Messages == nil {
-		q.Contents = []gemini.Content{{Role: "user", Parts: []gemini.Part{{Text: r.Input.Text}}}}
+	if err := addContents(&q, &r.Input); err != nil {
+		return nil, err
 	}
-	for _, m := range r.Input.Messages {
-		content := gemini.Content{Role: m.Role, Parts: []gemini.Part{{Text: m.Content}}}
-		switch m.Role {
-		case "system":
-			content.Role = ""
-			q.SystemInstruction = &content
+	tools, rest, err := takeTools(o.Extra, r.Extra)
+	if err != nil {
+		return nil, err
+	}
+	if len(tools.functions) > 0 {
+		q.Tools = []gemini.Tool{{}}
+	}
+	for _, f := range tools.functions {
+		q.Tools[0].FunctionDeclarations = append(q.Tools[0].FunctionDeclarations, gemini.FunctionDeclaration{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+	}
+	if tools.choice != "" {
+		q.ToolConfig = new(gemini.ToolConfig)
+		c := &q.ToolConfig.FunctionCallingConfig
+		switch {
+		case tools.forced:
+			c.Mode, c.AllowedFunctionNames = "ANY", []string{tools.choice}
+		case tools.choice == "required":
+			c.Mode = "ANY"
+		default:
+			c.Mode = strings.ToUpper(tools.choice)
+		}
+	}
+	return marshalWith(&q, rest)
+}
+
+// addContents puts the system's messages where the protocol has them. What a
+// function gave goes by the function's name here, and not by its call.
+func addContents(q *gemini.Request, in *tacho.Input) error {
+	messages, err := readMessages(in)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{} // of the functions, by call
+	for i := range messages {
+		m := &messages[i]
+		content := gemini.Content{Role: "user"}
+		for _, c := range m.calls {
+			names[c.id] = c.name
+		}
+		switch m.role {
+		case "system", "developer":
+			if q.SystemInstruction == nil {
+				q.SystemInstruction = new(gemini.Content)
+			}
+			q.SystemInstruction.Parts = append(q.SystemInstruction.Parts, gemini.Part{Text: m.text()})
 			continue
-		case "assistant":
-			content.Role = "model"
+		case "tool":
+			content.Parts = []gemini.Part{{FunctionResponse: &gemini.FunctionResponse{Name: names[m.callID], Response: gemini.FunctionResponds{Result: m.text()}}}}
+		default:
+			if m.role == "assistant" {
+				content.Role = "model"
+			}
+			if content.Parts, err = geminiParts(m); err != nil {
+				return fmt.Errorf("message %d: %w", i, err)
+			}
 		}
 		q.Contents = append(q.Contents, content)
 	}
-	return marshalWith(&q, o.Extra, r.Extra)
+	return nil
+}
+
+func geminiParts(m *message) (parts []gemini.Part, err error) {
+	for i := range m.parts {
+		p := &m.parts[i]
+		switch {
+		case p.kind == textPart && p.text == "" && len(m.calls) > 0: // a call says it all
+		case p.kind == textPart:
+			parts = append(parts, gemini.Part{Text: p.text})
+		case p.url != "":
+			if err := p.reachable("Gemini's protocol"); err != nil {
+				return nil, err
+			}
+			parts = append(parts, gemini.Part{FileData: &gemini.File{FileURI: p.url}})
+		default:
+			parts = append(parts, gemini.Part{InlineData: &gemini.Blob{MIMEType: p.mime, Data: p.data}})
+		}
+	}
+	for _, c := range m.calls {
+		parts = append(parts, gemini.Part{FunctionCall: &gemini.FunctionCall{Name: c.name, Args: c.arguments}})
+	}
+	return parts, nil
 }
 
 // A geminiDecoder reads events that hold parts, some of them thoughts, and

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,10 +20,10 @@ import (
 var ollamaGenerate = Kind{
 	Name:     "ollama",
 	Aliases:  []string{"ollama-generate"},
-	Doc:      "Ollama's generate endpoint: text as it is, without the model's template",
+	Doc:      "Ollama's generate endpoint: text as it is, without the model's template; or a text with pictures, through it",
 	Endpoint: ollama.GeneratePath,
 	Port:     11434,
-	Takes:    Forms{Text: true},
+	Takes:    Forms{Text: true, Media: true},
 	framing:  jsonLines,
 	carries:  allSampling,
 	signs:    []sign{says("/", "Ollama is running")},
@@ -34,10 +35,10 @@ var ollamaGenerate = Kind{
 
 var ollamaChat = Kind{
 	Name:     "ollama-chat",
-	Doc:      "Ollama's chat endpoint: text or messages, through the model's template",
+	Doc:      "Ollama's chat endpoint: text or messages, with pictures in them, through the model's template",
 	Endpoint: ollama.ChatPath,
 	Port:     11434,
-	Takes:    Forms{Text: true, Messages: true},
+	Takes:    Forms{Text: true, Messages: true, Media: true},
 	framing:  jsonLines,
 	carries:  allSampling,
 	encode:   encodeOllamaChat,
@@ -59,11 +60,16 @@ func ollamaOptions(o *Options, r *tacho.Request) (options rawJSON, beside map[st
 	beside = map[string]any{}
 	for _, extra := range []map[string]any{o.Extra, r.Extra} {
 		for name, value := range extra {
-			if object, ok := value.(map[string]any); ok && name == "options" {
+			object, isObject := value.(map[string]any)
+			switch {
+			case name == "options" && isObject:
 				maps.Copy(within, object)
-			} else if slices.Contains(topLevel, name) {
+			case name == "tool_choice" && value == "auto": // it has no other
+			case name == "tool_choice":
+				return nil, nil, fmt.Errorf("tool_choice %v: Ollama has none, and the model is free to call a tool or not: leave it out", value)
+			case slices.Contains(topLevel, name):
 				beside[name] = value
-			} else {
+			default:
 				within[name] = value
 			}
 		}
@@ -77,13 +83,47 @@ func encodeOllama(o *Options, r *tacho.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	messages, err := readMessages(&r.Input)
+	if err != nil {
+		return nil, err
+	}
+	said, err := ollamaMessage(&messages[0], nil)
+	if err != nil {
+		return nil, err
+	}
+	// It is the template that says where pictures go, so there a prompt cannot
+	// do without it.
 	return marshalWith(&struct {
-		Model   string  `json:"model"`
-		Prompt  string  `json:"prompt"`
-		Raw     bool    `json:"raw"`
-		Stream  bool    `json:"stream"`
-		Options rawJSON `json:"options"`
-	}{modelOf(o, r), r.Input.Text, true, true, options}, beside)
+		Model   string   `json:"model"`
+		Prompt  string   `json:"prompt"`
+		Images  []string `json:"images,omitempty"`
+		Raw     bool     `json:"raw"`
+		Stream  bool     `json:"stream"`
+		Options rawJSON  `json:"options"`
+	}{modelOf(o, r), said.Content, said.Images, len(said.Images) == 0, true, options}, beside)
+}
+
+// ollamaMessage says a message in the server's words; names are those of the
+// functions that were called, by call.
+func ollamaMessage(m *message, names map[string]string) (ollama.Message, error) {
+	const protocol = "Ollama's protocol"
+	out := ollama.Message{Role: m.role, Content: m.text(), ToolName: names[m.callID]}
+	for i := range m.parts {
+		switch p := &m.parts[i]; {
+		case p.kind == textPart:
+		case p.kind != imagePart:
+			return out, p.noPlace(protocol)
+		case p.url != "":
+			return out, p.notHere(protocol)
+		default:
+			out.Images = append(out.Images, p.data)
+		}
+	}
+	for _, c := range m.calls {
+		names[c.id] = c.name
+		out.ToolCalls = append(out.ToolCalls, ollama.ToolCall{Function: ollama.FunctionCall{Name: c.name, Arguments: c.arguments}})
+	}
+	return out, nil
 }
 
 func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
@@ -91,11 +131,15 @@ func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages := []ollama.Message{{Role: "user", Content: r.Input.Text}}
-	if r.Input.Messages != nil {
-		messages = messages[:0]
-		for _, m := range r.Input.Messages {
-			messages = append(messages, ollama.Message{Role: m.Role, Content: m.Content})
+	said, err := readMessages(&r.Input)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]ollama.Message, len(said))
+	names := map[string]string{}
+	for i := range said {
+		if messages[i], err = ollamaMessage(&said[i], names); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
 	}
 	return marshalWith(&struct {

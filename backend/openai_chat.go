@@ -8,11 +8,11 @@ import (
 var openAIChat = Kind{
 	Name:        "openai-chat",
 	Aliases:     []string{"chat", "vllm-chat", "openai-chat-completions", "sglang-oai-chat"},
-	Doc:         "the OpenAI chat endpoint: text or messages, through the model's chat template",
+	Doc:         "the OpenAI chat endpoint: text or messages, with pictures, sound and film in them, through the model's chat template",
 	Endpoint:    openai.ChatPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
-	Takes:       Forms{Text: true, Messages: true},
+	Takes:       Forms{Text: true, Messages: true, Media: true},
 	ExactLength: true,
 	carries:     allOptions,
 	encode:      encodeChat,
@@ -57,7 +57,7 @@ func chatMessages(in *tacho.Input) []openai.Message {
 	}
 	messages := make([]openai.Message, len(in.Messages))
 	for i, m := range in.Messages {
-		messages[i] = openai.Message{Role: m.Role, Content: openai.Content{Text: m.Content}}
+		messages[i] = openai.Message{Role: m.Role, Content: openai.Content{Text: m.Content}, Raw: m.Raw}
 	}
 	return messages
 }

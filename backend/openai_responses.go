@@ -2,6 +2,7 @@ package backend
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 
 	"tacho"
@@ -12,11 +13,11 @@ import (
 var openAIResponses = Kind{
 	Name:        "openai-responses",
 	Aliases:     []string{"responses"},
-	Doc:         "the OpenAI responses endpoint: text or messages",
+	Doc:         "the OpenAI responses endpoint: text or messages, with pictures and sound in them",
 	Endpoint:    responses.Path,
 	Port:        8000,
 	MetricsPath: "/metrics",
-	Takes:       Forms{Text: true, Messages: true},
+	Takes:       Forms{Text: true, Messages: true, Media: true},
 	ExactLength: true,
 	carries:     []string{"temperature", "top_p"},
 	encode:      encodeResponses,
@@ -33,10 +34,85 @@ func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
 		Model: modelOf(o, r), Input: responses.Input{Text: r.Input.Text}, MaxOutputTokens: r.MaxTokens, Stream: true, Store: &keep,
 		Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, IgnoreEOS: r.IgnoreEOS,
 	}
-	for _, m := range r.Input.Messages {
-		q.Input.Items = append(q.Input.Items, responses.Item{Role: m.Role, Content: responses.Content{Text: m.Content}})
+	if r.Input.Messages != nil {
+		messages, err := readMessages(&r.Input)
+		if err != nil {
+			return nil, err
+		}
+		for i := range messages {
+			if err := addResponseItems(&q.Input, &messages[i]); err != nil {
+				return nil, fmt.Errorf("message %d: %w", i, err)
+			}
+		}
 	}
-	return marshalWith(&q, o.Extra, r.Extra)
+	tools, rest, err := takeTools(o.Extra, r.Extra)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range tools.functions {
+		q.Tools = append(q.Tools, responses.Tool{Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+	}
+	switch {
+	case tools.forced:
+		q.ToolChoice, err = marshal(responses.ForcedTool{Type: "function", Name: tools.choice})
+	case tools.choice != "":
+		q.ToolChoice, err = marshal(tools.choice)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return marshalWith(&q, rest)
+}
+
+// addResponseItems adds a message. Calls of functions and what they gave are
+// items of their own here.
+func addResponseItems(in *responses.Input, m *message) error {
+	if m.role == "tool" {
+		in.Items = append(in.Items, responses.Item{Type: responses.FunctionCallOutput, CallID: m.callID, Output: m.text()})
+		return nil
+	}
+	content, err := responseContent(m)
+	if err != nil {
+		return err
+	}
+	if content.Text != "" || len(content.Parts) > 0 || len(m.calls) == 0 {
+		in.Items = append(in.Items, responses.Item{Role: m.role, Content: content})
+	}
+	for _, c := range m.calls {
+		in.Items = append(in.Items, responses.Item{Type: responses.FunctionCall, CallID: c.id, Name: c.name, Arguments: string(c.arguments)})
+	}
+	return nil
+}
+
+func responseContent(m *message) (c responses.Content, err error) {
+	if len(m.parts) == 0 || len(m.parts) == 1 && m.parts[0].kind == textPart {
+		return responses.Content{Text: m.text()}, nil
+	}
+	const protocol = "the responses protocol"
+	for i := range m.parts {
+		p := &m.parts[i]
+		one := responses.Part{Type: responses.InputText, Text: p.text}
+		switch {
+		case p.kind == textPart && p.text == "":
+			continue
+		case p.kind == textPart && m.role == "assistant":
+			one.Type = responses.OutputText
+		case p.kind == textPart:
+		case p.kind == imagePart:
+			one = responses.Part{Type: responses.InputImage, ImageURL: p.url}
+			if p.url == "" {
+				one.ImageURL = "data:" + p.mime + ";base64," + p.data
+			}
+		case p.kind == audioPart && p.url != "":
+			return c, p.notHere(protocol)
+		case p.kind == audioPart:
+			one = responses.Part{Type: responses.InputAudio, InputAudio: &responses.Audio{Data: p.data, Format: p.format()}}
+		default:
+			return c, p.noPlace(protocol)
+		}
+		c.Parts = append(c.Parts, one)
+	}
+	return c, nil
 }
 
 // A responsesDecoder reads events by their type, which is in the payload too.

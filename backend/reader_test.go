@@ -58,6 +58,7 @@ var streams = []string{
 	"{\"response\":\"a\",\"thinking\":\"b\"}\n{\"message\":{\"content\":\"c\"}}\n{\"done\":true,\"eval_count\":2,\"eval_duration\":12}",
 	"data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":1}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
 	"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\",\"thought\":true}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"thoughtsTokenCount\":3}}\n\n",
+	"data: {\"type\":\"transcript.text.delta\",\"delta\":\"a\"}\n\ndata: {\"type\":\"transcript.text.done\",\"text\":\"a\",\"usage\":{\"output_tokens\":1}}\n\n",
 	"{\"data\":[{}],\"usage\":{\"prompt_tokens\":1}}",
 	"event: error\ndata: {}\n\n", "data: {\n\n", "hello", "",
 }

@@ -40,6 +40,7 @@ func TestServerQuestions(t *testing.T) {
 		{"vllm", openAI, 3},
 		{"openai", openAI, 3},
 		{"openai-chat", openAI, 11},
+		{"openai-audio", openAI, 3},
 		{"tgi", []backend.Model{{ID: "org/m", Root: "org/m", MaxLen: 2048}}, 2},
 	} {
 		kind, err := backend.Find(tc.kind)
@@ -56,6 +57,13 @@ func TestServerQuestions(t *testing.T) {
 		if n, err := s.CountTokens(t.Context(), "a b"); n != tc.count || err != nil {
 			t.Errorf("%s: %d tokens, %v, want %d", tc.kind, n, err, tc.count)
 		}
+	}
+	// What is before the path of a protocol is before all its paths.
+	s := newBackend(t, "openai-audio", srv.URL, backend.Options{
+		Model: "m", Endpoint: "/proxy/v1/audio/translations", Header: http.Header{"Authorization": {"Bearer sk-verysecret"}},
+	}).(backend.Server)
+	if models, err := s.Models(t.Context()); len(models) != 2 || err != nil {
+		t.Errorf("models %v, %v", models, err)
 	}
 }
 

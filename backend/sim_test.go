@@ -21,7 +21,7 @@ var poses = map[string]string{
 	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
 	"trtllm": "trtllm", "triton": "triton", "triton-vllm": "triton-vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
 	"lmdeploy": "lmdeploy", "lmdeploy-generate": "lmdeploy", "deepspeed-mii": "mii", "deepspeed-mii-generate": "mii-generate",
-	"transformers": "vllm", "anthropic": "anthropic", "gemini": "gemini", "openai-embeddings": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
+	"transformers": "vllm", "anthropic": "anthropic", "gemini": "gemini", "openai-embeddings": "vllm", "openai-audio": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
 }
 
 var notSimulated []string
@@ -93,7 +93,7 @@ func TestSimulatedServers(t *testing.T) {
 				if kind.Pools {
 					text = "one\ntwo three" // a query and a document
 				}
-				rec := send(ctx, t, b, &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: tokens, IgnoreEOS: true})
+				rec := send(ctx, t, b, fitting(kind, &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: tokens, IgnoreEOS: true}))
 				want, events := tc.cause, tc.events
 				switch {
 				case kind.Pools:
@@ -198,7 +198,7 @@ func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Recor
 // What a server can be asked, put to the simulator.
 func TestSimulatedQuestions(t *testing.T) {
 	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "deepspeed-mii-generate", "transformers"}
-	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "sglang"}
+	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "openai-audio", "sglang"}
 	noLimit := []string{"triton", "triton-vllm", "anthropic"}
 	const noModels = "deepspeed-mii-generate"
 	for _, kind := range backend.Kinds {

@@ -30,8 +30,10 @@ func newClient(k Kind, o Options) (*client, error) {
 	if c.Options.Endpoint == "" {
 		c.Options.Endpoint = k.Endpoint
 	}
-	if prefix, ok := strings.CutSuffix(c.Options.Endpoint, k.Endpoint); ok {
-		c.prefix = prefix
+	for _, own := range append([]string{k.Endpoint}, k.others...) {
+		if prefix, ok := strings.CutSuffix(c.Options.Endpoint, own); ok {
+			c.prefix = prefix
+		}
 	}
 	// A request as all will be shows a bad endpoint now, and all the secrets.
 	req, err := o.Client.NewRequest(http.MethodPost, c.Options.Endpoint, c.headers(""), nil)
@@ -60,6 +62,9 @@ const modelHole = "{model}"
 // address makes a call of an encoded request.
 func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	header := c.headers(c.framing.accept())
+	if c.contentType != nil {
+		header.Set("Content-Type", c.contentType(body))
+	}
 	if r.ID != "" {
 		header.Set("X-Request-Id", r.ID)
 	}

@@ -71,7 +71,7 @@ func TestEventTimes(t *testing.T) {
 				inBubble(t, kind, serve, backend.Options{OnToken: func(n int) { live.Add(int64(n)) }}, func(b tacho.Backend) {
 					epoch := time.Now()
 					time.Sleep(time.Minute)
-					call, err := b.Prepare(textRequest("hi"))
+					call, err := b.Prepare(fitting(kind, textRequest("hi")))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -125,7 +125,7 @@ func TestHang(t *testing.T) {
 					inBubble(t, kind, serve, backend.Options{}, func(b tacho.Backend) {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 						defer cancel()
-						rec := send(ctx, t, b, textRequest("hi"))
+						rec := send(ctx, t, b, fitting(kind, textRequest("hi")))
 						if rec.Failure == nil || rec.Failure.Cause != tacho.Timeout {
 							t.Errorf("failure %v, want a timeout", rec.Failure)
 						}

@@ -144,8 +144,15 @@ func (p dataPrinter) survey(plan *run.Plan, s *workload.Survey, counter token.Co
 	for _, form := range slices.Sorted(maps.Keys(s.Forms)) {
 		p.line("  sent as %s: %d", form, s.Forms[form])
 	}
-	p.histogram("prompt tokens", s.Input)
+	if slices.Max(s.Input) > 0 {
+		p.histogram("prompt tokens", s.Input)
+	} else {
+		p.line("prompt tokens: not known; what pictures and sounds count for is the model's affair")
+	}
 	p.histogram("output tokens", s.Output)
+	if s.AudioS > 0 {
+		p.line("sound: %.2f s in all, %.2f s in a request", s.AudioS, s.AudioS/float64(s.Requests))
+	}
 	if s.Requests > s.Sessions {
 		p.histogram("turns", s.Turns)
 	}
@@ -231,10 +238,16 @@ func opening(in *tacho.Input) string {
 	if in.IDs != nil {
 		text = fmt.Sprint(in.IDs[:min(len(in.IDs), 16)])
 	}
+	if in.Audio != nil {
+		text = fmt.Sprintf("(%s, %d bytes)", in.Audio.Name, len(in.Audio.Data))
+	}
 	for _, m := range in.Messages {
 		content := m.Content
 		if m.Answer > 0 {
 			content = fmt.Sprintf("(answer of turn %d)", m.Answer)
+		}
+		if m.HasMedia() {
+			content += " (with pictures or sound)"
 		}
 		text += m.Role + ": " + content + " / "
 		if len(text) > most {

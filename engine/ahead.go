@@ -107,6 +107,9 @@ func prepare(s *Stage, i uint64, due time.Duration) (*item, error) {
 	for _, m := range q.Input.Messages {
 		size += int64(len(m.Content) + len(m.Raw))
 	}
+	if q.Input.Audio != nil {
+		size += int64(len(q.Input.Audio.Data))
+	}
 	return &item{session: sess, call: call, due: due, bytes: size}, nil
 }
 

@@ -268,6 +268,7 @@ func throughput(s *Summary, records []tacho.Record) *Throughput {
 		RequestsPerS:     float64(s.Completed) / s.DurationS,
 		OutputTokensPerS: float64(s.Tokens.Output) / s.DurationS,
 		TotalTokensPerS:  float64(s.Tokens.Input+s.Tokens.Output) / s.DurationS,
+		AudioSPerS:       audioSeconds(records) / s.DurationS,
 	}
 	if len(s.Config.Goodput) > 0 {
 		good := 0
@@ -280,6 +281,23 @@ func throughput(s *Summary, records []tacho.Record) *Throughput {
 		t.GoodPerS = &perS
 	}
 	return t
+}
+
+// audioSeconds is how long the sounds are that were served. They are summed in
+// order of length, so that the order of records does not matter.
+func audioSeconds(records []tacho.Record) float64 {
+	var lengths []float64
+	for i := range records {
+		if r := &records[i]; r.OK() && r.AudioS > 0 {
+			lengths = append(lengths, r.AudioS)
+		}
+	}
+	slices.Sort(lengths)
+	sum := 0.0
+	for _, s := range lengths {
+		sum += s
+	}
+	return sum
 }
 
 // isGood says whether r keeps every SLO. A metric r has no value of is kept:

@@ -96,6 +96,7 @@ type Throughput struct {
 	GoodPerS         *float64 `json:"good_requests_per_s"`
 	OutputTokensPerS float64  `json:"output_tokens_per_s"`
 	TotalTokensPerS  float64  `json:"total_tokens_per_s"`
+	AudioSPerS       float64  `json:"audio_s_per_s,omitempty"` // RTFx: seconds of sound in a second, of successful requests
 }
 
 // Peaks are the busiest moments.

@@ -108,7 +108,8 @@ func classicRows() []row {
 		decimal("output_throughput", "Output token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).OutputTokensPerS }).generating(),
 		decimal("max_output_tokens_per_s", "Peak output token throughput (tok/s):", func(s *metric.Summary) float64 { return float64(peaksOf(s).EventsPerS) }).from(style2025Sep).generating(),
 		decimal("max_concurrent_requests", "Peak concurrent requests:", func(s *metric.Summary) float64 { return float64(peaksOf(s).TouchingASecond) }).from(style2025Sep).generating(),
-		foreign(decimalRow, "rtfx", "RTFx (Inverse Real-Time Factor):"),
+		decimal("rtfx", "RTFx (Inverse Real-Time Factor):", func(s *metric.Summary) float64 { return throughputOf(s).AudioSPerS }).
+			from(style2025Dec).when(func(s *metric.Summary) bool { return throughputOf(s).AudioSPerS > 0 }),
 		decimal("total_token_throughput", "Total Token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).to(style2025Oct),
 		decimal("total_token_throughput", "Total token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).from(style2025Dec),
 	)

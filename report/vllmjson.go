@@ -142,7 +142,7 @@ func (v *VLLMResult) peaks(o *pythonObject) {
 	p := peaksOf(v.Summary)
 	o.number("max_output_tokens_per_s", float64(p.EventsPerS))
 	o.whole("max_concurrent_requests", p.TouchingASecond)
-	o.number("rtfx", 0) // the speed of transcription, and we send no audio
+	o.number("rtfx", throughputOf(v.Summary).AudioSPerS)
 	if p := v.Summary.Probe; p != nil {
 		o.whole("probe_completed", p.Completed)
 		o.whole("probe_failed", p.Failed)

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -32,7 +33,8 @@ type Dataset struct {
 	PromptText       bool                `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
 	BookInputLen     workload.Length     `flag:"book-input-len" help:"+ book: prompt tokens"`
 	BookOutputLen    workload.Length     `flag:"book-output-len" help:"+ book: output tokens"`
-	CustomOutputLen  workload.Length     `flag:"custom-output-len" help:"custom: output tokens; -1 takes each line's output_tokens"`
+	CustomOutputLen  workload.Length     `flag:"custom-output-len" help:"custom, custom_image, custom_audio: output tokens; -1 takes each line's output_tokens"`
+	CustomSendFiles  bool                `flag:"custom-ensure-client-side-data" help:"custom_image: send the files of a line along, instead of naming them to the server"`
 	ShareGPTOutput   workload.Length     `flag:"sharegpt-output-len" help:"sharegpt: output tokens; by default as long as the answer in the data"`
 	SonnetInputLen   workload.Length     `flag:"sonnet-input-len" help:"sonnet: prompt tokens at most"`
 	SonnetOutputLen  workload.Length     `flag:"sonnet-output-len" help:"sonnet: output tokens"`
@@ -49,17 +51,19 @@ type Dataset struct {
 	HFSubset         string              `flag:"hf-subset" help:"hf: subset of a dataset of the hub; of local files those with this in their names"`
 	HFSplit          string              `flag:"hf-split" help:"hf: split, as train or test; of local files those with this in their names"`
 	HFName           string              `flag:"hf-name" help:"hf: the dataset's name on the hub, where the path is one of this machine: it is then asked as vLLM asks it"`
-	HFOutputLen      workload.Length     `flag:"hf-output-len" help:"hf: output tokens; by default what vLLM asks of this dataset, else 256"`
+	HFOutputLen      workload.Length     `flag:"hf-output-len" help:"hf: output tokens; by default what vLLM asks of this dataset, else 256, and 1024 where a sound is written down"`
+	ASRMinS          float64             `flag:"asr-min-audio-len-sec" help:"hf: only sounds of at least so many seconds"`
+	ASRMaxS          float64             `flag:"asr-max-audio-len-sec" help:"hf: only sounds of at most so many seconds"`
 	NoStream         bool                `flag:"no-stream" help:"hf: download all files of the split; by default as many as have rows enough"`
 	EditMin          float64             `flag:"blazedit-min-distance" help:"hf: of datasets of edits only those at least so different"`
 	EditMax          float64             `flag:"blazedit-max-distance" help:"hf: of datasets of edits only those at most so different"`
 	BFCLCategories   string              `flag:"bfcl-categories" help:"hf: files of the Berkeley function calling leaderboard"`
-	MMItems          int                 `flag:"random-mm-base-items-per-request" help:"random_mm: images in a request"`
+	MMItems          int                 `flag:"random-mm-base-items-per-request" help:"random_mm: images and videos in a request"`
 	MMItemsRatio     float64             `flag:"random-mm-num-mm-items-range-ratio" help:"random_mm: their number varies by this share up and down"`
-	MMLimit          JSONObject          `flag:"random-mm-limit-mm-per-prompt" help:"random_mm: most images in a request, as {\"image\":3}"`
-	MMBuckets        workload.Buckets    `flag:"random-mm-bucket-config" help:"random_mm: sizes and their shares, as {(HEIGHT,WIDTH,1):SHARE,...}"`
-	MMAudioMS        workload.Length     `flag:"random-mm-audio-ms" help:"+ random_mm: milliseconds of a sound in each request"`
-	MMChat           bool                `flag:"enable-multimodal-chat" help:"accepted for compatibility; images go into messages"`
+	MMLimit          JSONObject          `flag:"random-mm-limit-mm-per-prompt" help:"random_mm: most images and most videos in a request; what is not named keeps its default"`
+	MMBuckets        workload.Buckets    `flag:"random-mm-bucket-config" help:"random_mm: sizes and their shares, as {(HEIGHT,WIDTH,FRAMES):SHARE,...}; one frame is an image, more are a video of 30 a second"`
+	MMAudioMS        workload.Length     `flag:"random-mm-audio-ms" help:"+ random_mm: milliseconds of a sound in each request, which is all that openai-audio sends"`
+	MMChat           bool                `flag:"enable-multimodal-chat" help:"accepted for compatibility; images and sounds go into messages where the backend has them"`
 	Structured       workload.Structured `flag:"structured-output" help:"+ form that outputs must have (vLLM): json:SCHEMA, regex:PATTERN, grammar:EBNF or choice:A|B; @FILE reads it from a file"`
 	StructuredRatio  float64             `flag:"structured-output-ratio" help:"share of the requests that must have it"`
 	SkipChatTemplate bool                `flag:"skip-chat-template" help:"send prompts as they are, without the model's chat template"`
@@ -100,14 +104,18 @@ type Trace struct {
 	TimedHashes    string          `flag:"timed-trace-label-hash-ids" help:"timed_trace: name of its field for hash ids"`
 }
 
+// defaultMMLimit is how many items of each sort random_mm puts in a request at
+// most, as in the reference.
+var defaultMMLimit = JSONObject{"image": 255.0, "video": 1.0}
+
 func defaultDataset() Dataset {
 	d := Dataset{
 		DatasetName: "random", RandomInputLen: workload.Fixed(1024), RandomOutputLen: workload.Fixed(128), RandomBatchSize: 1,
 		BookInputLen: workload.Fixed(1024), BookOutputLen: workload.Fixed(150), CustomOutputLen: workload.Fixed(256),
 		SonnetInputLen: workload.Fixed(550), SonnetOutputLen: workload.Fixed(150), SonnetPrefixLen: 200,
 		RepetitionPrefix: 256, RepetitionSuffix: workload.Fixed(256), RepetitionCount: 10, RepetitionOutput: workload.Fixed(128),
-		SpecOutputLen: workload.Fixed(256), SpeedSubset: "qualitative", SpeedOutputLen: workload.Fixed(4096), EditMax: 1, BFCLCategories: "simple,live_simple,multiple",
-		MMItems: 1, StructuredRatio: 1, BadLines: "stop",
+		SpecOutputLen: workload.Fixed(256), SpeedSubset: "qualitative", SpeedOutputLen: workload.Fixed(4096), EditMax: 1, ASRMaxS: math.Inf(1), BFCLCategories: "simple,live_simple,multiple",
+		MMItems: 1, MMLimit: maps.Clone(defaultMMLimit), StructuredRatio: 1, BadLines: "stop",
 	}
 	if err := d.MMBuckets.UnmarshalText([]byte("{(256,256,1):0.5,(720,1280,1):0.5,(720,1280,16):0.0}")); err != nil {
 		panic(err) // it is written above
@@ -182,14 +190,33 @@ func (p *Plan) validateDataset() error {
 	if p.RandomBatchSize < 1 {
 		return fmt.Errorf("--random-batch-size %d: at least 1 is needed", p.RandomBatchSize)
 	}
+	if k, err := backend.Find(p.Backend); err == nil && p.ProbeRate > 0 && !k.Takes.Text {
+		return fmt.Errorf("--probe-request-rate: probes are short texts, and %s sends none: leave it out", p.Backend)
+	}
 	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
 	}
 	if p.TraceSpeedup <= 0 {
 		return fmt.Errorf("--trace-speedup %v: it must be above 0", p.TraceSpeedup)
 	}
+	if err := p.validateMedia(); err != nil {
+		return err
+	}
 	_, err := p.kinds()
 	return err
+}
+
+func (p *Plan) validateMedia() error {
+	for name, most := range p.MMLimit {
+		n, ok := most.(float64)
+		if _, known := defaultMMLimit[name]; !known || !ok || n < 0 || n != math.Trunc(n) {
+			return fmt.Errorf("--random-mm-limit-mm-per-prompt: %s: %v: image and video can be limited, to a whole number", name, most)
+		}
+	}
+	if !(p.ASRMinS >= 0) || !(p.ASRMaxS > 0) || p.ASRMinS > p.ASRMaxS {
+		return fmt.Errorf("sounds from %v to %v s: --asr-min-audio-len-sec must be 0 or more, and --asr-max-audio-len-sec not less", p.ASRMinS, p.ASRMaxS)
+	}
+	return nil
 }
 
 // A class is one part of a mix, as the plan writes it.

@@ -241,7 +241,10 @@ func (r *Runner) takeLimit(models []backend.Model) {
 
 // mostChecked bounds the prompts that are looked at before a level: those of a
 // workload are of a kind.
-const mostChecked = 1000
+const (
+	mostChecked = 1000
+	mostBlind   = 3 // prompts of unknown length
+)
 
 // fits complains about prompts that the model cannot take, before any is sent.
 func (r *Runner) fits(l Level, work workload.Workload) error {
@@ -252,6 +255,7 @@ func (r *Runner) fits(l Level, work workload.Workload) error {
 	if l.Prompts > 0 {
 		n = min(n, l.Prompts)
 	}
+	blind := 0 // prompts of unknown length, as with pictures in them, which take long to make
 	for i := range n {
 		s, err := work.Session(uint64(i))
 		if err != nil {
@@ -259,16 +263,32 @@ func (r *Runner) fits(l Level, work workload.Workload) error {
 		}
 		for t := range s.Turns {
 			q := &s.Turns[t].Request
-			asked := q.MaxTokens
-			if r.kind.Pools {
-				asked = 0
+			if err := r.fit(i, q); err != nil {
+				return err
 			}
-			if q.Model == "" && q.InputTokens+asked > r.limit {
-				return &UsageError{fmt.Errorf(
-					"prompt %d has %d tokens and asks for %d, but the model takes %d in all: ask for shorter ones, or start the server with a longer context",
-					i, q.InputTokens, asked, r.limit)}
+			if q.InputTokens == 0 {
+				blind++
 			}
+		}
+		if blind > mostBlind {
+			return nil
 		}
 	}
 	return nil
+}
+
+// fit complains about a prompt that the model cannot take. To a sound to be
+// written down what is asked for is a limit alone, which the server lowers to
+// what it has.
+func (r *Runner) fit(i int, q *tacho.Request) error {
+	asked := q.MaxTokens
+	if r.kind.Pools {
+		asked = 0
+	}
+	if q.Model != "" || q.Input.Audio != nil || q.InputTokens+asked <= r.limit {
+		return nil
+	}
+	return &UsageError{fmt.Errorf(
+		"prompt %d has %d tokens and asks for %d, but the model takes %d in all: ask for shorter ones, or start the server with a longer context",
+		i, q.InputTokens, asked, r.limit)}
 }

@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 
 	"tacho"
@@ -73,6 +75,7 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 	o := workload.Options{
 		Counter: r.Counter, IDs: r.asIDs(p, kind), Messages: r.kind.Takes.Messages, Path: p.DatasetPath,
+		Media: r.kind.Takes.Media, Audio: r.kind.Takes.Audio, SendFiles: p.CustomSendFiles, Sounds: p.soundOptions(),
 		Shuffle: !p.DisableShuffle, Vocab: r.vocabulary(), Progress: r.hooks.Ready,
 		Scenario: p.Scenario, Trace: p.traceOptions(kind), Talk: p.talkOptions(), Zipf: p.RandomPrefixZipf,
 	}
@@ -87,7 +90,7 @@ func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 		o.Input, o.Batch = p.RandomInputLen, p.RandomBatchSize
 	case "book":
 		o.Input, o.Output = p.BookInputLen, p.BookOutputLen
-	case "custom":
+	case "custom", "custom_image", "custom_audio":
 		o.Output = p.CustomOutputLen
 	case "sharegpt":
 		o.Output = p.ShareGPTOutput
@@ -122,9 +125,19 @@ func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 }
 
 func (p *Plan) imageOptions() workload.ImageOptions {
-	o := workload.ImageOptions{Base: p.MMItems, Ratio: p.MMItemsRatio, Buckets: p.MMBuckets, AudioMS: p.MMAudioMS}
-	if most, ok := p.MMLimit["image"].(float64); ok {
-		o.Limit = int(most)
+	limit := maps.Clone(defaultMMLimit)
+	maps.Copy(limit, p.MMLimit)
+	images, _ := limit["image"].(float64) // validateMedia has seen to it
+	videos, _ := limit["video"].(float64)
+	return workload.ImageOptions{
+		Base: p.MMItems, Ratio: p.MMItemsRatio, Buckets: p.MMBuckets, AudioMS: p.MMAudioMS, Images: int(images), Videos: int(videos),
+	}
+}
+
+func (p *Plan) soundOptions() workload.SoundOptions {
+	o := workload.SoundOptions{MinS: p.ASRMinS}
+	if !math.IsInf(p.ASRMaxS, 1) {
+		o.MaxS = p.ASRMaxS
 	}
 	return o
 }

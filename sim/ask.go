@@ -115,7 +115,22 @@ func (p *prompt) addMessages(messages []openai.Message) {
 	for _, m := range messages {
 		p.addText(m.Content.Text)
 		for _, part := range m.Content.Parts {
-			p.addText(part.Text)
+			p.addPart(&part)
+		}
+	}
+}
+
+// pictureTokens is what a picture or a film counts for, whatever its size.
+const pictureTokens = 256
+
+func (p *prompt) addPart(part *openai.Part) {
+	p.addText(part.Text)
+	if part.InputAudio != nil {
+		p.addData(part.InputAudio.Data, soundTokens(soundSeconds(part.InputAudio.Data)))
+	}
+	for _, picture := range [][]byte{part.ImageURL, part.VideoURL} {
+		if picture != nil {
+			p.addData(picture, pictureTokens)
 		}
 	}
 }

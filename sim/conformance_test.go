@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"io"
@@ -28,6 +29,7 @@ type conversation struct {
 	whole                    bool // not a stream
 	cumulative               bool // each event repeats the text before it
 	noDone                   bool // the end mark is something else than [DONE]
+	form                     bool // body is a form, and not JSON
 }
 
 var conversations = []conversation{
@@ -75,6 +77,36 @@ var conversations = []conversation{
 	{name: "triton-accumulate", path: "/v2/models/ensemble/generate_stream", body: `{"text_input":"a b c","max_tokens":4,"stream":true,"accumulate_tokens":true}`, noDone: true, cumulative: true},
 	{name: "triton-vllm", path: "/v2/models/m/versions/1/generate_stream", body: `{"text_input":"a b c","parameters":{"stream":true,"max_tokens":4},"exclude_input_in_output":true,"return_num_output_tokens":true,"return_num_input_tokens":true,"return_finish_reason":true}`, noDone: true},
 	{name: "triton-whole", path: "/v2/models/m/generate", body: `{"text_input":"a b c","max_tokens":4}`, whole: true},
+	{name: "transcription", path: "/v1/audio/transcriptions", body: soundForm("model", "m", "max_completion_tokens", "4", "stream", "True", "stream_include_usage", "True"), form: true},
+	{name: "transcription-continuous", path: "/v1/audio/transcriptions", body: soundForm("max_completion_tokens", "4", "stream", "true", "stream_include_usage", "true", "stream_continuous_usage_stats", "true"), form: true},
+	{name: "transcription-whole", path: "/v1/audio/transcriptions", body: soundForm("max_completion_tokens", "4"), whole: true, form: true},
+	{name: "translation", path: "/v1/audio/translations", body: soundForm("max_completion_tokens", "4", "stream", "true"), form: true},
+}
+
+// testSound is a WAV file of 30 milliseconds, which are 3 tokens.
+var testSound = func() []byte {
+	const rate, samples = 16_000, 480
+	b := []byte("RIFF")
+	b = binary.LittleEndian.AppendUint32(b, 36+2*samples)
+	b = append(b, "WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00"...)
+	b = binary.LittleEndian.AppendUint32(b, rate)
+	b = binary.LittleEndian.AppendUint32(b, 2*rate)
+	b = append(b, "\x02\x00\x10\x00data"...)
+	b = binary.LittleEndian.AppendUint32(b, 2*samples)
+	return append(b, make([]byte, 2*samples)...)
+}()
+
+// formType is the type of soundForm.
+const formType = "multipart/form-data; boundary=b"
+
+// soundForm is a form with testSound in it.
+func soundForm(fields ...string) string {
+	var b strings.Builder
+	b.WriteString("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n" + string(testSound) + "\r\n")
+	for i := 0; i < len(fields); i += 2 {
+		b.WriteString("--b\r\nContent-Disposition: form-data; name=\"" + fields[i] + "\"\r\n\r\n" + fields[i+1] + "\r\n")
+	}
+	return b.String() + "--b--\r\n"
 }
 
 // testProfile is an engine in which everything takes round times: a prefill
@@ -105,7 +137,11 @@ func TestTranscripts(t *testing.T) {
 					opt := model.opt
 					opt.Engine = c.engine
 					_, client := start(t, opt)
-					res := post(t, client, c.path, c.body, "X-Request-Id", "r1", "X-Sim-Fault", c.fault)
+					header := []string{"X-Request-Id", "r1", "X-Sim-Fault", c.fault}
+					if c.form {
+						header = append(header, "Content-Type", formType)
+					}
+					res := post(t, client, c.path, c.body, header...)
 					body, err := io.ReadAll(res.Body)
 					if err != nil || res.StatusCode != http.StatusOK {
 						t.Fatalf("status %d, error %v: %s", res.StatusCode, err, body)
@@ -123,9 +159,12 @@ func TestTranscripts(t *testing.T) {
 func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 	t.Helper()
 	var p prompt
-	if strings.Contains(c.body, "[1,2,3]") {
+	switch {
+	case c.form:
+		p.addData(testSound, 3)
+	case strings.Contains(c.body, "[1,2,3]"):
 		p.addIDs([]int32{1, 2, 3})
-	} else {
+	default:
 		p.addText("a b c")
 	}
 	want := (&ask{prompt: p}).text(nil, 0, tokens)

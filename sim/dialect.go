@@ -40,7 +40,7 @@ type dialect struct {
 
 // dialects are all the ways to ask for an answer.
 var dialects = []*dialect{
-	completions, chat, responses, embedding, pooling, rerank,
+	completions, chat, responses, embedding, pooling, rerank, transcription,
 	generate, tgiStream,
 	llamaCompletion,
 	ollamaGenerate, ollamaChat,

@@ -73,7 +73,8 @@ func serveOracle(t *testing.T, engine string) (address string) {
 // wantHeard is what each conversation should have come to.
 func wantHeard(engine string, conversations map[string]heard) map[string]heard {
 	said := func(p prompt) string { return string((&ask{prompt: p}).text(nil, 0, 4)) }
-	var text, ids prompt
+	var text, ids, sound prompt
+	sound.addData(make([]byte, 960), 3)
 	text.addText("a b c")
 	ids.addIDs([]int32{1, 2, 3})
 	want := map[string]heard{}
@@ -88,6 +89,11 @@ func wantHeard(engine string, conversations map[string]heard) map[string]heard {
 			w.Finish = "max_output_tokens"
 		case name == "openai embeddings":
 			w = heard{Text: "2 of 1024", Usage: 3}
+		case strings.HasPrefix(name, "openai transcription"):
+			w.Text = said(sound)
+			if strings.HasSuffix(name, "whole") {
+				w.Usage = 1 // a second, begun
+			}
 		case name == "openai models":
 			w = heard{Text: "m"}
 		case name == "anthropic":

@@ -304,6 +304,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path uint8, body string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, paths[int(path)%len(paths)], strings.NewReader(body))
+		r.Header.Set("Content-Type", formType) // only forms are read by their type
 		s.ServeHTTP(w, r)
 		whole := strings.HasPrefix(w.Header().Get("Content-Type"), "application/json")
 		if whole && w.Body.Len() == 0 {

@@ -8,19 +8,24 @@ import (
 )
 
 var custom = Kind{
-	Name: "custom", Doc: `JSON lines of your own: {"prompt": "...", "output_tokens": 128} or {"messages": [...]}, with "tools", "images", or "turns" of a conversation`,
+	Name: "custom", Doc: `JSON lines of your own: {"prompt": "...", "output_tokens": 128} or {"messages": [...]}, with "tools", "images", "audio", or "turns" of a conversation`,
 	Quotes: true, New: newCustom,
 }
 
 func newCustom(ctx context.Context, o Options) (Workload, error) {
+	return newCustomOf(ctx, o, "custom", func(*entry) error { return nil })
+}
+
+// newCustomOf makes a workload of a file of lines, all of which pass need.
+func newCustomOf(ctx context.Context, o Options, name string, need func(*entry) error) (Workload, error) {
 	if o.Path == "" {
-		return nil, errors.New("custom: no data: give a JSONL file with --dataset-path prompts.jsonl")
+		return nil, fmt.Errorf("%s: no data: give a JSONL file with --dataset-path prompts.jsonl", name)
 	}
 	bad := badLines{skip: o.Trace.SkipBad}
 	var entries []entry
 	lines, err := openLines(o.Path)
 	if err != nil {
-		return nil, fmt.Errorf("custom: %w", err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	defer lines.Close()
 	for text := range lines.All {
@@ -29,19 +34,19 @@ func newCustom(ctx context.Context, o Options) (Workload, error) {
 		if err != nil {
 			err = fmt.Errorf(`not a JSON object with a "prompt": %w`, err)
 		} else {
-			err = e.check(o.wantsData())
+			err = errors.Join(e.check(o.wantsData()), need(&e))
 		}
 		if err == nil {
 			entries = append(entries, e)
 		} else if err := bad.take(fmt.Errorf("%s:%d: %w", o.Path, lines.Number(), err)); err != nil {
-			return nil, fmt.Errorf("custom: %w", err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("custom: %w", err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("custom: %s has no lines in it%s", o.Path, bad.also())
+		return nil, fmt.Errorf("%s: %s has no lines in it%s", name, o.Path, bad.also())
 	}
 	return newPool(ctx, o, entries, bad.notes()...)
 }

@@ -278,8 +278,8 @@ func TestRandomImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := make1(t, "random-mm", workload.Options{
-		Input: workload.Fixed(12), Output: workload.Fixed(1), Messages: true,
-		Images: workload.ImageOptions{Base: 2, Ratio: 0.5, Limit: 3, Buckets: b, AudioMS: workload.Fixed(250)},
+		Input: workload.Fixed(12), Output: workload.Fixed(1), Messages: true, Media: true,
+		Images: workload.ImageOptions{Base: 2, Ratio: 0.5, Images: 3, Buckets: b, AudioMS: workload.Fixed(250)},
 	})
 	sizes, counts := map[image.Point]int{}, map[int]int{}
 	for _, q := range requests(t, w, 40) {
@@ -298,7 +298,7 @@ func TestRandomImages(t *testing.T) {
 		}
 		last := len(m.Content) - 1
 		wav, err := base64.StdEncoding.DecodeString(m.Content[last].Audio.Data)
-		if err != nil || len(wav) != 44+2*16_000/4 || string(wav[:4]) != "RIFF" || m.Content[last].Audio.Format != "wav" {
+		if err != nil || q.AudioS != 0.25 || len(wav) != 44+2*16_000/4 || string(wav[:4]) != "RIFF" || m.Content[last].Audio.Format != "wav" {
 			t.Fatalf("a sound of %d bytes, %v", len(wav), err)
 		}
 		counts[last-1]++
@@ -317,7 +317,7 @@ func TestRandomImages(t *testing.T) {
 	if len(counts) != 3 || counts[1] == 0 || counts[3] == 0 || len(sizes) != 2 || sizes[image.Pt(48, 32)] == 0 || sizes[image.Pt(16, 64)] == 0 {
 		t.Errorf("images %v, sizes %v", counts, sizes)
 	}
-	for _, bad := range []string{"", "{}", "{(1,2):1}", "{(1,2,16):1}", "{(0,2,1):1}", "{(1,2,1):-1}"} {
+	for _, bad := range []string{"", "{}", "{(1,2):1}", "{(1,2,0):1}", "{(1,2,99999):1}", "{(0,2,1):1}", "{(1,2,1):-1}"} {
 		if err := new(workload.Buckets).UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
@@ -330,16 +330,16 @@ func TestCustomToolsAndImages(t *testing.T) {
 	lines := fmt.Sprintf(`{"prompt":"what is it?","images":[%q,"http://127.0.0.1/x.jpg"]}
 {"messages":[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"tools":[{"type":"function"}],"extra_body":{"top_k":3}}
 `, picture)
-	qs := requests(t, make1(t, "custom", workload.Options{Path: write(t, "c.jsonl", lines), Output: workload.Fixed(3), Messages: true}), 2)
+	qs := requests(t, make1(t, "custom", workload.Options{Path: write(t, "c.jsonl", lines), Output: workload.Fixed(3), Messages: true, Media: true}), 2)
 	if raw := string(qs[0].Input.Messages[0].Raw); !strings.Contains(raw, "data:image/png;base64,"+base64.StdEncoding.EncodeToString([]byte("not really a picture"))) || !strings.Contains(raw, `"url":"http://127.0.0.1/x.jpg"`) {
 		t.Errorf("%s", raw)
 	}
 	if q := qs[1]; q.Input.Messages[0].Content != "see" || q.Extra["top_k"] != 3.0 || q.Extra["tools"] == nil {
 		t.Errorf("%+v", q)
 	}
-	qs[1].Quote(nil) // puts what is more than text into the body
-	body, err := json.Marshal(qs[1].Extra)
-	if err != nil || !strings.Contains(string(body), `"messages":[{"role":"user","content":[{"type":"text","text":"see"}`) {
+	qs[1].Quote(nil)
+	body, err := json.Marshal(qs[1].Input.Messages)
+	if err != nil || !strings.Contains(string(body), `[{"role":"user","content":[{"type":"text","text":"see"}`) {
 		t.Errorf("%s %v", body, err)
 	}
 }

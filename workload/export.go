@@ -27,6 +27,9 @@ func WriteLine(w io.Writer, s *tacho.Session) error {
 
 func entryOf(q *tacho.Request) entry {
 	e := entry{IDs: q.Input.IDs, Messages: q.Input.Messages, OutputTokens: q.MaxTokens, Extra: q.Extra, Model: q.Model}
+	if q.Input.Audio != nil {
+		e.Audio = soundURL(q.Input.Audio)
+	}
 	if q.Input.Text != "" {
 		e.Prompt = &q.Input.Text
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 var huggingFace = Kind{
-	Name: "hf", Doc: "a dataset of the Hugging Face hub: its name (owner/name), which is downloaded if it is not in the local cache, or a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names",
+	Name: "hf", Doc: "a dataset of the Hugging Face hub: its name (owner/name), which is downloaded if it is not in the local cache, or a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names, and sounds and images go where the backend takes them",
 	New: newHuggingFace,
 }
 
@@ -44,10 +44,17 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	set := knownSet(o.Hub)
 	o.Output = set.outputOf(o.Output)
 	bad := badLines{skip: o.Trace.SkipBad}
+	media := mediaRows{Options: o}
 	var entries []entry
 	unsent := map[string]int{}
 	for _, path := range files {
 		if err := eachRow(path, &bad, func(row json.RawMessage) error {
+			if sound, use, err := media.sound(row); sound != nil || err != nil {
+				if use {
+					entries = append(entries, *sound)
+				}
+				return err
+			}
 			r, err := rowOfColumns(row)
 			if err != nil {
 				return err
@@ -57,8 +64,12 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 			}
 			e, err := r.entry(&set)
 			if err == nil {
+				e.Images = media.images(row)
+				if n, constant := o.Output.Constant(); constant && n == 0 {
+					e.OutputTokens = defaultOutput
+				}
 				entries = append(entries, e)
-				r.unsent(unsent)
+				r.unsent(unsent, len(e.Images) > 0)
 			}
 			return err
 		}); err != nil {
@@ -66,14 +77,14 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		}
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.also())
+		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.also()+media.also())
 	}
 	var w Workload
 	var err error
 	if set.bounds != nil {
 		w, err = newFiltered(ctx, "hf", o, entries, *set.bounds, bad)
 	} else {
-		w, err = newPool(ctx, o, entries, bad.notes()...)
+		w, err = newPool(ctx, o, entries, slices.Concat(bad.notes(), media.notes())...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(unsent)) {
 		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent", unsent[name], name)}
@@ -136,7 +147,6 @@ func (r tableRow) text(names ...string) string {
 // entry finds the prompt in a row, and the answer.
 func (r tableRow) entry(set *namedSet) (e entry, err error) {
 	e.answer = r.text(answerColumns...)
-	e.Images = r.images()
 	if e.Tools, err = r.tools(); err != nil {
 		return e, err
 	}

@@ -3,17 +3,12 @@ package workload
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,27 +17,36 @@ import (
 )
 
 var randomMM = Kind{
-	Name: "random_mm", Doc: "random text with images of noise, of sizes drawn from --random-mm-bucket-config, and sound of --random-mm-audio-ms; for backends that take messages",
+	Name: "random_mm", Doc: "random text with images and films of noise, of sizes drawn from --random-mm-bucket-config, and sound of --random-mm-audio-ms; where a backend takes sound alone, that alone",
 	Endless: true, New: newRandomMM,
 }
 
-// ImageOptions are the pictures of random_mm, and its sound.
+// ImageOptions are the pictures of random_mm, its films and its sound.
 type ImageOptions struct {
-	Base    int     // images in a request
+	Base    int     // images and films in a request
 	Ratio   float64 // how far that varies, up and down
-	Limit   int     // most images in a request; 0 is no limit
+	Images  int     // most images in a request
+	Videos  int     // most films in a request
 	Buckets Buckets
 	AudioMS Length // milliseconds of a sound in each request; 0 is none
 }
 
-// Buckets are sizes of images, each with its share. They are written as vLLM
-// writes them, {(256, 256, 1): 0.5, (720, 1280, 1): 0.5}: height, width and
-// frames. Only one frame, an image, can be made.
+// Buckets are sizes of images and films, each with its share. They are written
+// as vLLM writes them, {(256, 256, 1): 0.5, (720, 1280, 16): 0.5}: height, width
+// and frames, of which an image has one.
 type Buckets struct {
-	sizes []image.Point
-	sums  []float64
-	text  string
+	shapes []shape
+	text   string
 }
+
+// A shape is one size and its share.
+type shape struct {
+	size   image.Point
+	frames int
+	share  float64
+}
+
+func (s shape) isVideo() bool { return s.frames > 1 }
 
 // MarshalText implements encoding.TextMarshaler.
 func (b Buckets) MarshalText() ([]byte, error) { return []byte(b.text), nil }
@@ -53,7 +57,6 @@ var bucket = regexp.MustCompile(`^\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)\s*:\s*
 func (b *Buckets) UnmarshalText(text []byte) error {
 	out := Buckets{text: strings.TrimSpace(string(text))}
 	inner := strings.TrimSuffix(strings.TrimPrefix(out.text, "{"), "}")
-	sum := 0.0
 	for _, part := range splitBuckets(inner) {
 		m := bucket.FindStringSubmatch(strings.TrimSpace(part))
 		if m == nil {
@@ -61,27 +64,29 @@ func (b *Buckets) UnmarshalText(text []byte) error {
 		}
 		h, _ := strconv.Atoi(m[1])
 		w, _ := strconv.Atoi(m[2])
+		frames, _ := strconv.Atoi(m[3])
 		share, err := strconv.ParseFloat(m[4], 64)
 		switch {
 		case err != nil || !(share >= 0) || h < 1 || w < 1 || h > maxSide || w > maxSide:
 			return fmt.Errorf("%q: sides are from 1 to %d, and a share is 0 or more", part, maxSide)
-		case share == 0:
-			continue
-		case m[3] != "1":
-			return fmt.Errorf("%q: videos cannot be made: give it the share 0", part)
+		case frames < 1 || frames > maxFrames:
+			return fmt.Errorf("%q: frames are from 1, an image, to %d", part, maxFrames)
+		case share > 0:
+			out.shapes = append(out.shapes, shape{image.Pt(w, h), frames, share})
 		}
-		sum += share
-		out.sizes, out.sums = append(out.sizes, image.Pt(w, h)), append(out.sums, sum)
 	}
-	if len(out.sizes) == 0 {
+	if len(out.shapes) == 0 {
 		return errors.New("no size has a share above 0")
 	}
 	*b = out
 	return nil
 }
 
-// maxSide bounds the side of an image.
-const maxSide = 16_384
+// What bounds the side of an image and the length of a film.
+const (
+	maxSide   = 16_384
+	maxFrames = 10_000
+)
 
 // splitBuckets cuts at the commas outside brackets.
 func splitBuckets(text string) []string {
@@ -104,28 +109,38 @@ func splitBuckets(text string) []string {
 	return out
 }
 
-// randomPictures puts images before the text of a drawn workload.
+// randomPictures puts images, films and sound behind the text of a drawn
+// workload.
 type randomPictures struct {
 	Workload
 	Options
 }
 
 func newRandomMM(ctx context.Context, o Options) (Workload, error) {
-	if !o.Messages {
-		return nil, errors.New("random_mm: images need a backend that takes messages, such as openai-chat")
-	}
-	if len(o.Images.Buckets.sizes) == 0 {
+	i := &o.Images
+	switch {
+	case !o.Media && !o.Audio:
+		return nil, errors.New("random_mm: images need a backend that takes messages with images in them, such as openai-chat")
+	case !o.Media && silent(i.AudioMS):
+		return nil, errors.New("random_mm: this backend takes sound alone: say how much with --random-mm-audio-ms 10000")
+	case len(i.Buckets.shapes) == 0:
 		return nil, errors.New("random_mm: no sizes: give --random-mm-bucket-config")
+	case !(i.Ratio >= 0 && i.Ratio <= 1):
+		return nil, fmt.Errorf("random_mm: range ratio %v must be from 0 to 1", i.Ratio)
+	case i.Base < 0 || i.Images < 0 || i.Videos < 0:
+		return nil, fmt.Errorf("random_mm: %d items, at most %d images and %d films: none may be negative", i.Base, i.Images, i.Videos)
 	}
-	if !(o.Images.Ratio >= 0 && o.Images.Ratio <= 1) {
-		return nil, fmt.Errorf("random_mm: range ratio %v must be from 0 to 1", o.Images.Ratio)
-	}
-	o.IDs, o.Batch = false, 0
+	o.IDs, o.Batch = !o.Media, 0 // a text that is not sent need not be made
 	text, err := newRandom(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	return &randomPictures{text, o}, nil
+}
+
+func silent(ms Length) bool {
+	n, constant := ms.Constant()
+	return constant && n < 1
 }
 
 // Session implements tacho.Source.
@@ -148,114 +163,69 @@ func (w *randomPictures) Warmup(i uint64) (tacho.Session, error) {
 
 func (w *randomPictures) illustrate(q *tacho.Request, i uint64) error {
 	rng := rngOf(w.Seed^0x70696374757265, i)
-	low := int(math.Floor(float64(w.Images.Base) * (1 - w.Images.Ratio)))
-	high := int(math.Ceil(float64(w.Images.Base) * (1 + w.Images.Ratio)))
-	n := low + rng.IntN(high-low+1)
-	if w.Images.Limit > 0 {
-		n = min(n, w.Images.Limit)
+	q.InputTokens = 0 // what an image or a sound counts for is the model's affair
+	if !w.Media {
+		return setSound(q, "", hiss(rng, w.Images.AudioMS.Draw(rng, 1)), w.Options)
 	}
-	urls := make([]string, n)
-	for k := range urls {
+	parts := []part{textPart(q.Input.Text)}
+	for _, s := range w.Images.draw(rng) {
+		var data []byte
 		var err error
-		if urls[k], err = noise(rng, w.Images.Buckets.sizes[pick(w.Images.Buckets.sums, rng)]); err != nil {
+		if s.isVideo() {
+			data, err = film(rng, s.size, s.frames)
+			parts = append(parts, videoPart(dataURL("video/mp4", data)))
+		} else {
+			data, err = noise(rng, s.size)
+			parts = append(parts, imagePart(dataURL("image/jpeg", data)))
+		}
+		if err != nil {
 			return err
 		}
 	}
-	m, err := withMedia(q.Input.Text, urls, hiss(rng, w.Images.AudioMS.Draw(rng, 0)))
+	if sound := hiss(rng, w.Images.AudioMS.Draw(rng, 0)); sound != nil {
+		parts, q.AudioS = append(parts, soundPart(sound)), soundSeconds(sound.Data)
+	}
+	m, err := userMessage(parts)
 	q.Input = tacho.Input{Messages: []tacho.Message{m}}
-	q.InputTokens = 0 // what an image counts for is the model's affair
 	return err
 }
 
-// noise is a JPEG of random pixels, as a data URL.
-func noise(r *rand.Rand, size image.Point) (string, error) {
+// draw is what one request has: so many items, of shapes by their shares as
+// long as there may be more of their sort.
+func (o *ImageOptions) draw(rng *rand.Rand) []shape {
+	low := int(math.Floor(float64(o.Base) * (1 - o.Ratio)))
+	high := int(math.Ceil(float64(o.Base) * (1 + o.Ratio)))
+	n := low + rng.IntN(high-low+1)
+	left := map[bool]int{false: o.Images, true: o.Videos} // by whether it is a film
+	var out []shape
+	for range n {
+		var open []shape
+		var sums []float64
+		sum := 0.0
+		for _, s := range o.Buckets.shapes {
+			if left[s.isVideo()] > 0 {
+				sum += s.share
+				open, sums = append(open, s), append(sums, sum)
+			}
+		}
+		if len(open) == 0 {
+			break
+		}
+		s := open[pick(sums, rng)]
+		left[s.isVideo()]--
+		out = append(out, s)
+	}
+	return out
+}
+
+// noise is a JPEG of random pixels.
+func noise(r *rand.Rand, size image.Point) ([]byte, error) {
 	img := image.NewRGBA(image.Rectangle{Max: size})
 	for i := 0; i < len(img.Pix); i += 4 {
 		v := r.Uint32()
 		img.Pix[i], img.Pix[i+1], img.Pix[i+2], img.Pix[i+3] = byte(v), byte(v>>8), byte(v>>16), 0xff
 	}
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, img, nil); err != nil {
-		return "", err
-	}
-	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(b.Bytes()), nil
-}
-
-// sampleRate is that of the sounds, as speech models take them.
-const sampleRate = 16_000
-
-// hiss is a WAV file of random samples, 16 bits of one channel; nil for no
-// time.
-func hiss(r *rand.Rand, ms int) []byte {
-	if ms <= 0 {
-		return nil
-	}
-	samples := make([]int16, ms*sampleRate/1000)
-	for i := range samples {
-		samples[i] = int16(r.Uint32()) / 8 // not too loud
-	}
-	bytesOf := uint32(2 * len(samples))
-	var b bytes.Buffer
-	b.WriteString("RIFF")
-	for _, v := range []any{
-		36 + bytesOf, []byte("WAVEfmt "), uint32(16), uint16(1), uint16(1), uint32(sampleRate), uint32(2 * sampleRate), uint16(2), uint16(16),
-		[]byte("data"), bytesOf, samples,
-	} {
-		_ = binary.Write(&b, binary.LittleEndian, v) // to memory, of fixed sizes: it cannot fail
-	}
-	return b.Bytes()
-}
-
-func withImages(text string, images []string) (tacho.Message, error) {
-	return withMedia(text, images, nil)
-}
-
-// withMedia is a message of the user with pictures and a sound in it: files of
-// this machine are sent along, addresses as they are.
-func withMedia(text string, images []string, wav []byte) (tacho.Message, error) {
-	type imageURL struct {
-		URL string `json:"url"`
-	}
-	type audio struct {
-		Data   string `json:"data"`
-		Format string `json:"format"`
-	}
-	type part struct {
-		Type  string    `json:"type"`
-		Text  string    `json:"text,omitempty"`
-		Image *imageURL `json:"image_url,omitempty"`
-		Audio *audio    `json:"input_audio,omitempty"`
-	}
-	parts := []part{{Type: "text", Text: text}}
-	for _, where := range images {
-		url, err := imageAddress(where)
-		if err != nil {
-			return tacho.Message{}, err
-		}
-		parts = append(parts, part{Type: "image_url", Image: &imageURL{url}})
-	}
-	if wav != nil {
-		parts = append(parts, part{Type: "input_audio", Audio: &audio{base64.StdEncoding.EncodeToString(wav), "wav"}})
-	}
-	raw, err := json.Marshal(struct {
-		Role    string `json:"role"`
-		Content []part `json:"content"`
-	}{"user", parts})
-	return tacho.Message{Role: "user", Content: text, Raw: raw}, err
-}
-
-func imageAddress(where string) (string, error) {
-	if strings.HasPrefix(where, "data:") || strings.Contains(where, "://") && !strings.HasPrefix(where, "file://") {
-		return where, nil
-	}
-	path := strings.TrimPrefix(where, "file://")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("image: %w", err)
-	}
-	kind := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
-	if kind == "jpg" || kind == "" {
-		kind = "jpeg"
-	}
-	return "data:image/" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
+	err := jpeg.Encode(&b, img, nil)
+	return b.Bytes(), err
 }

@@ -79,58 +79,21 @@ func (s *namedSet) outputOf(asked Length) Length {
 	if n, constant := asked.Constant(); !constant || n != 0 {
 		return asked
 	}
-	if s.output != 0 {
-		return Fixed(s.output)
-	}
-	return Fixed(defaultOutput)
-}
-
-// images are the pictures of a row as data addresses. Parquet files have them
-// as bytes, which in JSON are base64.
-func (r tableRow) images() []string {
-	type picture struct {
-		Bytes string `json:"bytes"`
-	}
-	var all []picture
-	for _, name := range []string{"images", "image"} {
-		var one picture
-		switch column := r[name]; {
-		case len(column) == 0:
-		case json.Unmarshal(column, &all) == nil:
-		case json.Unmarshal(column, &one) == nil:
-			all = []picture{one}
-		}
-	}
-	var out []string
-	for _, p := range all {
-		if kind := pictureType(p.Bytes); kind != "" {
-			out = append(out, "data:image/"+kind+";base64,"+p.Bytes)
-		}
-	}
-	return out
-}
-
-// pictureType tells a picture by its first bytes, in base64.
-func pictureType(base64 string) string {
-	for start, kind := range map[string]string{"/9j/": "jpeg", "iVBOR": "png", "R0lG": "gif", "UklGR": "webp"} {
-		if strings.HasPrefix(base64, start) {
-			return kind
-		}
-	}
-	return ""
+	return Fixed(s.output)
 }
 
 // unsentColumns hold what a request could have and ours have not.
 var unsentColumns = []string{"video", "videos", "audio"}
 
-// unsent counts the columns of the row that are not sent.
-func (r tableRow) unsent(counts map[string]int) {
+// unsent counts the columns of the row that are not sent; pictured says that
+// its pictures are.
+func (r tableRow) unsent(counts map[string]int, pictured bool) {
 	for _, name := range unsentColumns {
 		if v := r[name]; len(v) > 0 && !bytes.Equal(v, []byte("null")) {
 			counts[name]++
 		}
 	}
-	if len(r["image"])+len(r["images"]) > 0 && len(r.images()) == 0 {
+	if len(r["image"])+len(r["images"]) > 0 && !pictured {
 		counts["image"]++
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"tacho"
@@ -20,7 +21,10 @@ type entry struct {
 	IDs          []int32           `json:"prompt_token_ids,omitempty"`
 	Messages     []tacho.Message   `json:"messages,omitempty"`
 	OutputTokens int               `json:"output_tokens,omitempty"`
-	Images       []string          `json:"images,omitempty"` // files, data URLs or web addresses
+	Images       []string          `json:"images,omitempty"`      // files, data URLs or web addresses
+	ImageFiles   []string          `json:"image_files,omitempty"` // the same, as custom_image has it
+	Content      json.RawMessage   `json:"content,omitempty"`     // texts and images in order, as custom_image has it
+	Audio        string            `json:"audio,omitempty"`       // a file or a data URL
 	Tools        json.RawMessage   `json:"tools,omitempty"`
 	Extra        map[string]any    `json:"extra_body,omitempty"`
 	Model        string            `json:"model,omitempty"`
@@ -31,7 +35,8 @@ type entry struct {
 	After        []int             `json:"after,omitzero"`    // of a turn: those it waits for
 
 	tokens int
-	answer string // what was answered in the data, by which output_tokens are counted
+	sound  *tacho.Audio // that the data has in it
+	answer string       // what was answered in the data, by which output_tokens are counted
 }
 
 // check says what is wrong with an entry.
@@ -49,14 +54,14 @@ func (e *entry) check(wantOutput bool) error {
 		return nil
 	}
 	switch {
-	case e.Prompt == nil && len(e.Messages) == 0 && len(e.IDs) == 0:
+	case e.Prompt == nil && len(e.Messages) == 0 && len(e.IDs) == 0 && e.Content == nil && e.Audio == "":
 		return errors.New(`neither "prompt" nor "messages"`)
 	case e.Prompt != nil && *e.Prompt == "":
 		return errors.New(`"prompt" is empty`)
 	case wantOutput && e.OutputTokens < 1:
 		return errors.New(`no "output_tokens" above 0, which an output length of -1 asks for`)
 	}
-	return nil
+	return e.checkMedia()
 }
 
 // mostSeconds bounds the pauses of a file.
@@ -73,6 +78,9 @@ func (e *entry) text() string {
 	for _, m := range e.Messages {
 		text += m.Content + "\n"
 	}
+	if e.Content != nil {
+		text += e.contentText()
+	}
 	return text
 }
 
@@ -82,6 +90,8 @@ type pool struct {
 	entries []entry
 	order   []int
 	said    []string // what reading them was worth telling
+
+	unmeasured sync.Map // sounds whose length is not known, by their place
 	*fitted
 }
 
@@ -206,20 +216,72 @@ func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Requ
 		if opening != "" { // no prompt of the run has these
 			q.Input.IDs[0] = minTokenID + int32((i+uint64(q.Input.IDs[0]))%(defaultVocab-minTokenID))
 		}
-	case len(e.Images) > 0:
-		m, err := withImages(opening+e.text(), e.Images)
-		q.Input.Messages = []tacho.Message{m}
-		return q, err
+	case e.hasMedia():
+		return q, w.setMedia(&q, e, opening)
 	case e.Prompt != nil:
 		q.Input.Text = opening + *e.Prompt
 	default:
 		q.Input.Messages = slices.Clone(e.Messages)
 		q.Input.Plain = !w.Messages
+		if err := w.countMedia(&q); err != nil {
+			return q, err
+		}
 		if m := &q.Input.Messages[0]; opening != "" && m.Raw == nil {
 			m.Content = opening + m.Content
 		}
 	}
 	return q, nil
+}
+
+// setMedia puts the pictures or the sound of a line into a request. What they
+// count for is the model's affair.
+func (w *pool) setMedia(q *tacho.Request, e *entry, opening string) (err error) {
+	q.InputTokens = 0
+	sound := e.sound
+	if e.Audio != "" {
+		if sound, err = loadSound(e.Audio); err != nil {
+			return err
+		}
+	}
+	if sound != nil {
+		if err := setSound(q, opening+e.text(), sound, w.Options); err != nil {
+			return err
+		}
+		if q.AudioS == 0 {
+			w.unmeasured.Store([2]any{e.Audio, e.sound}, nil)
+		}
+		return nil
+	}
+	if !w.Media {
+		return errors.New("images need a backend that takes messages with images in them, such as openai-chat")
+	}
+	parts, err := e.mediaParts(opening, w.SendFiles)
+	if err != nil {
+		return err
+	}
+	m, err := userMessage(parts)
+	q.Input.Messages = []tacho.Message{m}
+	return err
+}
+
+// countMedia measures what is in messages beside words. One text cannot be
+// made of it.
+func (w *pool) countMedia(q *tacho.Request) error {
+	for i := range q.Input.Messages {
+		m := &q.Input.Messages[i]
+		if !m.HasMedia() {
+			continue
+		}
+		if q.Input.Plain && len(q.Input.Messages) == 1 && w.Media {
+			q.Input.Plain = false // a text with pictures, which some take that have no conversations
+		}
+		if q.Input.Plain {
+			return errors.New("messages with images need a backend that takes them, such as openai-chat")
+		}
+		q.InputTokens = 0
+		q.AudioS += messageSeconds(m)
+	}
+	return nil
 }
 
 // outputOf is how many tokens are asked for. A length that varies is drawn
@@ -237,6 +299,13 @@ func (w *pool) outputOf(i uint64, turn int, e *entry) int {
 // Notes implements Workload.
 func (w *pool) Notes() []string {
 	out := slices.Clone(w.said)
+	unmeasured := 0
+	for range w.unmeasured.Range {
+		unmeasured++
+	}
+	if unmeasured > 0 {
+		out = append(out, fmt.Sprintf("of %d sounds the length is not known, and RTFx counts them as 0 s: only %s tell it", unmeasured, soundFormats))
+	}
 	if t := w.total(); t > len(w.entries) {
 		out = append(out, fmt.Sprintf("%d prompts were made of the %d in the file: repeats can be served from a cache", t, len(w.entries)))
 	}

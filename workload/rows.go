@@ -182,7 +182,7 @@ func eachParquet(path string, fn rowFunc) (err error) {
 		got, err := rows.Read(buf)
 		for _, v := range buf[:got] {
 			n++
-			text, err := json.Marshal(v)
+			text, err := json.Marshal(markBytes(v))
 			if err != nil {
 				return fmt.Errorf("%s: row %d: %w", path, n, err)
 			}

@@ -17,6 +17,7 @@ type Survey struct {
 	Turns              []int           // of each session
 	Labels             map[string]int  // requests by KEY=VALUE
 	Shared, Units      int             // of the units that all prompts are made of, those that begin a prompt as they began an earlier one
+	AudioS             float64         // seconds of sound in all of them
 	Samples            []tacho.Session // the first ones
 	Forms              map[string]int  // requests by what they are sent as
 	Block              int             // units that are shared together
@@ -76,6 +77,7 @@ func (s *Survey) compare(q *tacho.Request) {
 		}
 	case q.Input.Messages != nil:
 		s.Forms["messages"]++
+		s.AudioS += q.AudioS
 		for _, m := range q.Input.Messages {
 			if m.Answer > 0 { // the same answer is the same text, whatever it is
 				h.add(fmt.Sprintf("\x00%d.%d", q.Session, m.Answer))
@@ -83,6 +85,9 @@ func (s *Survey) compare(q *tacho.Request) {
 			}
 			h.addText(m.Content)
 		}
+	case q.Input.Audio != nil:
+		s.Forms["audio"]++
+		s.AudioS += q.AudioS
 	default:
 		s.Forms["text"]++
 		h.addText(q.Input.Text)

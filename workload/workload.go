@@ -20,6 +20,8 @@ type Options struct {
 	Counter  token.Counter // counts prompts as the server will
 	IDs      bool          // the backend takes token ids
 	Messages bool          // the backend takes messages
+	Media    bool          // the backend takes messages with pictures, sound or film in them
+	Audio    bool          // the backend takes sounds to be written down
 	Path     string        // of the data
 	Files    []string      // of a dataset of the hub, on this machine
 	Hub      string        // its name there
@@ -40,8 +42,10 @@ type Options struct {
 	Category  string // keep only lines of this category
 	Subset    string // of a dataset with several
 	Distance  Range  // keep only edits of this normalised distance
+	SendFiles bool   // files that a line names are sent along
 
 	Images ImageOptions
+	Sounds SoundOptions
 	Trace  TraceOptions
 	Talk   TalkOptions
 
@@ -76,7 +80,7 @@ type Kind struct {
 
 // Kinds are all the datasets, in the order in which help prints them.
 var Kinds = []Kind{
-	random, book, custom, sharegpt, sonnet, prefixRepetition, burstgpt, specBench, speedBench, huggingFace, randomMM, randomRerank,
+	random, book, custom, customImage, customAudio, sharegpt, sonnet, prefixRepetition, burstgpt, specBench, speedBench, huggingFace, randomMM, randomRerank,
 	conversation, mooncake, azure, burstgptTrace, bailian, timedTrace, weka, otel, servegen,
 }
 

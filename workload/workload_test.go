@@ -263,7 +263,7 @@ func TestClearErrors(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if _, err := workload.Find("sonet"); err == nil || !strings.Contains(err.Error(), "have random, book, custom, sharegpt") {
+	if _, err := workload.Find("sonet"); err == nil || !strings.Contains(err.Error(), "have random, book, custom, custom_image, custom_audio, sharegpt") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -48,6 +48,22 @@ type Request struct {
 	Temperature *float64  `json:"temperature,omitempty"`
 	TopP        *float64  `json:"top_p,omitempty"`
 	TopK        *int      `json:"top_k,omitempty"`
+
+	Tools      []Tool      `json:"tools,omitempty"`
+	ToolChoice *ToolChoice `json:"tool_choice,omitempty"`
+}
+
+// A Tool is a function that the model may call.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// A ToolChoice says whether the model must call a tool.
+type ToolChoice struct {
+	Type string `json:"type"` // auto, any, none or tool
+	Name string `json:"name,omitempty"`
 }
 
 // A Message is one entry of a conversation.
@@ -62,10 +78,44 @@ type Content struct {
 	Blocks []Block // nil means Text
 }
 
-// A Block is one piece of content.
+// The types of block.
+const (
+	TextBlock       = "text"
+	ImageBlock      = "image"
+	ToolUseBlock    = "tool_use"
+	ToolResultBlock = "tool_result"
+)
+
+// A Block is one piece of content. Which fields there are depends on the type.
 type Block struct {
-	Type string `json:"type"` // text
-	Text string `json:"text"`
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`
+	Source    *Source         `json:"source,omitempty"`      // of an image
+	ID        string          `json:"id,omitempty"`          // of a tool's use
+	Name      string          `json:"name,omitempty"`        // of a tool's use
+	Input     json.RawMessage `json:"input,omitempty"`       // of a tool's use
+	ToolUseID string          `json:"tool_use_id,omitempty"` // of a tool's result
+	Content   string          `json:"content,omitempty"`     // of a tool's result
+}
+
+// A Source is where an image is: in base64, or at an address.
+type Source struct {
+	Type      string `json:"type"` // base64 or url
+	MediaType string `json:"media_type,omitempty"`
+	Data      string `json:"data,omitempty"`
+	URL       string `json:"url,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler: a text is there even if it is empty.
+func (b Block) MarshalJSON() ([]byte, error) {
+	if b.Type == TextBlock {
+		return plain.Marshal(struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}{b.Type, b.Text})
+	}
+	type block Block // without this method
+	return plain.Marshal(block(b))
 }
 
 // MarshalJSON implements json.Marshaler.

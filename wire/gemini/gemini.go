@@ -2,6 +2,12 @@
 // sends and asks, and what a server says.
 package gemini
 
+import (
+	"encoding/json"
+
+	"tacho/wire/plain"
+)
+
 // The paths of the protocol; {model} stands for the model's name. Without
 // alt=sse a stream is one JSON list.
 const (
@@ -18,6 +24,31 @@ type Request struct {
 	Contents          []Content        `json:"contents"`
 	SystemInstruction *Content         `json:"systemInstruction,omitempty"`
 	GenerationConfig  GenerationConfig `json:"generationConfig"`
+	Tools             []Tool           `json:"tools,omitempty"`
+	ToolConfig        *ToolConfig      `json:"toolConfig,omitempty"`
+}
+
+// A Tool is a list of functions that the model may call.
+type Tool struct {
+	FunctionDeclarations []FunctionDeclaration `json:"functionDeclarations"`
+}
+
+// A FunctionDeclaration is one function.
+type FunctionDeclaration struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// ToolConfig says whether the model must call a function.
+type ToolConfig struct {
+	FunctionCallingConfig FunctionCallingConfig `json:"functionCallingConfig"`
+}
+
+// FunctionCallingConfig is the one part of a ToolConfig.
+type FunctionCallingConfig struct {
+	Mode                 string   `json:"mode"` // AUTO, ANY or NONE
+	AllowedFunctionNames []string `json:"allowedFunctionNames,omitempty"`
 }
 
 // Content is one entry of a conversation. The model's role is "model".
@@ -26,9 +57,55 @@ type Content struct {
 	Parts []Part `json:"parts"`
 }
 
-// A Part is one piece of Content.
+// A Part is one piece of Content: a text, or one of the others.
 type Part struct {
-	Text string `json:"text"`
+	Text             string            `json:"text,omitempty"`
+	InlineData       *Blob             `json:"inlineData,omitempty"`
+	FileData         *File             `json:"fileData,omitempty"`
+	FunctionCall     *FunctionCall     `json:"functionCall,omitempty"`
+	FunctionResponse *FunctionResponse `json:"functionResponse,omitempty"`
+}
+
+// A Blob is a picture, a sound or a film, in base64.
+type Blob struct {
+	MIMEType string `json:"mimeType"`
+	Data     string `json:"data"`
+}
+
+// A File is the same at an address.
+type File struct {
+	MIMEType string `json:"mimeType,omitempty"`
+	FileURI  string `json:"fileUri"`
+}
+
+// A FunctionCall is the model's call of a function.
+type FunctionCall struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// A FunctionResponse is what a function gave.
+type FunctionResponse struct {
+	Name     string           `json:"name"`
+	Response FunctionResponds `json:"response"`
+}
+
+// FunctionResponds holds the result of a function: the protocol wants an
+// object.
+type FunctionResponds struct {
+	Result string `json:"result"`
+}
+
+// MarshalJSON implements json.Marshaler: a part that is nothing else is a
+// text, even if it is empty.
+func (p Part) MarshalJSON() ([]byte, error) {
+	if p == (Part{Text: p.Text}) {
+		return plain.Marshal(struct {
+			Text string `json:"text"`
+		}{p.Text})
+	}
+	type part Part // without this method
+	return plain.Marshal(part(p))
 }
 
 // GenerationConfig says how tokens are chosen and when to stop.

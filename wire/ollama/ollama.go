@@ -2,7 +2,10 @@
 // ends. Streams are lines of JSON.
 package ollama
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // The paths of the protocol.
 const (
@@ -16,14 +19,15 @@ const (
 
 // A GenerateRequest is the body of a request to GeneratePath.
 type GenerateRequest struct {
-	Model     string  `json:"model"`
-	Prompt    string  `json:"prompt"`
-	System    string  `json:"system,omitempty"`
-	Raw       bool    `json:"raw,omitempty"`
-	Stream    *bool   `json:"stream,omitempty"` // nil is true
-	Think     *bool   `json:"think,omitempty"`
-	KeepAlive any     `json:"keep_alive,omitempty"`
-	Options   Options `json:"options"`
+	Model     string   `json:"model"`
+	Prompt    string   `json:"prompt"`
+	System    string   `json:"system,omitempty"`
+	Images    []string `json:"images,omitempty"` // base64
+	Raw       bool     `json:"raw,omitempty"`
+	Stream    *bool    `json:"stream,omitempty"` // nil is true
+	Think     *bool    `json:"think,omitempty"`
+	KeepAlive any      `json:"keep_alive,omitempty"`
+	Options   Options  `json:"options"`
 }
 
 // A ChatRequest is the body of a request to ChatPath.
@@ -41,6 +45,21 @@ type Message struct {
 	Role     string `json:"role"`
 	Content  string `json:"content"`
 	Thinking string `json:"thinking,omitempty"`
+
+	Images    []string   `json:"images,omitempty"` // base64
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	ToolName  string     `json:"tool_name,omitempty"` // of a tool's result
+}
+
+// A ToolCall is a call of a function.
+type ToolCall struct {
+	Function FunctionCall `json:"function"`
+}
+
+// A FunctionCall is the name and arguments of a ToolCall, which are an object.
+type FunctionCall struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
 }
 
 // Options say how tokens are chosen and when to stop.

@@ -122,6 +122,18 @@ func (p *Prompt) UnmarshalJSON(b []byte) error {
 type Message struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
+	// Raw, if not nil, is written in place of the two above: a message that has
+	// more to it.
+	Raw json.RawMessage `json:"-"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (m Message) MarshalJSON() ([]byte, error) {
+	if m.Raw != nil {
+		return m.Raw, nil
+	}
+	type message Message // without this method
+	return plain.Marshal(message(m))
 }
 
 // Content is what a message says: a text, or parts.
@@ -130,11 +142,20 @@ type Content struct {
 	Parts []Part // nil means Text
 }
 
-// A Part is one piece of a message. Only text has content here; other types
-// keep their name alone.
+// A Part is one piece of a message: a text, a sound, or a picture or film and
+// where it is.
 type Part struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type       string          `json:"type"`
+	Text       string          `json:"text"`
+	ImageURL   json.RawMessage `json:"image_url,omitempty"`
+	VideoURL   json.RawMessage `json:"video_url,omitempty"`
+	InputAudio *InputAudio     `json:"input_audio,omitempty"`
+}
+
+// InputAudio is a sound, in base64 on the wire.
+type InputAudio struct {
+	Data   []byte `json:"data"`
+	Format string `json:"format"`
 }
 
 // MarshalJSON implements json.Marshaler.

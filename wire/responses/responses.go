@@ -48,6 +48,23 @@ type Request struct {
 	Stream          bool     `json:"stream,omitempty"`
 	Store           *bool    `json:"store,omitempty"`
 	IgnoreEOS       bool     `json:"ignore_eos,omitempty"` // vLLM's
+
+	Tools      []Tool          `json:"tools,omitempty"`
+	ToolChoice json.RawMessage `json:"tool_choice,omitempty"` // auto, none, required, or a ForcedTool
+}
+
+// A Tool is a function that the model may call.
+type Tool struct {
+	Type        string          `json:"type"` // function
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// A ForcedTool is the function that the model must call.
+type ForcedTool struct {
+	Type string `json:"type"` // function
+	Name string `json:"name"`
 }
 
 // Input is a text, or items.
@@ -56,11 +73,43 @@ type Input struct {
 	Items []Item // nil means Text
 }
 
-// An Item is one entry of a conversation. Its content is a text or parts.
+// The types of item that are no message.
+const (
+	FunctionCall       = "function_call"
+	FunctionCallOutput = "function_call_output"
+)
+
+// An Item is one entry of a conversation: a message, whose content is a text
+// or parts; or, by its type, a call of a function or what that gave.
 type Item struct {
-	Type    string  `json:"type,omitempty"`
-	Role    string  `json:"role"`
-	Content Content `json:"content"`
+	Type      string  `json:"type,omitempty"`
+	Role      string  `json:"role"`
+	Content   Content `json:"content"`
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments string  `json:"arguments,omitempty"`
+	Output    string  `json:"output,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler: what is no message has no role.
+func (i Item) MarshalJSON() ([]byte, error) {
+	switch i.Type {
+	case FunctionCall:
+		return plain.Marshal(struct {
+			Type      string `json:"type"`
+			CallID    string `json:"call_id"`
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		}{i.Type, i.CallID, i.Name, i.Arguments})
+	case FunctionCallOutput:
+		return plain.Marshal(struct {
+			Type   string `json:"type"`
+			CallID string `json:"call_id"`
+			Output string `json:"output"`
+		}{i.Type, i.CallID, i.Output})
+	}
+	type item Item // without this method
+	return plain.Marshal(item(i))
 }
 
 // Content is a text, or parts.
@@ -69,11 +118,27 @@ type Content struct {
 	Parts []Part // nil means Text
 }
 
+// The types of part.
+const (
+	InputText  = "input_text"
+	OutputText = "output_text" // in a message of the assistant
+	InputImage = "input_image"
+	InputAudio = "input_audio"
+)
+
 // A Part is one piece of the content of an item.
 type Part struct {
 	Type        string            `json:"type"`
-	Text        string            `json:"text"`
+	Text        string            `json:"text,omitempty"`
+	ImageURL    string            `json:"image_url,omitempty"`
+	InputAudio  *Audio            `json:"input_audio,omitempty"`
 	Annotations []json.RawMessage `json:"annotations,omitempty"`
+}
+
+// Audio is a sound in base64.
+type Audio struct {
+	Data   string `json:"data"`
+	Format string `json:"format"` // wav or mp3
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -1,0 +1,28 @@
+package metric_test
+
+import (
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/metric"
+)
+
+// RTFx is the seconds of sound that were served, over the whole duration.
+func TestAudioSecondsPerSecond(t *testing.T) {
+	var a metric.Accumulator
+	add := func(seconds float64, end time.Duration, failure *tacho.Failure) {
+		r := tacho.Record{Timeline: tacho.NewTimeline(0), AudioS: seconds, Failure: failure}
+		r.Sent, r.End, r.Events = 0, end, tacho.Events{{At: end}}
+		if err := a.Add(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(30, time.Second, nil)
+	add(12.5, 2*time.Second, nil)
+	add(0, time.Second, nil)
+	add(100, 4*time.Second, &tacho.Failure{Cause: tacho.Reset})
+	if got := a.Summary(metric.DefaultConfig()).Throughput.AudioSPerS; got != 42.5/4 {
+		t.Errorf("%v, want %v", got, 42.5/4)
+	}
+}

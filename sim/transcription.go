@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"mime"
+	"mime/multipart"
+	"strconv"
+	"strings"
+
+	"tacho/wire/openai"
+)
+
+// transcription writes sounds down, as vLLM does: what is asked is a form, and
+// what is answered are chunks like those of a chat.
+var transcription = &dialect{
+	paths:   []string{openai.TranscriptionsPath, openai.TranslationsPath},
+	mime:    sseMime,
+	read:    readTranscription,
+	refusal: openAIRefusal,
+	broken:  openAIBroken,
+}
+
+const (
+	// audioTokensPerSecond is what vLLM counts for Whisper: frames of 160
+	// samples, of which 16,000 are a second.
+	audioTokensPerSecond = 100
+	// bytesPerSecond is taken for a sound that does not say how long it is: 16
+	// bits of one channel, 16,000 times a second.
+	bytesPerSecond = 32_000
+)
+
+// readTranscription reads the form. The prompt is the words of its prompt
+// field, and 100 tokens for each second of sound. How long a WAV file is it
+// says itself; of others it is a guess by their size.
+func readTranscription(in *incoming) (*ask, error) {
+	form, sound, err := readForm(in.r.Header.Get("Content-Type"), in.body)
+	if err != nil {
+		return nil, errSyntax{fmt.Errorf("parse the form: %w", err)}
+	}
+	seconds := soundSeconds(sound)
+	p := in.newPrompt()
+	p.addText(form[openai.PromptField])
+	p.addData(sound, soundTokens(seconds))
+	limit := 0
+	if text, ok := form[openai.MaxTokensField]; ok {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
+			return nil, fmt.Errorf("%s: %q is no positive number", openai.MaxTokensField, text)
+		}
+	}
+	// More than there is room for is asked for often, and taken for no more than that.
+	limit = min(limit, max(in.opt.MaxModelLen-p.input, 1))
+	stream := truthy(form[openai.StreamField])
+	a, err := in.ask(p, wish{limit: limit, stream: stream})
+	if err != nil {
+		return nil, err
+	}
+	v := &transcriptionVoice{openAIVoice: openAIVoice{ask: a, manner: &vllmManner}, object: "transcription.chunk", prefix: "trsc-", seconds: seconds}
+	if in.r.URL.Path == openai.TranslationsPath {
+		v.object, v.prefix = "translation.chunk", "trsl-"
+	}
+	if stream && truthy(form[openai.IncludeUsageField]) {
+		v.usage, v.continuous = true, truthy(form[openai.ContinuousUsageField])
+	}
+	v.start(in.Server, form[openai.ModelField])
+	v.token = v.template(v.chunk(textHole, false, v.holeUsage()))
+	a.voice = v
+	return a, nil
+}
+
+// readForm returns the fields of a form and the file in it.
+func readForm(contentType string, body []byte) (fields map[string]string, file []byte, err error) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "multipart/form-data" {
+		return nil, nil, fmt.Errorf("the body is %q, want multipart/form-data", contentType)
+	}
+	fields = map[string]string{}
+	r := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	for {
+		part, err := r.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, nil, err
+		}
+		data, err := io.ReadAll(part)
+		if err != nil {
+			return nil, nil, err
+		}
+		if part.FormName() == openai.FileField {
+			file = data
+		} else {
+			fields[part.FormName()] = string(data)
+		}
+	}
+	if len(file) == 0 {
+		return nil, nil, errors.New("file: Field required")
+	}
+	return fields, file, nil
+}
+
+// truthy is how a form says yes; Python says it with a capital letter.
+func truthy(text string) bool {
+	yes, err := strconv.ParseBool(strings.ToLower(text))
+	return err == nil && yes
+}
+
+// mostSoundTokens bounds what is counted for a sound: it is more than any model
+// takes.
+const mostSoundTokens = 1 << 22
+
+func soundTokens(seconds float64) int {
+	return int(math.Ceil(min(seconds*audioTokensPerSecond, mostSoundTokens)))
+}
+
+// addData adds n tokens that are the same for the same data alone.
+func (p *prompt) addData(data []byte, n int) {
+	h := fnv.New64a()
+	_, _ = h.Write(data) // a hash takes all
+	for k := range n {
+		p.add(h.Sum64() + uint64(k))
+	}
+}
+
+// soundSeconds is how long a sound is.
+func soundSeconds(data []byte) float64 {
+	guess := float64(len(data)) / bytesPerSecond
+	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WAVE" {
+		return guess
+	}
+	perSecond := uint32(0)
+	for rest := data[12:]; len(rest) >= 8; {
+		name, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
+		rest = rest[8:]
+		switch {
+		case name == "fmt " && len(rest) >= 12:
+			perSecond = binary.LittleEndian.Uint32(rest[8:])
+		case name == "data" && perSecond > 0:
+			return float64(min(size, int64(len(rest)))) / float64(perSecond)
+		}
+		rest = rest[min(size+size%2, int64(len(rest))):]
+	}
+	return guess
+}
+
+// transcriptionVoice speaks of sounds.
+type transcriptionVoice struct {
+	openAIVoice
+	object, prefix string
+	seconds        float64
+}
+
+func (v *transcriptionVoice) chunk(text string, last bool, u *openai.Usage) *openai.TranscriptionChunk {
+	c := openai.TranscriptionChoice{Delta: openai.TranscriptionDelta{Content: text}}
+	if last {
+		c.FinishReason = v.finishReason(true)
+	}
+	return &openai.TranscriptionChunk{
+		ID: v.prefix + v.id, Object: v.object, Created: v.created, Model: v.model,
+		Choices: []openai.TranscriptionChoice{c}, Usage: u,
+	}
+}
+
+func (v *transcriptionVoice) early(b []byte) []byte { return b }
+
+func (v *transcriptionVoice) tokens(b []byte, from, to int) []byte {
+	if v.isLast(to) {
+		return v.fill(b, v.template(v.chunk(textHole, true, v.holeUsage())), from, to)
+	}
+	return v.fill(b, v.token, from, to)
+}
+
+func (v *transcriptionVoice) last(b []byte) []byte {
+	if v.usage && !v.fx.noUsage {
+		c := v.chunk("", true, v.realUsage())
+		c.Choices = []openai.TranscriptionChoice{}
+		b = append(b, v.dress(c)...)
+	}
+	return append(b, doneEvent...)
+}
+
+func (v *transcriptionVoice) whole(b []byte) []byte {
+	answer := openai.Transcription{Text: textHole}
+	if !v.fx.noUsage {
+		answer.Usage = &openai.DurationUsage{Type: "duration", Seconds: int(math.Ceil(v.seconds))}
+	}
+	t := newTemplate(string(appendJSON(nil, answer)), textHole)
+	b = v.text(append(b, t[0]...), 0, v.output)
+	return append(b, t[1]...)
+}

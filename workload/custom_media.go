@@ -1,0 +1,109 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+var customImage = Kind{
+	Name: "custom_image", Doc: `JSON lines of your own with images: {"prompt": "...", "image_files": [...]} or {"content": [{"type": "text", ...}, {"type": "image", "image": "..."}]}; files are named to the server, or sent with --custom-ensure-client-side-data`,
+	New: func(ctx context.Context, o Options) (Workload, error) {
+		if !o.Media {
+			return nil, errors.New("custom_image: images need a backend that takes messages with images in them, such as openai-chat")
+		}
+		return newCustomOf(ctx, o, "custom_image", func(e *entry) error {
+			if len(e.ImageFiles) == 0 && e.Content == nil {
+				return errors.New(`neither "image_files" nor "content"`)
+			}
+			return nil
+		})
+	},
+}
+
+var customAudio = Kind{
+	Name: "custom_audio", Doc: `JSON lines of your own with sounds: {"prompt": "...", "audio": "/path.wav"}, to be written down (openai-audio, which leaves the prompt out) or in a message`,
+	New: func(ctx context.Context, o Options) (Workload, error) {
+		if !o.Media && !o.Audio {
+			return nil, errors.New("custom_audio: audio needs a backend that takes it, such as openai-audio or openai-chat")
+		}
+		return newCustomOf(ctx, o, "custom_audio", func(e *entry) error {
+			if e.Audio == "" {
+				return errors.New(`no "audio"`)
+			}
+			return nil
+		})
+	},
+}
+
+// checkMedia says what is wrong with the pictures and sounds of a line. Files
+// are looked for now, and read when their turn comes.
+func (e *entry) checkMedia() error {
+	files := e.ImageFiles
+	if e.Audio != "" {
+		files = append(files[:len(files):len(files)], e.Audio)
+	}
+	for _, where := range files {
+		path, isFile := strings.CutPrefix(where, "file://")
+		if strings.HasPrefix(where, "data:") || !isFile && strings.Contains(where, "://") && where != e.Audio {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+	}
+	if e.Content != nil {
+		_, err := contentParts(e.Content, false)
+		return err
+	}
+	return nil
+}
+
+// hasMedia says whether a line has pictures or a sound beside its words.
+func (e *entry) hasMedia() bool {
+	return len(e.Images) > 0 || len(e.ImageFiles) > 0 || e.Content != nil || e.Audio != "" || e.sound != nil
+}
+
+// contentText is the text in the parts of a line.
+func (e *entry) contentText() string {
+	var list []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(e.Content, &list) // it was checked
+	var b strings.Builder
+	for _, p := range list {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// mediaParts are the parts of a line with pictures. Those of images are sent
+// along; those of image_files and content if that was asked for.
+func (e *entry) mediaParts(opening string, send bool) ([]part, error) {
+	if e.Content != nil {
+		parts, err := contentParts(e.Content, send)
+		if err == nil && opening != "" {
+			parts = append([]part{textPart(opening)}, parts...)
+		}
+		return parts, err
+	}
+	parts := []part{textPart(opening + e.text())}
+	for _, where := range e.Images {
+		url, err := imageAddress(where, true)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, imagePart(url))
+	}
+	for _, where := range e.ImageFiles {
+		url, err := clientImage(where, send)
+		if err != nil {
+			return nil, fmt.Errorf("image_files: %w", err)
+		}
+		parts = append(parts, imagePart(url))
+	}
+	return parts, nil
+}
