@@ -37,9 +37,9 @@ func newData(env *Env) *cobra.Command {
 		Long: `data makes the workload that bench would send and shows what is in it, without
 a server. It takes the flags of bench: put data where bench stands.
 
-Prompts are counted by the tokenizer of --tokenizer if that is a file, and
-estimated otherwise. The sharing of prefixes is what a cache of unlimited size
-would find if the requests came one after the other.
+Prompts are counted by --tokenizer (a file, a folder or a built-in encoding such
+as gpt-4o), and estimated without it. The sharing of prefixes is what a cache of
+unlimited size would find if the requests came one after the other.
 
 --write keeps the workload as JSON lines that --dataset-name custom reads.`,
 		Example: `  tacho data --dataset-name random --random-input-len "lognormal(600,0.8)" --num-prompts 1000
