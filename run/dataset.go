@@ -91,7 +91,7 @@ type Trace struct {
 	TraceWindow    workload.Window `flag:"trace-window" help:"+ replay only this part, by the time since its first line: 60-120 (seconds), 10m-20m, 1h-"`
 	TraceLimit     int             `flag:"trace-limit" help:"+ replay at most so many requests (of weka and otel: sessions)"`
 	TraceBlock     int             `flag:"trace-block-size" help:"+ tokens that one hash id stands for; by default what the format says"`
-	TraceSessions  bool            `flag:"trace-sessions" help:"+ a request waits for the one before it in its conversation (bailian, or a session_id); the trace is then held in memory"`
+	TraceSessions  bool            `flag:"trace-sessions" help:"+ a request waits for the one before it in its conversation (bailian, or a session_id); the trace is then read through before the start"`
 	TimedChunk     int             `flag:"timed-trace-chunk-hash-size" help:"timed_trace: tokens that one hash id stands for"`
 	TimedUnit      float64         `flag:"timed-trace-sec-multiplier" help:"timed_trace: seconds in one unit of its times"`
 	TimedTimestamp string          `flag:"timed-trace-label-timestamp" help:"timed_trace: name of its field for the time"`
