@@ -75,13 +75,13 @@ func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
 	input, _ := w.Input.Constant()
 	const separator = 1 // token between query and document
 	q := tacho.Request{}
-	query, tokens, err := w.words(w.Seed, i<<16, w.query)
+	query, tokens, err := w.words(w.Seed, turnKey(i, 0), w.query)
 	if err != nil {
 		return tacho.Session{}, err
 	}
 	q.Input.Messages = []tacho.Message{query}
 	for k := range w.Batch {
-		doc, n, err := w.words(w.Seed, i<<16|uint64(k+1), input-w.query-separator)
+		doc, n, err := w.words(w.Seed, turnKey(i, k+1), input-w.query-separator)
 		if err != nil {
 			return tacho.Session{}, err
 		}
@@ -92,7 +92,7 @@ func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
 }
 
 // Warmup implements Workload.
-func (w *rerankWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Session(1<<46 + i) }
+func (w *rerankWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Session(warmupBase + i) }
 
 // Notes implements Workload.
 func (w *rerankWorkload) Notes() []string { return w.notes() }

@@ -48,7 +48,7 @@ func (o *Options) think(i uint64, turn int) time.Duration {
 	if turn == 0 {
 		return 0
 	}
-	ms := o.Talk.ThinkMS.Draw(rngOf(o.Seed^0x7468696e6b, i<<16|uint64(turn)), 0)
+	ms := o.Talk.ThinkMS.Draw(rngOf(o.Seed^0x7468696e6b, turnKey(i, turn)), 0)
 	return time.Duration(ms) * time.Millisecond
 }
 
@@ -140,7 +140,7 @@ func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) err
 		length = &w.Talk.First
 	}
 	tool := k > 0 && rng.Float64() < w.Talk.Tools
-	m, tokens, err := w.words(w.Seed, s.ID<<16^uint64(at+1)<<1^0x74616c6b, length.Draw(rng, 1))
+	m, tokens, err := w.words(w.Seed, turnKey(s.ID, at), length.Draw(rng, 1))
 	if err != nil {
 		return err
 	}

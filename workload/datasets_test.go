@@ -10,7 +10,6 @@ import (
 	"image"
 	_ "image/jpeg" // random_mm makes them
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -413,50 +412,6 @@ func TestMix(t *testing.T) {
 	}
 	if _, err := workload.Mix(1, []workload.Class{{Workload: class(1), Weight: 0}}); err == nil {
 		t.Error("a weight of 0 is taken")
-	}
-}
-
-// What is written is read back as it was.
-func TestWrittenWorkloadIsReadBack(t *testing.T) {
-	for name, o := range map[string]workload.Options{
-		"random/ids":   {IDs: true, Input: length(t, "uniform(5,50)"), Output: length(t, "uniform(1,9)")},
-		"random/text":  {Input: length(t, "uniform(5,50)"), Output: workload.Fixed(4)},
-		"conversation": {Messages: true, Input: workload.Fixed(8), Output: workload.Fixed(4), Talk: workload.TalkOptions{Turns: workload.Fixed(3), ThinkMS: workload.Fixed(1500), System: 9, SubAgents: 2}},
-	} {
-		kind, _, _ := strings.Cut(name, "/")
-		w := make1(t, kind, o)
-		path := filepath.Join(t.TempDir(), "w.jsonl")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want []tacho.Session
-		for i := range uint64(5) {
-			s, err := w.Session(i)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := workload.WriteLine(f, &s); err != nil {
-				t.Fatal(err)
-			}
-			want = append(want, s)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		again := make1(t, "custom", workload.Options{Path: path, Output: workload.Fixed(-1), Messages: true})
-		for i := range want {
-			got, err := again.Session(uint64(i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for k := range got.Turns {
-				got.Turns[k].Request.InputTokens = want[i].Turns[k].Request.InputTokens // it is counted anew
-			}
-			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want[i]) {
-				t.Errorf("%s: read back\n%+v\nwritten\n%+v", name, got, want[i])
-			}
-		}
 	}
 }
 

@@ -293,7 +293,10 @@ func (w *otelTrace) session(i uint64, calls []otelSpot, bodies []otelBody, seed 
 	for k := range calls {
 		b := &bodies[k]
 		q := tacho.Request{Session: i, Turn: k, MaxTokens: b.Output, InputTokens: b.Input, IgnoreEOS: w.IgnoreEOS}
-		t := tacho.Turn{After: waits(calls, k)}
+		var t tacho.Turn
+		if k > 0 {
+			t.After = waits(calls, k)
+		}
 		from := calls[0].start
 		for _, before := range t.After {
 			from = max(from, calls[before].end)

@@ -238,9 +238,6 @@ func (w *wekaTrace) Session(i uint64) (tacho.Session, error) {
 	return w.session(i, i%n, w.Seed+i/n)
 }
 
-// turnKey is the random stream of turn k of session i.
-func turnKey(i uint64, k int) uint64 { return i<<20 ^ uint64(k) }
-
 func (w *wekaTrace) session(i, at, seed uint64) (tacho.Session, error) {
 	talk, turns, err := w.talk(at)
 	if err != nil {
