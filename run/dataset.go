@@ -27,7 +27,8 @@ type Dataset struct {
 	RandomPrefixLen  int                 `flag:"random-prefix-len" help:"random: further tokens in front that prompts share"`
 	RandomPrefixes   int                 `flag:"random-num-prefixes" help:"+ random: so many different prefixes, each prompt with one of them"`
 	RandomPrefixZipf float64             `flag:"random-prefix-zipf" help:"+ random: exponent of Zipf's law by which some prefixes are more popular; 0 is all alike"`
-	RandomBatchSize  int                 `flag:"random-batch-size" help:"random: prompts in one request, for embeddings; random_rerank: documents in one"`
+	RandomBatchSize  int                 `flag:"random-batch-size" help:"random: of the prompts so many in one request, for embeddings; random_rerank: documents in one"`
+	NoReranker       bool                `flag:"no-reranker" help:"random_rerank: query and documents go to an embeddings endpoint together"`
 	RandomVocab      int                 `flag:"random-vocab-size" help:"+ random: token ids are drawn below this; it must not be above the model's vocabulary"`
 	PromptText       bool                `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
 	BookInputLen     workload.Length     `flag:"book-input-len" help:"+ book: prompt tokens"`

@@ -317,9 +317,10 @@ func TestConversationsCutShort(t *testing.T) {
 func TestEmbeddingBatches(t *testing.T) {
 	url, got := serve(t, nil)
 	out := do(t, plan(url, func(p *run.Plan) {
-		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", run.IntLevels{3}, 4
+		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", run.IntLevels{11}, 4
 	}))
-	if s := out.summaries[0]; s.Completed != 3 || s.Tokens.Input != 3*4*20 || s.Tokens.Prompt.Differ != 0 {
+	// 4, 4 and 3 prompts of 20 tokens.
+	if s := out.summaries[0]; s.Completed != 3 || s.Tokens.Input != 11*20 || s.Tokens.Prompt.Differ != 0 {
 		t.Errorf("%d ok, %+v, %+v", s.Completed, s.Tokens, s.Failures)
 	}
 	if !got.asked("/v1/embeddings") {

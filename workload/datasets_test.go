@@ -417,12 +417,12 @@ func TestMix(t *testing.T) {
 
 // A batch is one request with the prompts of several.
 func TestRandomBatches(t *testing.T) {
-	o := workload.Options{IDs: true, Input: workload.Fixed(5), Output: workload.Fixed(1), Count: 4}
-	one := requests(t, make1(t, "random", o), 12)
+	o := workload.Options{IDs: true, Input: workload.Fixed(5), Output: workload.Fixed(1), Count: 11}
+	one := requests(t, make1(t, "random", o), 11)
 	o.Batch = 3
 	for i, q := range requests(t, make1(t, "random", o), 4) {
 		inputs := q.Extra["input"].([]any)
-		if q.InputTokens != 15 || len(inputs) != 3 || q.Session != uint64(i) {
+		if n := []int{3, 3, 3, 2}[i]; q.InputTokens != 5*n || len(inputs) != n || q.Session != uint64(i) {
 			t.Fatalf("%+v", q)
 		}
 		for k, in := range inputs {
@@ -436,16 +436,33 @@ func TestRandomBatches(t *testing.T) {
 // A query of input/2-1 tokens, and documents that make input with it and the
 // separator.
 func TestRandomRerank(t *testing.T) {
-	w := make1(t, "random-rerank", workload.Options{Messages: true, Input: workload.Fixed(40), Batch: 3, Count: 2})
-	for _, q := range requests(t, w, 2) {
+	// 8 documents: 3, 3 and 2.
+	w := make1(t, "random-rerank", workload.Options{Messages: true, Input: workload.Fixed(40), Batch: 3, Count: 8})
+	queries, documents := map[string]bool{}, map[string]bool{}
+	for i, q := range requests(t, w, 3) {
 		m := q.Input.Messages
-		if len(m) != 4 || q.InputTokens != 3*40 {
+		n := []int{3, 3, 2}[i]
+		if len(m) != 1+n || q.InputTokens != n*40 {
 			t.Fatalf("%d messages, %d tokens", len(m), q.InputTokens)
 		}
-		for k, want := range []int{19, 20, 20, 20} {
+		for k, want := range []int{19, 20, 20, 20}[:1+n] {
 			if n := len(strings.Fields(m[k].Content)) + 1; n != want {
 				t.Errorf("message %d has %d tokens, want %d", k, n, want)
 			}
+		}
+		queries[m[0].Content] = true
+		for _, d := range m[1:] {
+			documents[d.Content] = true
+		}
+	}
+	if len(queries) != 1 || len(documents) != 8 {
+		t.Errorf("%d queries, %d documents", len(queries), len(documents))
+	}
+	// Without ranking the query is one of the texts, all of the same length.
+	w = make1(t, "random-rerank", workload.Options{NoRank: true, Input: workload.Fixed(40), Batch: 3, Count: 8})
+	for i, q := range requests(t, w, 4) {
+		if n := len(q.Extra["input"].([]any)); n != []int{3, 3, 3, 2}[i] || q.InputTokens != n*40 {
+			t.Errorf("%d texts, %d tokens", n, q.InputTokens)
 		}
 	}
 }

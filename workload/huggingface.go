@@ -30,6 +30,9 @@ var talkColumns = []string{"messages", "conversations", "conversation", "turns",
 // answerColumns are the names under which datasets keep what was answered.
 var answerColumns = []string{"answer", "solution", "output", "response", "completion", "ref_output", "canonical_solution"}
 
+// editedRegion opens what is to be written anew, where an answer shows more.
+const editedRegion = "<|editable_region_start|>"
+
 func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
 		return nil, errors.New("hf: no data: give a name of the hub, a file or a directory with --dataset-path")
@@ -42,6 +45,9 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		}
 	}
 	set := knownSet(o.Hub)
+	if n, constant := o.Output.Constant(); !set.always && (!constant || n != 0) {
+		set.bounds = nil
+	}
 	o.Output = set.outputOf(o.Output)
 	bad := badLines{skip: o.Trace.SkipBad}
 	var entries []entry
@@ -136,9 +142,14 @@ func (r tableRow) text(names ...string) string {
 // entry finds the prompt in a row, and the answer.
 func (r tableRow) entry(set *namedSet) (e entry, err error) {
 	e.answer = r.text(answerColumns...)
+	if region := strings.Index(e.answer, editedRegion); region >= 0 {
+		e.answer = e.answer[region:]
+	}
 	e.Images = r.images()
 	if e.Tools, err = r.tools(); err != nil {
 		return e, err
+	} else if e.Tools != nil {
+		e.Extra = map[string]any{"tool_choice": "auto"}
 	}
 	for _, name := range talkColumns {
 		messages, answer := firstMessages(r[name])
@@ -184,7 +195,7 @@ func (r tableRow) prompt(set *namedSet) string {
 		if more := r.text("input"); name == "instruction" && more != "" {
 			s = more + "\n\n" + s
 		}
-		return s + set.suffix
+		return s + r.choices() + set.suffix
 	}
 	return ""
 }

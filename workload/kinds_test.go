@@ -66,8 +66,12 @@ func samples(t *testing.T) map[string][]workload.Options {
 	}
 	return map[string][]workload.Options{
 		"random": {
-			{IDs: true, Input: in, Output: out}, {Input: in, Output: out}, {Input: workload.Fixed(20), Output: out, InRatio: 0.5, Prefix: 5, Prefixes: 3, Zipf: 1},
-			{IDs: true, Input: in, Output: out, Batch: 3}, {Input: in, Output: out, Batch: 3}, {Input: in, Output: out, IgnoreEOS: true, Count: 40},
+			{IDs: true, Input: in, Output: out},
+			{Input: in, Output: out},
+			{Input: workload.Fixed(20), Output: out, InRatio: 0.5, Prefix: 5, Prefixes: 3, Zipf: 1},
+			{IDs: true, Input: in, Output: out, Batch: 3},
+			{Input: in, Output: out, Batch: 3},
+			{Input: in, Output: out, IgnoreEOS: true, Count: 40},
 		},
 		"book":              {{Input: in, Output: out, Path: write(t, "book.txt", prose(3000))}},
 		"custom":            {{Path: prompts, Output: workload.Fixed(-1)}, {Path: prompts, Output: out, Shuffle: true, Repeat: true, Count: 60}, {Path: turns, Output: workload.Fixed(-1), Messages: true}},
@@ -79,10 +83,11 @@ func samples(t *testing.T) map[string][]workload.Options {
 		"speed_bench":       {{Output: out, Path: speed, Subset: "qualitative"}},
 		"hf":                {{Output: out, Path: talks, Messages: true}, {Output: out, Path: prompts, Shuffle: true}},
 		"random_mm":         {{Input: in, Output: out, Messages: true, Images: workload.ImageOptions{Base: 2, Ratio: 0.5, Limit: 3, Buckets: buckets, AudioMS: workload.Fixed(20)}}},
-		"random_rerank":     {{Input: workload.Fixed(20), Batch: 3, Messages: true}},
+		"random_rerank":     {{Input: workload.Fixed(20), Batch: 3, Messages: true, InRatio: 0.5}, {Input: workload.Fixed(20), Batch: 3, NoRank: true, Count: 20}},
 		"conversation": {
 			{Messages: true, Input: in, Output: out, Talk: workload.TalkOptions{Turns: length(t, "uniform(1,4)"), ThinkMS: length(t, "uniform(1,900)"), System: 9, Systems: 3, Tools: 0.5, SubAgents: 2}},
-			{Messages: true, Path: talks, Output: workload.Fixed(-1), Shuffle: true}, {Input: in, Output: out, Talk: workload.TalkOptions{Turns: workload.Fixed(2)}},
+			{Messages: true, Path: talks, Output: workload.Fixed(-1), Shuffle: true},
+			{Input: in, Output: out, Talk: workload.TalkOptions{Turns: workload.Fixed(2)}},
 		},
 		"mooncake":       {{IDs: true, Path: write(t, "m.jsonl", hashed), Trace: workload.TraceOptions{Block: 16}}, {Path: write(t, "m.jsonl", hashed), Trace: workload.TraceOptions{Block: 16}}},
 		"bailian":        {{IDs: true, Path: write(t, "b.jsonl", hashed)}, {IDs: true, Path: write(t, "b.jsonl", hashed), Trace: workload.TraceOptions{Sessions: true, Speedup: 2}}},

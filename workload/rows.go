@@ -147,14 +147,15 @@ func eachCSV(path string, fn rowFunc, at func(place string, n int, err error) er
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 		line, _ := r.FieldPos(0)
-		if errors.Is(err, csv.ErrFieldCount) {
+		if err != nil {
 			if err := at(lineOf, line, fmt.Errorf("%d fields under %d columns", len(fields), len(header))); err != nil {
 				return err
 			}
 			continue
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
 		}
 		row := map[string]string{}
 		for i, name := range header {

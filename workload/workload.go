@@ -36,7 +36,8 @@ type Options struct {
 	Zipf      float64 // exponent by which some prefixes are more popular; 0 is all alike
 	Vocab     int     // token ids are drawn below this
 	IgnoreEOS bool
-	Batch     int    // prompts in one request, or documents to rank; 0 is 1
+	Batch     int    // of the prompts so many in one request, or documents to rank; 0 is 1
+	NoRank    bool   // a query and its documents are not to be ranked, but embedded
 	Category  string // keep only lines of this category
 	Subset    string // of a dataset with several
 	Distance  Range  // keep only edits of this normalised distance
@@ -71,6 +72,7 @@ type Kind struct {
 	Endless   bool // it has no end of its own
 	Tokens    bool // its prompts are tokens and nothing else: they can be sent as ids
 	Quotes    bool // later turns may quote the server's answers
+	Batches   bool // a request may hold several prompts
 	New       func(ctx context.Context, o Options) (Workload, error)
 }
 
