@@ -186,11 +186,25 @@ func (p *Plan) validateDataset() error {
 	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
 	}
-	if p.TraceSpeedup <= 0 {
-		return fmt.Errorf("--trace-speedup %v: it must be above 0", p.TraceSpeedup)
+	if err := p.validateTrace(); err != nil {
+		return err
 	}
 	_, err := p.kinds()
 	return err
+}
+
+func (t *Trace) validateTrace() error {
+	switch {
+	case !(t.TraceSpeedup > 0):
+		return fmt.Errorf("--trace-speedup %v: it must be above 0", t.TraceSpeedup)
+	case t.TraceLimit < 0:
+		return fmt.Errorf("--trace-limit %d: write a number of requests, or 0 for all", t.TraceLimit)
+	case t.TraceBlock < 0 || t.TimedChunk < 1:
+		return fmt.Errorf("--trace-block-size %d, --timed-trace-chunk-hash-size %d: a hash id stands for at least one token", t.TraceBlock, t.TimedChunk)
+	case !(t.TimedUnit > 0):
+		return fmt.Errorf("--timed-trace-sec-multiplier %v: it must be above 0", t.TimedUnit)
+	}
+	return nil
 }
 
 // A class is one part of a mix, as the plan writes it.

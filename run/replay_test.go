@@ -271,6 +271,9 @@ func TestPlanOfDatasets(t *testing.T) {
 	for want, change := range map[string]func(*run.Plan){
 		"--scenario goes with":       func(p *run.Plan) { p.DatasetName = "book"; _ = p.Scenario.UnmarshalText([]byte("D(1,2)")) },
 		"--bad-lines \"maybe\"":      func(p *run.Plan) { p.BadLines = "maybe" },
+		"--trace-limit -1":           func(p *run.Plan) { p.TraceLimit = -1 },
+		"--trace-speedup 0":          func(p *run.Plan) { p.TraceSpeedup = 0 },
+		"at least one token":         func(p *run.Plan) { p.TraceBlock = -1 },
 		"unknown dataset \"sonet\"":  func(p *run.Plan) { p.DatasetName = "sonet" },
 		"should be OPTION=VALUE":     func(p *run.Plan) { p.Mix = []string{"random"} },
 		"no option of a dataset":     func(p *run.Plan) { p.Mix = []string{"num-prompts=5"} },

@@ -50,32 +50,14 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	}
 	o.Output = set.outputOf(o.Output)
 	bad := badLines{skip: o.Trace.SkipBad}
-	var entries []entry
-	unsent := map[string]int{}
-	for _, path := range files {
-		if err := eachRow(path, &bad, func(row json.RawMessage) error {
-			r, err := rowOfColumns(row)
-			if err != nil {
-				return err
-			}
-			if !o.Distance.holds(r) {
-				return nil
-			}
-			e, err := r.entry(&set)
-			if err == nil {
-				entries = append(entries, e)
-				r.unsent(unsent)
-			}
-			return err
-		}); err != nil {
-			return nil, fmt.Errorf("hf: %w", err)
-		}
+	entries, unsent, err := readTable(files, &o, &set, &bad)
+	if err != nil {
+		return nil, fmt.Errorf("hf: %w", err)
 	}
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.also())
 	}
 	var w Workload
-	var err error
 	if set.bounds != nil {
 		w, err = newFiltered(ctx, "hf", o, entries, *set.bounds, bad)
 	} else {
@@ -85,6 +67,28 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent", unsent[name], name)}
 	}
 	return w, err
+}
+
+// readTable reads the rows of files, and counts the columns that are not sent.
+func readTable(files []string, o *Options, set *namedSet, bad *badLines) (entries []entry, unsent map[string]int, err error) {
+	unsent = map[string]int{}
+	for _, path := range files {
+		if err := eachRow(path, bad, func(row json.RawMessage) error {
+			r, err := rowOfColumns(row)
+			if err != nil || !o.Distance.holds(r) {
+				return err
+			}
+			e, err := r.entry(set)
+			if err == nil {
+				entries = append(entries, e)
+				r.unsent(unsent)
+			}
+			return err
+		}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return entries, unsent, nil
 }
 
 // dataFiles are the data files under a path, in order; those of one subset or

@@ -275,7 +275,11 @@ func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
 		w.columns = c.columns
 		// The first line tells whether it is such a trace at all.
 		if _, _, err := c.next(); errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("%s: %s has no request in it%s", f.name, o.Path, c.bad.also())
+			where := ""
+			if o.Trace.Window != (Window{}) {
+				where = " in the window (--trace-window), or"
+			}
+			return nil, fmt.Errorf("%s: %s has no request%s in it%s", f.name, o.Path, where, c.bad.also())
 		} else if err != nil {
 			return nil, err
 		}

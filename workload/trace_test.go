@@ -372,9 +372,23 @@ func TestTraceMemory(t *testing.T) {
 func FuzzTraceLine(f *testing.F) {
 	// The kinds that read files, under names that they read.
 	kinds := []struct{ kind, name string }{
-		{"mooncake", "x.jsonl"}, {"azure", "x.csv"}, {"burstgpt_trace", "x.csv"}, {"bailian", "x.jsonl"}, {"timed_trace", "x.jsonl"},
-		{"weka", "x.json"}, {"weka", "x.jsonl"}, {"otel", "x.json"}, {"custom", "x.jsonl"}, {"conversation", "x.jsonl"}, {"sharegpt", "x.json"},
-		{"hf", "x.csv"}, {"hf", "x.jsonl"}, {"spec_bench", "x.jsonl"}, {"burstgpt", "x.csv"}, {"servegen", "chunk-0-trace.csv"}, {"servegen", "chunk-0-dataset.json"},
+		{"mooncake", "x.jsonl"},
+		{"azure", "x.csv"},
+		{"burstgpt_trace", "x.csv"},
+		{"bailian", "x.jsonl"},
+		{"timed_trace", "x.jsonl"},
+		{"weka", "x.json"},
+		{"weka", "x.jsonl"},
+		{"otel", "x.json"},
+		{"custom", "x.jsonl"},
+		{"conversation", "x.jsonl"},
+		{"sharegpt", "x.json"},
+		{"hf", "x.csv"},
+		{"hf", "x.jsonl"},
+		{"spec_bench", "x.jsonl"},
+		{"burstgpt", "x.csv"},
+		{"servegen", "chunk-0-trace.csv"},
+		{"servegen", "chunk-0-dataset.json"},
 	}
 	for _, s := range []string{
 		mooncakeLines, burstCSV, "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00,1,1\n", wekaText, otelSpans,
