@@ -137,7 +137,11 @@ func (p dataPrinter) survey(plan *run.Plan, s *workload.Survey, counter token.Co
 	if len(plan.Mix) > 0 {
 		name = "mix"
 	}
-	p.line("dataset %s: %d sessions, %d requests, prompts counted by %s", name, s.Sessions, s.Requests, counter.Name())
+	by := counter.Name()
+	if s.Forms["token ids"] == s.Requests {
+		by = "token ids"
+	}
+	p.line("dataset %s: %d sessions, %d requests, prompts counted by %s", name, s.Sessions, s.Requests, by)
 	if s.Requests == 0 {
 		return
 	}

@@ -81,7 +81,7 @@ func (b *benchRun) saveResult(s run.Stage, sum *metric.Summary) error {
 	}
 	v := &report.VLLMResult{
 		Date: s.Epoch, EndpointType: p.Backend, Backend: p.Backend, Label: p.Label,
-		ModelID: b.runner.ModelID, TokenizerID: p.Tokenizer, NumPrompts: s.Prompts, Metadata: fields, Summary: sum,
+		ModelID: b.runner.ModelID, TokenizerID: p.Tokenizer, NumPrompts: s.Inputs, Metadata: fields, Summary: sum,
 		EpochMonotonicS: s.Monotonic,
 	}
 	if v.TokenizerID == "" {

@@ -28,7 +28,8 @@ type Dataset struct {
 	RandomPrefixLen  int                 `flag:"random-prefix-len" help:"random: further tokens in front that prompts share"`
 	RandomPrefixes   int                 `flag:"random-num-prefixes" help:"+ random: so many different prefixes, each prompt with one of them"`
 	RandomPrefixZipf float64             `flag:"random-prefix-zipf" help:"+ random: exponent of Zipf's law by which some prefixes are more popular; 0 is all alike"`
-	RandomBatchSize  int                 `flag:"random-batch-size" help:"random: prompts in one request, for embeddings; random_rerank: documents in one"`
+	RandomBatchSize  int                 `flag:"random-batch-size" help:"random: of the prompts so many in one request, for embeddings; random_rerank: documents in one"`
+	NoReranker       bool                `flag:"no-reranker" help:"random_rerank: query and documents go to an embeddings endpoint together"`
 	RandomVocab      int                 `flag:"random-vocab-size" help:"+ random: token ids are drawn below this; it must not be above the model's vocabulary"`
 	PromptText       bool                `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
 	BookInputLen     workload.Length     `flag:"book-input-len" help:"+ book: prompt tokens"`
@@ -95,7 +96,7 @@ type Trace struct {
 	TraceWindow    workload.Window `flag:"trace-window" help:"+ replay only this part, by the time since its first line: 60-120 (seconds), 10m-20m, 1h-"`
 	TraceLimit     int             `flag:"trace-limit" help:"+ replay at most so many requests (of weka and otel: sessions)"`
 	TraceBlock     int             `flag:"trace-block-size" help:"+ tokens that one hash id stands for; by default what the format says"`
-	TraceSessions  bool            `flag:"trace-sessions" help:"+ a request waits for the one before it in its conversation (bailian, or a session_id); the trace is then held in memory"`
+	TraceSessions  bool            `flag:"trace-sessions" help:"+ a request waits for the one before it in its conversation (bailian, or a session_id); the trace is then read through before the start"`
 	TimedChunk     int             `flag:"timed-trace-chunk-hash-size" help:"timed_trace: tokens that one hash id stands for"`
 	TimedUnit      float64         `flag:"timed-trace-sec-multiplier" help:"timed_trace: seconds in one unit of its times"`
 	TimedTimestamp string          `flag:"timed-trace-label-timestamp" help:"timed_trace: name of its field for the time"`
@@ -196,8 +197,8 @@ func (p *Plan) validateDataset() error {
 	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
 	}
-	if p.TraceSpeedup <= 0 {
-		return fmt.Errorf("--trace-speedup %v: it must be above 0", p.TraceSpeedup)
+	if err := p.validateTrace(); err != nil {
+		return err
 	}
 	if err := p.validateMedia(); err != nil {
 		return err
@@ -215,6 +216,20 @@ func (p *Plan) validateMedia() error {
 	}
 	if !(p.ASRMinS >= 0) || !(p.ASRMaxS > 0) || p.ASRMinS > p.ASRMaxS {
 		return fmt.Errorf("sounds from %v to %v s: --asr-min-audio-len-sec must be 0 or more, and --asr-max-audio-len-sec not less", p.ASRMinS, p.ASRMaxS)
+	}
+	return nil
+}
+
+func (t *Trace) validateTrace() error {
+	switch {
+	case !(t.TraceSpeedup > 0):
+		return fmt.Errorf("--trace-speedup %v: it must be above 0", t.TraceSpeedup)
+	case t.TraceLimit < 0:
+		return fmt.Errorf("--trace-limit %d: write a number of requests, or 0 for all", t.TraceLimit)
+	case t.TraceBlock < 0 || t.TimedChunk < 1:
+		return fmt.Errorf("--trace-block-size %d, --timed-trace-chunk-hash-size %d: a hash id stands for at least one token", t.TraceBlock, t.TimedChunk)
+	case !(t.TimedUnit > 0):
+		return fmt.Errorf("--timed-trace-sec-multiplier %v: it must be above 0", t.TimedUnit)
 	}
 	return nil
 }

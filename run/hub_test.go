@@ -168,7 +168,7 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 	s, err = make1(func(p *run.Plan) { p.DatasetPath, p.BFCLCategories = functions, "simple" }).Session(0)
 	q := s.Turns[0].Request
 	tools := fmt.Sprintf("%s", q.Extra["tools"])
-	want := `[{"type":"function","function":{"name":"geo_area","parameters":{"properties":{"h":{"type":"number"}},"type":"object"}}}]`
+	want := `[{"type":"function","function":{"name":"geo.area","parameters":{"properties":{"h":{"type":"number"}},"type":"object"}}}]`
 	if err != nil || q.Input.Messages[0].Content != "area?" || q.MaxTokens != 512 || tools != want {
 		t.Errorf("%+v, %s, %v", q, tools, err)
 	}

@@ -15,7 +15,8 @@ import (
 // A Level is one stage of a plan: the plan with one number for each list.
 type Level struct {
 	Index       int
-	Prompts     int     // 0 is no end
+	Prompts     int     // requests, or conversations; 0 is no end
+	Inputs      int     // the prompts in them: more, where a request takes several
 	Rate        float64 // +Inf is all at once
 	Concurrency int     // 0 is no limit
 	Name        string  // what sets it apart, as flags
@@ -40,13 +41,26 @@ func (p *Plan) Levels() []Level {
 	for _, rate := range p.RequestRate {
 		for _, limit := range limits {
 			for _, n := range prompts {
-				l := Level{Index: len(out), Prompts: n, Rate: rate, Concurrency: limit}
+				l := Level{Index: len(out), Prompts: n, Inputs: n, Rate: rate, Concurrency: limit}
 				l.Name, l.Value = p.levelName(l)
+				l.Prompts = p.requests(n)
 				out = append(out, l)
 			}
 		}
 	}
 	return out
+}
+
+// requests is in how many requests so many prompts are sent.
+func (p *Plan) requests(prompts int) int {
+	batch := p.RandomBatchSize
+	if batch < 2 || prompts < 1 || len(p.Mix) > 0 || !p.every(func(k workload.Kind) bool { return k.Batches }) {
+		return prompts
+	}
+	if p.NoReranker && p.every(func(k workload.Kind) bool { return k.Name == "random_rerank" }) {
+		prompts, batch = max(prompts-1, 1), batch-1 // the query is in every request, as one of its prompts
+	}
+	return (prompts + batch - 1) / batch
 }
 
 // Varies names the options that are lists.

@@ -271,6 +271,9 @@ func TestPlanOfDatasets(t *testing.T) {
 	for want, change := range map[string]func(*run.Plan){
 		"--scenario goes with":       func(p *run.Plan) { p.DatasetName = "book"; _ = p.Scenario.UnmarshalText([]byte("D(1,2)")) },
 		"--bad-lines \"maybe\"":      func(p *run.Plan) { p.BadLines = "maybe" },
+		"--trace-limit -1":           func(p *run.Plan) { p.TraceLimit = -1 },
+		"--trace-speedup 0":          func(p *run.Plan) { p.TraceSpeedup = 0 },
+		"at least one token":         func(p *run.Plan) { p.TraceBlock = -1 },
 		"unknown dataset \"sonet\"":  func(p *run.Plan) { p.DatasetName = "sonet" },
 		"should be OPTION=VALUE":     func(p *run.Plan) { p.Mix = []string{"random"} },
 		"no option of a dataset":     func(p *run.Plan) { p.Mix = []string{"num-prompts=5"} },
@@ -317,9 +320,10 @@ func TestConversationsCutShort(t *testing.T) {
 func TestEmbeddingBatches(t *testing.T) {
 	url, got := serve(t, nil)
 	out := do(t, plan(url, func(p *run.Plan) {
-		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", run.IntLevels{3}, 4
+		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", run.IntLevels{11}, 4
 	}))
-	if s := out.summaries[0]; s.Completed != 3 || s.Tokens.Input != 3*4*20 || s.Tokens.Prompt.Differ != 0 {
+	// 4, 4 and 3 prompts of 20 tokens.
+	if s := out.summaries[0]; s.Completed != 3 || s.Tokens.Input != 11*20 || s.Tokens.Prompt.Differ != 0 {
 		t.Errorf("%d ok, %+v, %+v", s.Completed, s.Tokens, s.Failures)
 	}
 	if !got.asked("/v1/embeddings") {

@@ -17,7 +17,7 @@ import (
 // its mix.
 func (r *Runner) workload(ctx context.Context, l Level, seed uint64) (workload.Workload, error) {
 	if len(r.Plan.Mix) == 0 {
-		return r.dataset(ctx, &r.Plan, max(l.Prompts, 0), seed)
+		return r.dataset(ctx, &r.Plan, max(l.Inputs, 0), seed)
 	}
 	parts, err := r.Plan.classes()
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 		o.Images, o.Batch = p.imageOptions(), p.RandomBatchSize
 		exact = true
 	case "random_rerank":
-		o.Input, o.Batch = p.RandomInputLen, p.RandomBatchSize
+		o.Input, o.InRatio, o.Batch, o.NoRank = p.RandomInputLen, p.RandomRangeRatio.Input, p.RandomBatchSize, p.NoReranker
 	case "book":
 		o.Input, o.Output = p.BookInputLen, p.BookOutputLen
 	case "custom", "custom_image", "custom_audio":

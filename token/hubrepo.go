@@ -237,7 +237,7 @@ func (h Hub) send(ctx context.Context, method, address string, header http.Heade
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (is the hub within reach? HF_ENDPOINT names another; what is in the local cache needs none)", err)
 	}
 	if code := response.StatusCode; code < 400 {
 		return response, nil

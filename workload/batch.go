@@ -12,17 +12,24 @@ import (
 // endpoints take them.
 type batched struct {
 	Workload
-	size uint64
+	size  uint64
+	count uint64 // prompts in all; the last request may have fewer. 0 is no end
 }
 
-func (b batched) Session(i uint64) (tacho.Session, error) { return b.join(i, b.Workload.Session) }
+func (b batched) Session(i uint64) (tacho.Session, error) {
+	n := b.size
+	if from := i * b.size; b.count > from {
+		n = min(n, b.count-from)
+	}
+	return b.join(i, n, b.Workload.Session)
+}
 
-func (b batched) Warmup(i uint64) (tacho.Session, error) { return b.join(i, b.Workload.Warmup) }
+func (b batched) Warmup(i uint64) (tacho.Session, error) { return b.join(i, b.size, b.Workload.Warmup) }
 
-func (b batched) join(i uint64, of func(uint64) (tacho.Session, error)) (tacho.Session, error) {
+func (b batched) join(i, n uint64, of func(uint64) (tacho.Session, error)) (tacho.Session, error) {
 	var inputs []any
 	var all tacho.Session
-	for k := range b.size {
+	for k := range n {
 		s, err := of(i*b.size + k)
 		if err != nil {
 			return s, err
@@ -47,52 +54,93 @@ func (b batched) join(i uint64, of func(uint64) (tacho.Session, error)) (tacho.S
 
 var randomRerank = Kind{
 	Name: "random_rerank", Doc: "a query and --random-batch-size documents of random words, for rerank endpoints; a query and one document make --random-input-len",
-	Endless: true, New: newRandomRerank,
+	Endless: true, Batches: true, New: newRandomRerank,
 }
 
 // rerankWorkload asks for documents to be ranked: the first message is the
-// query.
+// query, which is the same for all.
 type rerankWorkload struct {
 	Options
-	query int
+	query     int // tokens
+	separator int // tokens between the query and a document
+	document  Length
 	*fitted
 }
 
 func newRandomRerank(ctx context.Context, o Options) (Workload, error) {
 	input, constant := o.Input.Constant()
-	if !o.Messages {
-		return nil, errors.New("random_rerank: it needs a backend that ranks, as vllm-rerank")
+	if !o.Messages && !o.NoRank {
+		return nil, errors.New("random_rerank: it needs a backend that ranks, as vllm-rerank, or --no-reranker")
 	}
-	w := &rerankWorkload{Options: o, query: input/2 - 1, fitted: newFitted(ctx, o.Counter)}
-	if !constant || w.query < 1 || o.Batch < 1 {
-		return nil, fmt.Errorf("random_rerank: %d documents of %v tokens with their query: a plain number of at least 4 and one document are needed (--random-input-len, --random-batch-size)", o.Batch, o.Input)
+	w := &rerankWorkload{Options: o, query: input/2 - 1, separator: 1, fitted: newFitted(ctx, o.Counter)}
+	documents := o.Batch
+	if o.NoRank {
+		w.query, w.separator, documents = input, 0, o.Batch-1
 	}
-	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+	if !constant || w.query < 1 || documents < 1 {
+		return nil, fmt.Errorf("random_rerank: %d documents of %v tokens with their query: a plain number of at least 4 and one document are needed (--random-input-len, --random-batch-size)", documents, o.Input)
+	}
+	length := input - w.query - w.separator
+	if o.NoRank {
+		length = input
+	}
+	var err error
+	if w.document, err = Fixed(length).Around(o.InRatio); err != nil {
+		return nil, fmt.Errorf("random_rerank: %w", err)
+	}
+	return w, w.ready((o.Count+o.Batch-1)/o.Batch, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+}
+
+// documents is how many session i has: the last one may have fewer.
+func (w *rerankWorkload) documents(i uint64) int {
+	each, all := w.Batch, w.Count
+	if w.NoRank { // the query is one of them
+		each, all = each-1, all-1
+	}
+	if rest := all - int(i)*each; i < warmupBase && w.Count > 0 && rest > 0 {
+		return min(each, rest)
+	}
+	return each
 }
 
 // Session implements tacho.Source.
 func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
-	input, _ := w.Input.Constant()
-	const separator = 1 // token between query and document
-	q := tacho.Request{}
-	query, tokens, err := w.words(w.Seed, i<<16, w.query)
+	asked := prefixIndex
+	if i >= warmupBase {
+		asked = i // a query that no session of the run has
+	}
+	query, tokens, err := w.words(w.Seed, turnKey(asked, -1), w.query)
 	if err != nil {
 		return tacho.Session{}, err
 	}
-	q.Input.Messages = []tacho.Message{query}
-	for k := range w.Batch {
-		doc, n, err := w.words(w.Seed, i<<16|uint64(k+1), input-w.query-separator)
+	q := tacho.Request{}
+	messages := []tacho.Message{query}
+	rng := rngOf(w.Seed, i)
+	for k := range w.documents(i) {
+		doc, n, err := w.words(w.Seed, turnKey(i, k), w.document.Draw(rng, 1))
 		if err != nil {
 			return tacho.Session{}, err
 		}
-		q.Input.Messages = append(q.Input.Messages, doc)
-		q.InputTokens += tokens + separator + n
+		messages = append(messages, doc)
+		if q.InputTokens += n; !w.NoRank {
+			q.InputTokens += tokens + w.separator // which is read with each document
+		}
 	}
+	if !w.NoRank {
+		q.Input.Messages = messages
+		return single(i, q), nil
+	}
+	q.InputTokens += tokens
+	var inputs []any
+	for _, m := range messages {
+		inputs = append(inputs, m.Content)
+	}
+	q.Input.Text, q.Extra = query.Content, map[string]any{"input": inputs}
 	return single(i, q), nil
 }
 
 // Warmup implements Workload.
-func (w *rerankWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Session(1<<46 + i) }
+func (w *rerankWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Session(warmupBase + i) }
 
 // Notes implements Workload.
 func (w *rerankWorkload) Notes() []string { return w.notes() }

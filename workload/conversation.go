@@ -48,7 +48,7 @@ func (o *Options) think(i uint64, turn int) time.Duration {
 	if turn == 0 {
 		return 0
 	}
-	ms := o.Talk.ThinkMS.Draw(rngOf(o.Seed^0x7468696e6b, i<<16|uint64(turn)), 0)
+	ms := o.Talk.ThinkMS.Draw(rngOf(o.Seed^0x7468696e6b, turnKey(i, turn)), 0)
 	return time.Duration(ms) * time.Millisecond
 }
 
@@ -166,7 +166,7 @@ func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) err
 		length = &w.Talk.First
 	}
 	tool := k > 0 && rng.Float64() < w.Talk.Tools
-	m, tokens, err := w.framed(s.ID<<16^uint64(at+1)<<1^0x74616c6b, length.Draw(rng, 1), frame)
+	m, tokens, err := w.framed(turnKey(s.ID, at), length.Draw(rng, 1), frame)
 	if err != nil {
 		return err
 	}
@@ -196,32 +196,46 @@ func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) err
 // toolResult is the call of a tool and what it gave: the messages between two
 // answers of the model.
 func toolResult(turn int, text string) (call, result tacho.Message, err error) {
-	type function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	type toolCall struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
 	id := fmt.Sprintf("call_%d", turn)
-	call = tacho.Message{Role: "assistant"}
-	call.Raw, err = json.Marshal(struct {
+	if call, err = toolCalls("", []toolCall{{id, "function", toolFunction{"lookup", "{}"}}}); err != nil {
+		return call, result, err
+	}
+	result, err = toolAnswer(id, text)
+	return call, result, err
+}
+
+// A toolCall is what OpenAI's messages say of the call of a tool.
+type toolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function toolFunction `json:"function"`
+}
+
+type toolFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// toolCalls is the message by which a model calls tools.
+func toolCalls(said string, calls []toolCall) (m tacho.Message, err error) {
+	m = tacho.Message{Role: "assistant", Content: said}
+	m.Raw, err = json.Marshal(struct {
 		Role    string     `json:"role"`
 		Content string     `json:"content"`
 		Calls   []toolCall `json:"tool_calls"`
-	}{"assistant", "", []toolCall{{id, "function", function{"lookup", "{}"}}}})
-	if err != nil {
-		return call, result, err
-	}
-	result = tacho.Message{Role: "tool", Content: text}
-	result.Raw, err = json.Marshal(struct {
+	}{m.Role, said, calls})
+	return m, err
+}
+
+// toolAnswer is the message that brings what a tool gave.
+func toolAnswer(id, text string) (m tacho.Message, err error) {
+	m = tacho.Message{Role: "tool", Content: text}
+	m.Raw, err = json.Marshal(struct {
 		Role    string `json:"role"`
 		ID      string `json:"tool_call_id"`
 		Content string `json:"content"`
-	}{"tool", id, text})
-	return call, result, err
+	}{m.Role, id, text})
+	return m, err
 }
 
 // Warmup implements Workload: the first turn of a conversation like the

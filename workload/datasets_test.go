@@ -10,7 +10,6 @@ import (
 	"image"
 	_ "image/jpeg" // random_mm makes them
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -416,58 +415,14 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// What is written is read back as it was.
-func TestWrittenWorkloadIsReadBack(t *testing.T) {
-	for name, o := range map[string]workload.Options{
-		"random/ids":   {IDs: true, Input: length(t, "uniform(5,50)"), Output: length(t, "uniform(1,9)")},
-		"random/text":  {Input: length(t, "uniform(5,50)"), Output: workload.Fixed(4)},
-		"conversation": {Messages: true, Input: workload.Fixed(8), Output: workload.Fixed(4), Talk: workload.TalkOptions{Turns: workload.Fixed(3), ThinkMS: workload.Fixed(1500), System: 9, SubAgents: 2}},
-	} {
-		kind, _, _ := strings.Cut(name, "/")
-		w := make1(t, kind, o)
-		path := filepath.Join(t.TempDir(), "w.jsonl")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want []tacho.Session
-		for i := range uint64(5) {
-			s, err := w.Session(i)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := workload.WriteLine(f, &s); err != nil {
-				t.Fatal(err)
-			}
-			want = append(want, s)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		again := make1(t, "custom", workload.Options{Path: path, Output: workload.Fixed(-1), Messages: true})
-		for i := range want {
-			got, err := again.Session(uint64(i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for k := range got.Turns {
-				got.Turns[k].Request.InputTokens = want[i].Turns[k].Request.InputTokens // it is counted anew
-			}
-			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want[i]) {
-				t.Errorf("%s: read back\n%+v\nwritten\n%+v", name, got, want[i])
-			}
-		}
-	}
-}
-
 // A batch is one request with the prompts of several.
 func TestRandomBatches(t *testing.T) {
-	o := workload.Options{IDs: true, Input: workload.Fixed(5), Output: workload.Fixed(1), Count: 4}
-	one := requests(t, make1(t, "random", o), 12)
+	o := workload.Options{IDs: true, Input: workload.Fixed(5), Output: workload.Fixed(1), Count: 11}
+	one := requests(t, make1(t, "random", o), 11)
 	o.Batch = 3
 	for i, q := range requests(t, make1(t, "random", o), 4) {
 		inputs := q.Extra["input"].([]any)
-		if q.InputTokens != 15 || len(inputs) != 3 || q.Session != uint64(i) {
+		if n := []int{3, 3, 3, 2}[i]; q.InputTokens != 5*n || len(inputs) != n || q.Session != uint64(i) {
 			t.Fatalf("%+v", q)
 		}
 		for k, in := range inputs {
@@ -481,16 +436,33 @@ func TestRandomBatches(t *testing.T) {
 // A query of input/2-1 tokens, and documents that make input with it and the
 // separator.
 func TestRandomRerank(t *testing.T) {
-	w := make1(t, "random-rerank", workload.Options{Messages: true, Input: workload.Fixed(40), Batch: 3, Count: 2})
-	for _, q := range requests(t, w, 2) {
+	// 8 documents: 3, 3 and 2.
+	w := make1(t, "random-rerank", workload.Options{Messages: true, Input: workload.Fixed(40), Batch: 3, Count: 8})
+	queries, documents := map[string]bool{}, map[string]bool{}
+	for i, q := range requests(t, w, 3) {
 		m := q.Input.Messages
-		if len(m) != 4 || q.InputTokens != 3*40 {
+		n := []int{3, 3, 2}[i]
+		if len(m) != 1+n || q.InputTokens != n*40 {
 			t.Fatalf("%d messages, %d tokens", len(m), q.InputTokens)
 		}
-		for k, want := range []int{19, 20, 20, 20} {
+		for k, want := range []int{19, 20, 20, 20}[:1+n] {
 			if n := len(strings.Fields(m[k].Content)) + 1; n != want {
 				t.Errorf("message %d has %d tokens, want %d", k, n, want)
 			}
+		}
+		queries[m[0].Content] = true
+		for _, d := range m[1:] {
+			documents[d.Content] = true
+		}
+	}
+	if len(queries) != 1 || len(documents) != 8 {
+		t.Errorf("%d queries, %d documents", len(queries), len(documents))
+	}
+	// Without ranking the query is one of the texts, all of the same length.
+	w = make1(t, "random-rerank", workload.Options{NoRank: true, Input: workload.Fixed(40), Batch: 3, Count: 8})
+	for i, q := range requests(t, w, 4) {
+		if n := len(q.Extra["input"].([]any)); n != []int{3, 3, 3, 2}[i] || q.InputTokens != n*40 {
+			t.Errorf("%d texts, %d tokens", n, q.InputTokens)
 		}
 	}
 }

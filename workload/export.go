@@ -26,18 +26,26 @@ func WriteLine(w io.Writer, s *tacho.Session) error {
 }
 
 func entryOf(q *tacho.Request) entry {
-	e := entry{IDs: q.Input.IDs, Messages: q.Input.Messages, OutputTokens: q.MaxTokens, Extra: q.Extra, Model: q.Model}
+	e := entry{
+		IDs: q.Input.IDs, Messages: q.Input.Messages, OutputTokens: q.MaxTokens, Extra: q.Extra, Model: q.Model, IgnoreEOS: q.IgnoreEOS,
+		Labels: pairsOf(q.Labels), Headers: pairsOf(q.Header),
+	}
 	if q.Input.Audio != nil {
 		e.Audio = soundURL(q.Input.Audio)
 	}
 	if q.Input.Text != "" {
 		e.Prompt = &q.Input.Text
 	}
-	for _, l := range q.Labels {
-		if e.Labels == nil {
-			e.Labels = map[string]string{}
-		}
-		e.Labels[l.Key] = l.Value
-	}
 	return e
+}
+
+func pairsOf(labels tacho.Labels) map[string]string {
+	if labels == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, l := range labels {
+		out[l.Key] = l.Value
+	}
+	return out
 }

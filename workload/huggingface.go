@@ -30,6 +30,9 @@ var talkColumns = []string{"messages", "conversations", "conversation", "turns",
 // answerColumns are the names under which datasets keep what was answered.
 var answerColumns = []string{"answer", "solution", "output", "response", "completion", "ref_output", "canonical_solution"}
 
+// editedRegion opens what is to be written anew, where an answer shows more.
+const editedRegion = "<|editable_region_start|>"
+
 func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
 		return nil, errors.New("hf: no data: give a name of the hub, a file or a directory with --dataset-path")
@@ -42,54 +45,72 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		}
 	}
 	set := knownSet(o.Hub)
+	if n, constant := o.Output.Constant(); !set.always && (!constant || n != 0) {
+		set.bounds = nil
+	}
 	o.Output = set.outputOf(o.Output)
 	bad := badLines{skip: o.Trace.SkipBad}
-	media := mediaRows{Options: o}
-	var entries []entry
-	unsent := map[string]int{}
-	for _, path := range files {
-		if err := eachRow(path, &bad, func(row json.RawMessage) error {
-			if sound, use, err := media.sound(row); sound != nil || err != nil {
-				if use {
-					entries = append(entries, *sound)
-				}
-				return err
-			}
-			r, err := rowOfColumns(row)
-			if err != nil {
-				return err
-			}
-			if !o.Distance.holds(r) {
-				return nil
-			}
-			e, err := r.entry(&set)
-			if err == nil {
-				e.Images = media.images(row)
-				if n, constant := o.Output.Constant(); constant && n == 0 {
-					e.OutputTokens = defaultOutput
-				}
-				entries = append(entries, e)
-				r.unsent(unsent, len(e.Images) > 0)
-			}
-			return err
-		}); err != nil {
-			return nil, fmt.Errorf("hf: %w", err)
-		}
+	t := table{Options: o, set: set, bad: &bad, media: mediaRows{Options: o}, unsent: map[string]int{}}
+	if err := t.read(files); err != nil {
+		return nil, fmt.Errorf("hf: %w", err)
 	}
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.also()+media.also())
+	if len(t.entries) == 0 {
+		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.also()+t.media.also())
 	}
 	var w Workload
 	var err error
 	if set.bounds != nil {
-		w, err = newFiltered(ctx, "hf", o, entries, *set.bounds, bad)
+		w, err = newFiltered(ctx, "hf", o, t.entries, *set.bounds, bad)
 	} else {
-		w, err = newPool(ctx, o, entries, slices.Concat(bad.notes(), media.notes())...)
+		w, err = newPool(ctx, o, t.entries, slices.Concat(bad.notes(), t.media.notes())...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(unsent)) {
-		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent", unsent[name], name)}
+	for _, name := range slices.Sorted(maps.Keys(t.unsent)) {
+		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent", t.unsent[name], name)}
 	}
 	return w, err
+}
+
+// A table is the rows of a dataset as they become entries.
+type table struct {
+	Options
+	set     namedSet
+	bad     *badLines
+	media   mediaRows
+	entries []entry
+	unsent  map[string]int // rows with something in a column that is not sent
+}
+
+func (t *table) read(files []string) error {
+	for _, path := range files {
+		if err := eachRow(path, t.bad, t.row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *table) row(row json.RawMessage) error {
+	if sound, use, err := t.media.sound(row); sound != nil || err != nil {
+		if use {
+			t.entries = append(t.entries, *sound)
+		}
+		return err
+	}
+	r, err := rowOfColumns(row)
+	if err != nil || !t.Distance.holds(r) {
+		return err
+	}
+	e, err := r.entry(&t.set)
+	if err != nil {
+		return err
+	}
+	e.Images = t.media.images(row)
+	if n, constant := t.Output.Constant(); constant && n == 0 {
+		e.OutputTokens = defaultOutput
+	}
+	t.entries = append(t.entries, e)
+	r.unsent(t.unsent, len(e.Images) > 0)
+	return nil
 }
 
 // dataFiles are the data files under a path, in order; those of one subset or
@@ -147,8 +168,13 @@ func (r tableRow) text(names ...string) string {
 // entry finds the prompt in a row, and the answer.
 func (r tableRow) entry(set *namedSet) (e entry, err error) {
 	e.answer = r.text(answerColumns...)
+	if region := strings.Index(e.answer, editedRegion); region >= 0 {
+		e.answer = e.answer[region:]
+	}
 	if e.Tools, err = r.tools(); err != nil {
 		return e, err
+	} else if e.Tools != nil {
+		e.Extra = map[string]any{"tool_choice": "auto"}
 	}
 	for _, name := range talkColumns {
 		messages, answer := firstMessages(r[name])
@@ -194,7 +220,7 @@ func (r tableRow) prompt(set *namedSet) string {
 		if more := r.text("input"); name == "instruction" && more != "" {
 			s = more + "\n\n" + s
 		}
-		return s + set.suffix
+		return s + r.choices() + set.suffix
 	}
 	return ""
 }

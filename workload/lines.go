@@ -23,6 +23,8 @@ type lineReader struct {
 	file   io.ReadCloser
 	buf    *bufio.Reader
 	number int
+	offset int64 // of the line last given, in the unpacked text
+	end    int64 // of all that was read
 	err    error
 	long   []byte // a line that did not fit the buffer
 }
@@ -41,8 +43,11 @@ func openLines(path string) (*lineReader, error) {
 func (l *lineReader) next() []byte {
 	for l.err == nil {
 		line := l.read()
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line
+		l.offset = l.end
+		l.end += int64(len(line))
+		if line = bytes.TrimLeft(line, " \t\r\n"); len(line) > 0 {
+			l.offset = l.end - int64(len(line))
+			return bytes.TrimRight(line, " \t\r\n")
 		}
 	}
 	return nil

@@ -3,7 +3,7 @@ package workload
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -16,6 +16,7 @@ type namedSet struct {
 	output        int    // tokens to ask for; negative is as long as the answer in the data
 	suffix        string // behind each prompt
 	bounds        *bounds
+	always        bool // the bounds hold for an output length that was asked for, too
 }
 
 // defaultOutput is asked for where nothing says how long an answer may be.
@@ -33,7 +34,7 @@ var namedSets = []namedSet{
 	{names: []string{"AI-MO/aimo-validation-aime", "AI-MO/NuminaMath-1.5", "AI-MO/NuminaMath-CoT"}, output: -1, bounds: &mathBounds},
 	{names: []string{"zed-industries/zeta"}, output: -1},
 	{names: []string{"vdaita/edit_5k_char", "vdaita/edit_10k_char"}, output: 4000},
-	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &shareGPTBounds},
+	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &shareGPTBounds, always: true},
 	{names: []string{functionSet}, output: 512},
 }
 
@@ -105,9 +106,10 @@ func (r tableRow) tools() (json.RawMessage, error) {
 		return own, nil
 	}
 	var functions []map[string]any
-	_ = json.Unmarshal(r["function"], &functions) // a column of another type holds none
-	if len(functions) == 0 {
-		return nil, nil
+	if json.Unmarshal(r["function"], &functions) != nil {
+		one := map[string]any{}
+		_ = json.Unmarshal(r["function"], &one) // a column of another type holds none
+		functions = []map[string]any{one}
 	}
 	type tool struct {
 		Type     string `json:"type"`
@@ -115,17 +117,18 @@ func (r tableRow) tools() (json.RawMessage, error) {
 	}
 	var out []tool
 	for _, f := range functions {
-		if _, ok := f["name"].(string); !ok {
-			return nil, fmt.Errorf("a function without a name")
+		if _, ok := f["name"].(string); ok {
+			out = append(out, tool{"function", schemaTypes(f)})
 		}
-		f["name"] = strings.ReplaceAll(f["name"].(string), ".", "_") // which OpenAI's names have not
-		out = append(out, tool{"function", schemaTypes(f)})
+	}
+	if out == nil {
+		return nil, nil
 	}
 	return json.Marshal(out)
 }
 
 // pythonTypes are the names of types that a JSON schema calls otherwise.
-var pythonTypes = map[string]string{"dict": "object", "float": "number", "tuple": "array", "list": "array", "int": "integer", "str": "string", "bool": "boolean", "any": "string"}
+var pythonTypes = map[string]string{"dict": "object", "float": "number", "tuple": "array", "any": "string"}
 
 // schemaTypes gives the types in a schema their names.
 func schemaTypes(v any) any {
@@ -155,8 +158,21 @@ type Range struct{ Low, High float64 }
 // the range.
 func (g Range) holds(r tableRow) bool {
 	var distance float64
-	if g == (Range{}) || json.Unmarshal(r["normalized_distance"], &distance) != nil {
+	if g == (Range{}) || json.Unmarshal(r["norm_distance"], &distance) != nil {
 		return true
 	}
 	return distance >= g.Low && distance <= g.High
+}
+
+// choices are the answers of a question to choose from, by their letters.
+func (r tableRow) choices() string {
+	var by map[string]string
+	_ = json.Unmarshal(r["choices"], &by) // a column of another type holds none
+	var b strings.Builder
+	for _, letter := range slices.Sorted(maps.Keys(by)) {
+		if by[letter] != "" {
+			b.WriteString(" " + letter + "." + by[letter])
+		}
+	}
+	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -46,19 +47,32 @@ type otelFile struct {
 type otelCall struct {
 	trace      string
 	start, end time.Duration // since 1970
-	input      int
-	output     int
-	messages   []tacho.Message
-	said       string
+	otelBody
+}
+
+// otelBody is what of a call is not kept in memory.
+type otelBody struct {
+	Input    int             `json:"in"`
+	Output   int             `json:"out"`
+	Messages []tacho.Message `json:"messages,omitempty"`
+	Said     string          `json:"said,omitempty"`
+}
+
+// An otelSpot is what of a call is: 32 bytes.
+type otelSpot struct {
+	start, end time.Duration
+	rowPlace
 }
 
 // otelTrace replays the calls of each trace.
 type otelTrace struct {
 	tokenMaker
 	Options
-	sessions [][]otelCall
-	dues     []time.Duration
-	said     []string
+	text   *scratch   // the bodies of the calls
+	calls  []otelSpot // of all sessions, one after the other
+	starts []uint32   // of the sessions in calls, and the end of the last
+	origin time.Duration
+	said   []string
 }
 
 func newOTel(_ context.Context, o Options) (Workload, error) {
@@ -69,32 +83,62 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
-	var calls []otelCall
+	w := &otelTrace{Options: o, tokenMaker: newTokenMaker(o)}
+	if w.text, err = newScratch(); err != nil {
+		return nil, fmt.Errorf("otel: %w", err)
+	}
 	bad := badLines{skip: o.Trace.SkipBad}
 	others := 0
+	traces := map[uint64]uint32{}
 	for _, path := range files {
 		if err := eachRow(path, &bad, func(text json.RawMessage) error {
-			more, skipped, err := callsOf(text)
-			if err == nil {
-				calls, others = append(calls, more...), others+skipped
+			calls, skipped, err := callsOf(text)
+			if err != nil {
+				return err
 			}
-			return err
+			others += skipped
+			return w.keep(calls, traces)
 		}); err != nil {
 			return nil, fmt.Errorf("otel: %w", err)
 		}
 	}
-	if len(calls) == 0 {
+	if len(w.calls) == 0 {
 		return nil, fmt.Errorf("otel: %s has no span with gen_ai.usage tokens%s", o.Path, bad.also())
 	}
-	w := &otelTrace{Options: o, tokenMaker: newTokenMaker(o), said: bad.notes()}
+	w.said = bad.notes()
 	if others > 0 {
 		w.said = append(w.said, fmt.Sprintf("%d spans are no calls of a model, and were left out", others))
 	}
-	w.group(calls)
-	if len(w.sessions) == 0 {
+	w.group(len(traces))
+	if len(w.starts) < 2 {
 		return nil, fmt.Errorf("otel: no session of %s begins in the window", o.Path)
 	}
-	return w, nil
+	return w, w.text.done()
+}
+
+// keep puts calls away; what stays is when they were and to which trace they
+// belong.
+func (w *otelTrace) keep(calls []otelCall, traces map[uint64]uint32) error {
+	for i := range calls {
+		c := &calls[i]
+		body, err := json.Marshal(&c.otelBody)
+		if err != nil {
+			return err
+		}
+		place, err := w.text.keep(body, 0)
+		if err != nil {
+			return err
+		}
+		id := hashOf(c.trace)
+		number, ok := traces[id]
+		if !ok {
+			number = uint32(len(traces))
+			traces[id] = number
+		}
+		place.tag = number
+		w.calls = append(w.calls, otelSpot{c.start, c.end, place})
+	}
+	return nil
 }
 
 // callsOf are the calls in a row, and how many spans are none.
@@ -132,12 +176,12 @@ func (s *otelSpan) call() (c otelCall, ok bool, err error) {
 	if err != nil {
 		return c, false, err
 	}
-	c.input = number(a, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-	c.output = number(a, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-	if c.input == 0 || c.output == 0 {
+	c.Input = a.number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+	c.Output = a.number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+	if c.Input == 0 || c.Output == 0 {
 		return c, false, nil
 	}
-	if err := checkTokens(c.input, c.output); err != nil {
+	if err := checkTokens(c.Input, c.Output); err != nil {
 		return c, false, err
 	}
 	c.trace = cmp.Or(s.TraceID, s.TraceID2)
@@ -150,59 +194,11 @@ func (s *otelSpan) call() (c otelCall, ok bool, err error) {
 	if c.end < c.start {
 		return c, false, errors.New("it ends before it starts")
 	}
-	c.said = a["gen_ai.output.text"]
-	if text := a["gen_ai.input.messages"]; text != "" {
-		if err := json.Unmarshal([]byte(text), &c.messages); err != nil {
-			return c, false, fmt.Errorf("gen_ai.input.messages: %w", err)
-		}
+	if c.Messages, err = a.messages(); err != nil {
+		return c, false, err
 	}
-	return c, true, nil
-}
-
-func number(a map[string]string, names ...string) int {
-	for _, name := range names {
-		if n, err := strconv.Atoi(a[name]); err == nil && n > 0 {
-			return n
-		}
-	}
-	return 0
-}
-
-// attributesOf reads attributes as an object, or as OTLP's list of pairs.
-func attributesOf(text json.RawMessage) (map[string]string, error) {
-	out := map[string]string{}
-	var object map[string]json.RawMessage
-	if len(text) == 0 {
-		return out, nil
-	}
-	if json.Unmarshal(text, &object) == nil {
-		for k, v := range object {
-			out[k] = plainText(v)
-		}
-		return out, nil
-	}
-	var list []struct {
-		Key   string                     `json:"key"`
-		Value map[string]json.RawMessage `json:"value"`
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("attributes: %w", err)
-	}
-	for _, a := range list {
-		for _, v := range a.Value {
-			out[a.Key] = plainText(v)
-		}
-	}
-	return out, nil
-}
-
-// plainText is a string without its quotes, and anything else as it is.
-func plainText(v json.RawMessage) string {
-	var s string
-	if json.Unmarshal(v, &s) == nil {
-		return s
-	}
-	return string(v)
+	c.Said, err = a.said()
+	return c, true, err
 }
 
 // spanTime reads nanoseconds since 1970, or a date.
@@ -224,55 +220,94 @@ func spanTime(nanos string, other json.RawMessage, d *time.Duration) error {
 }
 
 // group makes sessions of the calls, in the order in which they began.
-func (w *otelTrace) group(calls []otelCall) {
-	slices.SortStableFunc(calls, func(a, b otelCall) int { return cmp.Compare(a.start, b.start) })
-	origin, of := calls[0].start, map[string]int{}
-	for _, c := range calls {
-		at, ok := of[c.trace]
-		if !ok {
-			since := c.start - origin
+func (w *otelTrace) group(traces int) {
+	slices.SortStableFunc(w.calls, func(a, b otelSpot) int { return cmp.Compare(a.start, b.start) })
+	w.origin = w.calls[0].start
+	const unseen, left = math.MaxUint32, math.MaxUint32 - 1
+	numbers := slices.Repeat([]uint32{unseen}, traces)
+	sessions := uint32(0)
+	var session []uint32
+	kept := w.calls[:0]
+	for _, c := range w.calls {
+		n := &numbers[c.tag]
+		if *n == unseen {
+			since := c.start - w.origin
 			in := since >= w.Trace.Window.From && (w.Trace.Window.To == 0 || since < w.Trace.Window.To)
-			full := w.Trace.Limit > 0 && len(w.sessions) >= w.Trace.Limit || w.Count > 0 && len(w.sessions) >= w.Count
-			at = -1
+			full := w.Trace.Limit > 0 && int(sessions) >= w.Trace.Limit || w.Count > 0 && int(sessions) >= w.Count
+			*n = left
 			if in && !full {
-				at = len(w.sessions)
-				w.sessions = append(w.sessions, nil)
-				w.dues = append(w.dues, w.Trace.scale(since-w.Trace.Window.From))
+				*n = sessions
+				sessions++
 			}
-			of[c.trace] = at
 		}
-		if at >= 0 {
-			w.sessions[at] = append(w.sessions[at], c)
+		if *n != left {
+			kept, session = append(kept, c), append(session, *n)
+		}
+	}
+	w.calls, w.starts = bySession(kept, session, sessions)
+}
+
+// of are the calls of session i.
+func (w *otelTrace) of(i uint64) []otelSpot { return w.calls[w.starts[i]:w.starts[i+1]] }
+
+// Arrivals implements tacho.Pacer.
+func (w *otelTrace) Arrivals() iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		for _, start := range w.starts[:len(w.starts)-1] {
+			if !yield(w.Trace.scale(w.calls[start].start - w.origin - w.Trace.Window.From)) {
+				return
+			}
 		}
 	}
 }
 
-// Arrivals implements tacho.Pacer.
-func (w *otelTrace) Arrivals() iter.Seq[time.Duration] { return slices.Values(w.dues) }
+// bodies reads what was said in some calls.
+func (w *otelTrace) bodies(calls []otelSpot) ([]otelBody, error) {
+	out := make([]otelBody, len(calls))
+	for k, c := range calls {
+		text, err := w.text.read(c.rowPlace)
+		if err == nil {
+			err = json.Unmarshal(text, &out[k])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("otel: the copy of %s: %w", w.Path, err)
+		}
+	}
+	return out, nil
+}
 
 // Session implements tacho.Source.
 func (w *otelTrace) Session(i uint64) (tacho.Session, error) {
-	if i >= uint64(len(w.sessions)) {
+	if i >= uint64(len(w.starts)-1) {
 		return tacho.Session{}, io.EOF
 	}
-	return w.session(i, w.sessions[i], w.Seed), nil
+	bodies, err := w.bodies(w.of(i))
+	if err != nil {
+		return tacho.Session{}, err
+	}
+	return w.session(i, w.of(i), bodies, w.Seed), nil
 }
 
-func (w *otelTrace) session(i uint64, calls []otelCall, seed uint64) tacho.Session {
+func (w *otelTrace) session(i uint64, calls []otelSpot, bodies []otelBody, seed uint64) tacho.Session {
 	s := tacho.Session{ID: i, Turns: make([]tacho.Turn, len(calls))}
 	for k := range calls {
-		c := &calls[k]
-		q := tacho.Request{Session: i, Turn: k, MaxTokens: c.output, InputTokens: c.input, IgnoreEOS: w.IgnoreEOS}
-		t := tacho.Turn{After: waits(calls, k)}
+		b := &bodies[k]
+		q := tacho.Request{Session: i, Turn: k, MaxTokens: b.Output, InputTokens: b.Input, IgnoreEOS: w.IgnoreEOS}
+		var t tacho.Turn
+		if k > 0 {
+			t.After = waits(calls, k)
+		}
 		from := calls[0].start
 		for _, before := range t.After {
 			from = max(from, calls[before].end)
 		}
-		t.Think = w.Trace.scale(c.start - from)
-		if len(c.messages) > 0 {
-			q.Input.Messages, q.Input.Plain = quoted(calls, k, t.After), !w.Messages
+		t.Think = w.Trace.scale(calls[k].start - from)
+		if len(b.Messages) > 0 {
+			var answers int
+			q.Input.Messages, answers = quoted(calls, bodies, k, t.After)
+			q.Input.Plain, q.InputTokens = !w.Messages, max(b.Input-answers, 1)
 		} else {
-			w.fill(&q, i<<12|uint64(k), c.input, nil, 1, seed)
+			w.fill(&q, turnKey(i, k), b.Input, nil, 1, seed)
 		}
 		t.Request = q
 		s.Turns[k] = t
@@ -282,7 +317,7 @@ func (w *otelTrace) session(i uint64, calls []otelCall, seed uint64) tacho.Sessi
 
 // waits are the calls that call k can have waited for: those that had ended,
 // and that no other of them waited for.
-func waits(calls []otelCall, k int) []int {
+func waits(calls []otelSpot, k int) []int {
 	out := []int{}
 	for a := k - 1; a >= 0; a-- {
 		if calls[a].end > calls[k].start {
@@ -298,36 +333,41 @@ func waits(calls []otelCall, k int) []int {
 }
 
 // quoted are the messages of call k, with what earlier calls answered taken
-// from the server instead.
-func quoted(calls []otelCall, k int, after []int) []tacho.Message {
-	messages := slices.Clone(calls[k].messages)
+// from the server instead, and how many tokens these answers had: the server's
+// own count in their stead.
+func quoted(calls []otelSpot, bodies []otelBody, k int, after []int) (messages []tacho.Message, tokens int) {
+	messages = slices.Clone(bodies[k].Messages)
 	for m := range messages {
 		if messages[m].Role != "assistant" || messages[m].Raw != nil {
 			continue
 		}
 		for a := range k {
 			// It must be over, and so must all that it is quoted through.
-			if calls[a].said != "" && calls[a].said == messages[m].Content && isPast(calls, a, after) {
+			if said := bodies[a].Said; said != "" && said == messages[m].Content && isPast(calls, a, after) {
 				messages[m].Answer, messages[m].Content = a+1, ""
+				tokens += bodies[a].Output
 				break
 			}
 		}
 	}
-	return messages
+	return messages, tokens
 }
 
-// isPast says whether call a is one of after or was over before one of them.
-func isPast(calls []otelCall, a int, after []int) bool {
-	return slices.ContainsFunc(after, func(b int) bool {
-		return a == b || calls[a].end <= calls[b].start && isPast(calls, a, waits(calls, b))
-	})
+// isPast says whether call a is one of after or was over before one of them
+// began, which then waited for it.
+func isPast(calls []otelSpot, a int, after []int) bool {
+	return slices.ContainsFunc(after, func(b int) bool { return a == b || calls[a].end <= calls[b].start })
 }
 
 // Warmup implements Workload.
 func (w *otelTrace) Warmup(i uint64) (tacho.Session, error) {
-	calls := slices.Clone(w.sessions[i%uint64(len(w.sessions))][:1])
-	calls[0].messages = nil
-	return w.session(warmupBase+i, calls, w.Seed), nil
+	calls := w.of(i % uint64(len(w.starts)-1))[:1]
+	bodies, err := w.bodies(calls)
+	if err != nil {
+		return tacho.Session{}, err
+	}
+	bodies[0].Messages = nil
+	return w.session(warmupBase+i, calls, bodies, w.Seed), nil
 }
 
 // Notes implements Workload.

@@ -28,7 +28,9 @@ type entry struct {
 	Tools        json.RawMessage   `json:"tools,omitempty"`
 	Extra        map[string]any    `json:"extra_body,omitempty"`
 	Model        string            `json:"model,omitempty"`
+	IgnoreEOS    bool              `json:"ignore_eos,omitempty"` // go on to output_tokens
 	Labels       map[string]string `json:"labels,omitempty"`
+	Headers      map[string]string `json:"headers,omitempty"`
 	Turns        []entry           `json:"turns,omitempty"`
 	ThinkS       float64           `json:"think_s,omitempty"` // of a turn: the pause before it
 	AtS          float64           `json:"at_s,omitempty"`    // of a turn: not before this long after the first was due
@@ -198,11 +200,9 @@ func (w *pool) session(i uint64, e *entry, opening string) (tacho.Session, error
 }
 
 func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Request, error) {
-	q := tacho.Request{Session: i, Turn: turn, Model: e.Model, InputTokens: e.tokens, IgnoreEOS: w.IgnoreEOS, Extra: e.Extra}
+	q := tacho.Request{Session: i, Turn: turn, Model: e.Model, InputTokens: e.tokens, IgnoreEOS: w.IgnoreEOS || e.IgnoreEOS, Extra: e.Extra}
 	q.MaxTokens = w.outputOf(i, turn, e)
-	for _, k := range slices.Sorted(maps.Keys(e.Labels)) {
-		q.Labels = append(q.Labels, tacho.Label{Key: k, Value: e.Labels[k]})
-	}
+	q.Labels, q.Header = labelsOf(e.Labels), labelsOf(e.Headers)
 	if e.Tools != nil {
 		q.Extra = maps.Clone(q.Extra)
 		if q.Extra == nil {
@@ -284,6 +284,14 @@ func (w *pool) countMedia(q *tacho.Request) error {
 	return nil
 }
 
+// labelsOf are pairs in the order of their keys.
+func labelsOf(pairs map[string]string) (out tacho.Labels) {
+	for _, k := range slices.Sorted(maps.Keys(pairs)) {
+		out = append(out, tacho.Label{Key: k, Value: pairs[k]})
+	}
+	return out
+}
+
 // outputOf is how many tokens are asked for. A length that varies is drawn
 // from a stream of the session's own.
 func (w *pool) outputOf(i uint64, turn int, e *entry) int {
@@ -293,7 +301,7 @@ func (w *pool) outputOf(i uint64, turn int, e *entry) int {
 		}
 		return n
 	}
-	return w.Output.Draw(rngOf(w.Seed^0x6f7574707574, i<<16|uint64(turn)), 1)
+	return w.Output.Draw(rngOf(w.Seed^0x6f7574707574, turnKey(i, turn)), 1)
 }
 
 // Notes implements Workload.

@@ -13,7 +13,7 @@ import (
 
 var random = Kind{
 	Name: "random", Doc: "random tokens of a given number: token ids where the backend takes them, else words",
-	Endless: true, Tokens: true, New: newRandom,
+	Endless: true, Tokens: true, Batches: true, New: newRandom,
 }
 
 const (
@@ -55,8 +55,7 @@ func newRandom(ctx context.Context, o Options) (Workload, error) {
 	}
 	w.group = w.popular()
 	if o.Batch > 1 {
-		w.Count *= o.Batch
-		return batched{w, uint64(o.Batch)}, w.prepare()
+		return batched{w, uint64(o.Batch), uint64(o.Count)}, w.prepare()
 	}
 	return w, w.prepare()
 }

@@ -19,13 +19,20 @@ import (
 // header, or Parquet, packed or not. Each row is a JSON object; an error of fn is
 // told to bad, with the place of the row.
 func eachRow(path string, bad *badLines, fn func(row json.RawMessage) error) error {
+	return eachRowFrom(path, bad, func(row json.RawMessage, _ int64) error { return fn(row) })
+}
+
+// eachRowFrom is eachRow for who wants to know where rows begin.
+func eachRowFrom(path string, bad *badLines, fn func(row json.RawMessage, offset int64) error) error {
 	at := func(place string, n int, err error) error {
 		if err == nil || errors.Is(err, errEnough) {
 			return err
 		}
 		return bad.take(fmt.Errorf("%s%s%d: %w", path, place, n, err))
 	}
-	err := eachRowAt(path, func(row json.RawMessage, place string, n int) error { return at(place, n, fn(row)) }, at)
+	err := eachRowAt(path, func(row json.RawMessage, place string, n int, offset int64) error {
+		return at(place, n, fn(row, offset))
+	}, at)
 	if errors.Is(err, errEnough) {
 		return nil
 	}
@@ -42,8 +49,9 @@ const (
 	rowOf     = ": row "
 )
 
-// A rowFunc is told a row, and which line, element or row of its file it is.
-type rowFunc func(row json.RawMessage, place string, n int) error
+// A rowFunc is told a row, which line, element or row of its file it is, and
+// where it begins, if the file is one of text.
+type rowFunc func(row json.RawMessage, place string, n int, offset int64) error
 
 // eachRowAt reads the rows of a file. at is told of rows that are none.
 func eachRowAt(path string, fn rowFunc, at func(place string, n int, err error) error) error {
@@ -71,7 +79,7 @@ func eachRowAt(path string, fn rowFunc, at func(place string, n int, err error) 
 	}
 	defer lines.Close()
 	for text := range lines.All {
-		if err := fn(text, lineOf, lines.Number()); err != nil {
+		if err := fn(text, lineOf, lines.Number(), lines.offset); err != nil {
 			return err
 		}
 	}
@@ -113,7 +121,7 @@ func eachElement(path string, list bool, fn rowFunc) error {
 		if err := dec.Decode(&row); err != nil {
 			return fmt.Errorf("%s: element %d: %w", path, n, err)
 		}
-		if err := fn(row, elementOf, n); err != nil {
+		if err := fn(row, elementOf, n, dec.InputOffset()-int64(len(row))); err != nil {
 			return err
 		}
 	}
@@ -139,14 +147,15 @@ func eachCSV(path string, fn rowFunc, at func(place string, n int, err error) er
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 		line, _ := r.FieldPos(0)
-		if errors.Is(err, csv.ErrFieldCount) {
+		if err != nil {
 			if err := at(lineOf, line, fmt.Errorf("%d fields under %d columns", len(fields), len(header))); err != nil {
 				return err
 			}
 			continue
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
 		}
 		row := map[string]string{}
 		for i, name := range header {
@@ -154,7 +163,7 @@ func eachCSV(path string, fn rowFunc, at func(place string, n int, err error) er
 		}
 		text, err := json.Marshal(row)
 		if err == nil {
-			err = fn(text, lineOf, line)
+			err = fn(text, lineOf, line, 0)
 		}
 		if err != nil {
 			return err
@@ -186,7 +195,7 @@ func eachParquet(path string, fn rowFunc) (err error) {
 			if err != nil {
 				return fmt.Errorf("%s: row %d: %w", path, n, err)
 			}
-			if err := fn(text, rowOf, n); err != nil {
+			if err := fn(text, rowOf, n, 0); err != nil {
 				return err
 			}
 		}

@@ -28,6 +28,8 @@ type TraceOptions struct {
 
 	UnitS  float64           // timed_trace: seconds in one unit of its times; 0 is 1
 	Fields map[string]string // timed_trace: names of its fields, by those it has if not told
+
+	brief bool // hash ids are only counted
 }
 
 // A Window is a part of a trace, by the time since its first line. A zero To
@@ -84,7 +86,8 @@ func secondsOf(n, unitS float64) (time.Duration, error) {
 type traceRow struct {
 	At            time.Duration // on the trace's own clock
 	Input, Output int           // tokens
-	Hashes        []uint64      // of the blocks of its prompt; nil if the trace has none
+	Hashes        []uint64      // of the blocks of its prompt; nil if the trace has none, or if they are not wanted
+	Blocks        int           // how many there are
 	Model, Type   string
 	ID, Parent    string // of the conversation, where the trace has them
 }
@@ -103,6 +106,7 @@ type traceCursor struct {
 	*Options
 	format  *traceFormat
 	lines   *lineReader
+	line    []byte // the line of the request last given
 	columns []string
 	origin  time.Duration // of the first line
 	last    time.Duration // of the line before, since the origin
@@ -154,6 +158,7 @@ func (c *traceCursor) next() (traceRow, time.Duration, error) {
 			continue
 		}
 		c.index++
+		c.line = line
 		return row, t.scale(since - t.Window.From), nil
 	}
 	if err := c.lines.Err(); err != nil {
@@ -206,7 +211,7 @@ func checkTokens(in, out int) error {
 // checkBlocks holds the hash ids against the length of the prompt. The last
 // block may be cut short; where it has no hash id, it is the request's own.
 func checkBlocks(row *traceRow, block int) error {
-	n := len(row.Hashes)
+	n := row.Blocks
 	if n == 0 || n == row.Input/block || n == (row.Input+block-1)/block {
 		return nil
 	}
@@ -247,11 +252,12 @@ func readTrace(f *traceFormat, o Options, fn func(traceRow) bool) error {
 type lineTrace struct {
 	tokenMaker
 	Options
-	format *traceFormat
-	mu     sync.Mutex
-	cursor *traceCursor
-	bad    badLines // of the cursor that has seen most
-	empty  int
+	format  *traceFormat
+	columns []string // of a trace that names them
+	mu      sync.Mutex
+	cursor  *traceCursor
+	bad     badLines // of the cursor that has seen most
+	empty   int
 }
 
 // newTrace is the New of a format.
@@ -266,9 +272,14 @@ func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
 			return nil, err
 		}
 		defer c.close()
+		w.columns = c.columns
 		// The first line tells whether it is such a trace at all.
 		if _, _, err := c.next(); errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("%s: %s has no request in it%s", f.name, o.Path, c.bad.also())
+			where := ""
+			if o.Trace.Window != (Window{}) {
+				where = " in the window (--trace-window), or"
+			}
+			return nil, fmt.Errorf("%s: %s has no request%s in it%s", f.name, o.Path, where, c.bad.also())
 		} else if err != nil {
 			return nil, err
 		}

@@ -370,29 +370,75 @@ func TestTraceMemory(t *testing.T) {
 }
 
 func FuzzTraceLine(f *testing.F) {
-	for _, s := range []string{mooncakeLines, burstCSV, "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00,1,1\n", wekaText, otelSpans} {
-		f.Add(s)
+	// The kinds that read files, under names that they read.
+	kinds := []struct{ kind, name string }{
+		{"mooncake", "x.jsonl"},
+		{"azure", "x.csv"},
+		{"burstgpt_trace", "x.csv"},
+		{"bailian", "x.jsonl"},
+		{"timed_trace", "x.jsonl"},
+		{"weka", "x.json"},
+		{"weka", "x.jsonl"},
+		{"otel", "x.json"},
+		{"custom", "x.jsonl"},
+		{"conversation", "x.jsonl"},
+		{"sharegpt", "x.json"},
+		{"hf", "x.csv"},
+		{"hf", "x.jsonl"},
+		{"spec_bench", "x.jsonl"},
+		{"burstgpt", "x.csv"},
+		{"servegen", "chunk-0-trace.csv"},
+		{"servegen", "chunk-0-dataset.json"},
 	}
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, s string) {
-		for kind, name := range map[string]string{
-			"mooncake": "x.jsonl", "azure": "x.csv", "burstgpt_trace": "x.csv", "bailian": "x.jsonl", "timed_trace": "x.jsonl",
-			"weka": "x.json", "otel": "x.json", "custom": "x.jsonl", "conversation": "x.jsonl", "sharegpt": "x.json", "hf": "x.csv",
-		} {
-			path := filepath.Join(dir, name)
-			if err := os.WriteFile(path, []byte(s), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			k, _ := workload.Find(kind)
-			w, err := k.New(t.Context(), workload.Options{Path: path, Counter: &byWord{}, Trace: workload.TraceOptions{SkipBad: true, Limit: 3}, Count: 3})
-			if err != nil {
-				continue
-			}
-			for i := range uint64(3) {
-				if _, err := w.Session(i); err != nil {
-					break
+	for _, s := range []string{
+		mooncakeLines, burstCSV, "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00,1,1\n", wekaText, otelSpans,
+		`{"0":{"input_tokens":"{5: 0.5}","output_tokens":"{3: 1}"}}`, "0,2.0,1,Gamma,0.5,1\n600,0,0,,0,0\n", "01\n600\"\x00mma,0.,,,2.0,,0\n",
+		`{"trace_id":"t","start_time":1,"end_time":2,"attributes":{"gen_ai.usage.input_tokens":9,"gen_ai.usage.output_tokens":3,"gen_ai.input.messages":[{"role":"assistant","parts":[{"type":"tool_call","id":"1","name":"f","arguments":{}}]}]}}`,
+		`{"question":[[{"role":"user","content":"a"}]],"function":[{"name":"f","parameters":{"type":"dict"}}],"images":[{"bytes":"/9j/"}],"code":"x","change_request":"y"}`,
+	} {
+		for k := range kinds {
+			f.Add(uint8(k), s)
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, s string) {
+		k := kinds[int(which)%len(kinds)]
+		dir := t.TempDir()
+		files := map[string]string{k.name: s}
+		path := filepath.Join(dir, k.name)
+		if k.kind == "servegen" { // it reads two
+			path = dir
+			for name, text := range map[string]string{"chunk-0-trace.csv": "0,2.0,1,Gamma,0.5,1\n600,0,0,,0,0\n", "chunk-0-dataset.json": `{"0":{"input_tokens":"{5: 1}","output_tokens":"{3: 1}"}}`} {
+				if name != k.name {
+					files[name] = text
 				}
 			}
 		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, o := range []workload.TraceOptions{{SkipBad: true, Limit: 3}, {Sessions: true, Limit: 3}} {
+			tryWorkload(t, k.kind, workload.Options{Path: path, Counter: &byWord{}, Trace: o, Count: 3, Output: workload.Fixed(2), Hub: "AI-MO/NuminaMath-CoT"})
+		}
 	})
+}
+
+// tryWorkload makes what can be made of a file; whatever is in it, nothing
+// breaks.
+func tryWorkload(t *testing.T, kind string, o workload.Options) {
+	t.Helper()
+	k, err := workload.Find(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := k.New(t.Context(), o)
+	if err != nil {
+		return
+	}
+	for i := range uint64(3) {
+		if _, err := w.Session(i); err != nil {
+			break
+		}
+	}
 }

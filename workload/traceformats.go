@@ -19,8 +19,8 @@ var mooncake = Kind{
 
 var mooncakeFormat = traceFormat{
 	name: "mooncake", block: 512,
-	parse: func(line []byte, _ []string, _ *TraceOptions) (traceRow, error) {
-		return parseHashed(line, 1e-3)
+	parse: func(line []byte, _ []string, o *TraceOptions) (traceRow, error) {
+		return parseHashed(line, 1e-3, o.brief)
 	},
 }
 
@@ -31,44 +31,77 @@ var bailian = Kind{
 
 var bailianFormat = traceFormat{
 	name: "bailian", block: 16,
-	parse: func(line []byte, _ []string, _ *TraceOptions) (traceRow, error) {
-		return parseHashed(line, 1)
+	parse: func(line []byte, _ []string, o *TraceOptions) (traceRow, error) {
+		return parseHashed(line, 1, o.brief)
 	},
 }
 
-// hashedLine is a line of either.
-type hashedLine struct {
-	Timestamp    *float64    `json:"timestamp"`
-	InputLength  *int        `json:"input_length"`
-	OutputLength *int        `json:"output_length"`
-	HashIDs      []int64     `json:"hash_ids"`
-	Type         string      `json:"type"`
-	Session      json.Number `json:"session_id"`
-	Chat         json.Number `json:"chat_id"`
-	Parent       json.Number `json:"parent_chat_id"`
+// hashedFields are what a line of either says.
+type hashedFields struct {
+	timestamp                         float64
+	input, output                     int64
+	hasTimestamp, hasInput, hasOutput bool
+	hashes                            []uint64
+	blocks                            int // how many hashes there are
+	kind                              string
+	session, chat, parent             string
 }
 
-func parseHashed(line []byte, unitS float64) (row traceRow, err error) {
+// hashedLine is a line of either, for the parser of all JSON.
+type hashedLine struct {
+	Timestamp    *float64        `json:"timestamp"`
+	InputLength  *int64          `json:"input_length"`
+	OutputLength *int64          `json:"output_length"`
+	HashIDs      []int64         `json:"hash_ids"`
+	Type         string          `json:"type"`
+	Session      json.RawMessage `json:"session_id"` // ids are numbers or strings
+	Chat         json.RawMessage `json:"chat_id"`
+	Parent       json.RawMessage `json:"parent_chat_id"`
+}
+
+// parseHashedJSON reads a line of whatever JSON.
+func parseHashedJSON(line []byte) (f hashedFields, err error) {
 	var l hashedLine
 	if err := json.Unmarshal(line, &l); err != nil {
-		return row, fmt.Errorf("not a JSON object of the trace: %w", err)
+		return f, fmt.Errorf("not a JSON object of the trace: %w", err)
+	}
+	f = hashedFields{hashes: hashesOf(l.HashIDs), blocks: len(l.HashIDs), kind: l.Type}
+	if f.hasTimestamp = l.Timestamp != nil; f.hasTimestamp {
+		f.timestamp = *l.Timestamp
+	}
+	if f.hasInput = l.InputLength != nil; f.hasInput {
+		f.input = *l.InputLength
+	}
+	if f.hasOutput = l.OutputLength != nil; f.hasOutput {
+		f.output = *l.OutputLength
+	}
+	f.session, f.chat, f.parent = plainText(l.Session), plainText(l.Chat), plainText(l.Parent)
+	return f, nil
+}
+
+func parseHashed(line []byte, unitS float64, brief bool) (row traceRow, err error) {
+	l, ok := scanHashed(line, brief)
+	if !ok {
+		if l, err = parseHashedJSON(line); err != nil {
+			return row, err
+		}
 	}
 	switch {
-	case l.Timestamp == nil:
+	case !l.hasTimestamp:
 		return row, errors.New(`no "timestamp"`)
-	case l.InputLength == nil:
+	case !l.hasInput:
 		return row, errors.New(`no "input_length"`)
-	case l.OutputLength == nil:
+	case !l.hasOutput:
 		return row, errors.New(`no "output_length"`)
 	}
-	row = traceRow{Input: *l.InputLength, Output: *l.OutputLength, Hashes: hashesOf(l.HashIDs), Type: l.Type, ID: string(l.Chat)}
-	if p := string(l.Parent); p != "-1" {
-		row.Parent = p
+	row = traceRow{Input: int(l.input), Output: int(l.output), Hashes: l.hashes, Blocks: l.blocks, Type: l.kind, ID: l.chat}
+	if l.parent != "-1" {
+		row.Parent = l.parent
 	}
-	if l.Session != "" {
-		row.ID, row.Parent = "", string(l.Session)
+	if l.session != "" {
+		row.ID, row.Parent = "", l.session
 	}
-	row.At, err = secondsOf(*l.Timestamp, unitS)
+	row.At, err = secondsOf(l.timestamp, unitS)
 	return row, err
 }
 
@@ -120,7 +153,7 @@ func parseTimed(line []byte, _ []string, o *TraceOptions) (row traceRow, err err
 	if unit == 0 {
 		unit = 1
 	}
-	row.Hashes = hashesOf(ids)
+	row.Hashes, row.Blocks = hashesOf(ids), len(ids)
 	row.At, err = secondsOf(at, unit)
 	return row, err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"slices"
 
@@ -47,13 +46,13 @@ type wekaTurn struct {
 	thinkS float64
 }
 
-// wekaTrace is a workload of such conversations.
+// wekaTrace is a workload of such conversations. Of each its place is in
+// memory, and no more.
 type wekaTrace struct {
 	tokenMaker
 	Options
-	talks []wekaTalk
-	turns [][]wekaTurn
-	said  []string
+	rows *rowIndex
+	said []string
 }
 
 func newWeka(_ context.Context, o Options) (Workload, error) {
@@ -66,22 +65,46 @@ func newWeka(_ context.Context, o Options) (Workload, error) {
 	}
 	w := &wekaTrace{Options: o, tokenMaker: newTokenMaker(o)}
 	bad := badLines{skip: o.Trace.SkipBad}
-	for _, path := range files {
-		if err := eachRow(path, &bad, w.add); err != nil {
-			return nil, fmt.Errorf("weka: %w", err)
-		}
+	check := func(row []byte) error { _, _, err := w.parse(row); return err }
+	if !bad.skip {
+		check = nil // what is wrong with one is told when it is its turn
 	}
-	if len(w.talks) == 0 {
+	if w.rows, err = indexRows(files, w.most(), &bad, check); err != nil {
+		return nil, fmt.Errorf("weka: %w", err)
+	}
+	if w.rows.len() == 0 {
 		return nil, fmt.Errorf("weka: %s has no conversation in it%s", o.Path, bad.also())
 	}
 	w.said = bad.notes()
-	return w, nil
+	_, _, err = w.talk(0) // tells whether it is such a trace at all
+	return w, err
 }
 
-func (w *wekaTrace) add(text json.RawMessage) error {
+// most is how many conversations are wanted of the trace; 0 is all.
+func (w *wekaTrace) most() int {
+	if w.Count > 0 && (w.Trace.Limit == 0 || w.Count < w.Trace.Limit) {
+		return w.Count
+	}
+	return w.Trace.Limit
+}
+
+// talk reads a conversation of the trace.
+func (w *wekaTrace) talk(at uint64) (*wekaTalk, []wekaTurn, error) {
+	row, err := w.rows.row(at)
+	if err != nil {
+		return nil, nil, fmt.Errorf("weka: %w", err)
+	}
+	talk, turns, err := w.parse(row)
+	if err != nil {
+		return nil, nil, fmt.Errorf("weka: %s: %w (--bad-lines skip goes on without it)", w.rows.place(at), err)
+	}
+	return talk, turns, nil
+}
+
+func (w *wekaTrace) parse(text []byte) (*wekaTalk, []wekaTurn, error) {
 	var t wekaTalk
 	if err := json.Unmarshal(text, &t); err != nil {
-		return fmt.Errorf("not a conversation of the trace: %w", err)
+		return nil, nil, fmt.Errorf("not a conversation of the trace: %w", err)
 	}
 	if t.BlockSize == 0 {
 		t.BlockSize = wekaBlock
@@ -89,15 +112,17 @@ func (w *wekaTrace) add(text json.RawMessage) error {
 	if w.Trace.Block > 0 {
 		t.BlockSize = w.Trace.Block
 	}
+	if t.BlockSize < 1 {
+		return nil, nil, fmt.Errorf("a block_size of %d", t.BlockSize)
+	}
 	turns, err := t.order()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if len(turns) == 0 {
-		return errors.New(`no "requests" with tokens in and out`)
+		return nil, nil, errors.New(`no "requests" with tokens in and out`)
 	}
-	w.talks, w.turns = append(w.talks, t), append(w.turns, turns)
-	return nil
+	return &t, turns, nil
 }
 
 // A wekaLine is the requests of a conversation as they are put in line.
@@ -170,7 +195,7 @@ func (l *wekaLine) add(r *wekaRequest, after []int, idle float64) (int, error) {
 	if r.In < 1 || r.Out < 1 {
 		return -1, nil
 	}
-	if err := cmpErr(checkTokens(r.In, r.Out), checkBlocks(&traceRow{Input: r.In, Hashes: hashesOf(r.HashIDs)}, l.block)); err != nil {
+	if err := cmpErr(checkTokens(r.In, r.Out), checkBlocks(&traceRow{Input: r.In, Blocks: len(r.HashIDs)}, l.block)); err != nil {
 		return -1, err
 	}
 	think := max(r.T-idle, 0)
@@ -186,10 +211,12 @@ func (l *wekaLine) add(r *wekaRequest, after []int, idle float64) (int, error) {
 
 // total is how many conversations there are, 0 if there is no end.
 func (w *wekaTrace) total() uint64 {
-	n := uint64(len(w.talks))
+	n := uint64(w.rows.len())
 	switch {
 	case w.Repeat && w.Count > 0:
 		n = uint64(w.Count)
+	case w.Repeat && w.Trace.Limit > 0:
+		n = uint64(w.Trace.Limit)
 	case w.Repeat:
 		return 0
 	case w.Count > 0:
@@ -207,20 +234,22 @@ func (w *wekaTrace) Session(i uint64) (tacho.Session, error) {
 	if n := w.total(); n > 0 && i >= n {
 		return tacho.Session{}, io.EOF
 	}
-	return w.session(i, i%uint64(len(w.talks)), w.Seed+i/uint64(len(w.talks))), nil
+	n := uint64(w.rows.len())
+	return w.session(i, i%n, w.Seed+i/n)
 }
 
-func (w *wekaTrace) session(i, at, seed uint64) tacho.Session {
-	talk, turns := &w.talks[at], w.turns[at]
+func (w *wekaTrace) session(i, at, seed uint64) (tacho.Session, error) {
+	talk, turns, err := w.talk(at)
+	if err != nil {
+		return tacho.Session{}, err
+	}
 	if talk.Scope == "local" {
-		h := fnv.New64a()
-		_, _ = fmt.Fprintf(h, "%d %s", at, talk.ID) // never fails
-		seed ^= h.Sum64()
+		seed ^= hashOf(fmt.Sprintf("%d %s", at, talk.ID))
 	}
 	s := tacho.Session{ID: i, Turns: make([]tacho.Turn, len(turns))}
 	for k, t := range turns {
 		q := tacho.Request{Session: i, Turn: k, MaxTokens: t.Out, IgnoreEOS: w.IgnoreEOS}
-		w.fill(&q, i<<12|uint64(k), t.In, hashesOf(t.HashIDs), talk.BlockSize, seed)
+		w.fill(&q, turnKey(i, k), t.In, hashesOf(t.HashIDs), talk.BlockSize, seed)
 		think := seconds(t.thinkS)
 		after := t.after
 		if after == nil && k > 0 {
@@ -228,21 +257,23 @@ func (w *wekaTrace) session(i, at, seed uint64) tacho.Session {
 		}
 		s.Turns[k] = tacho.Turn{Think: w.Trace.scale(think), After: after, Request: q}
 	}
-	return s
+	return s, nil
 }
 
 // Warmup implements Workload.
 func (w *wekaTrace) Warmup(i uint64) (tacho.Session, error) {
-	s := w.session(warmupBase+i, i%uint64(len(w.talks)), w.Seed^(warmupBase+i))
-	s.Turns = s.Turns[:1]
-	return s, nil
+	s, err := w.session(warmupBase+i, i%uint64(w.rows.len()), w.Seed^(warmupBase+i))
+	if err == nil {
+		s.Turns = s.Turns[:1]
+	}
+	return s, err
 }
 
 // Notes implements Workload.
 func (w *wekaTrace) Notes() []string {
 	out := append(w.said, w.notes()...)
-	if n := w.total(); n > uint64(len(w.talks)) {
-		out = append(out, fmt.Sprintf("%d conversations were made of the %d in the trace, each time of other tokens", n, len(w.talks)))
+	if n, have := w.total(), uint64(w.rows.len()); n > have {
+		out = append(out, fmt.Sprintf("%d conversations were made of the %d in the trace, each time of other tokens", n, have))
 	}
 	return out
 }

@@ -38,7 +38,8 @@ type Options struct {
 	Zipf      float64 // exponent by which some prefixes are more popular; 0 is all alike
 	Vocab     int     // token ids are drawn below this
 	IgnoreEOS bool
-	Batch     int    // prompts in one request, or documents to rank; 0 is 1
+	Batch     int    // of the prompts so many in one request, or documents to rank; 0 is 1
+	NoRank    bool   // a query and its documents are not to be ranked, but embedded
 	Category  string // keep only lines of this category
 	Subset    string // of a dataset with several
 	Distance  Range  // keep only edits of this normalised distance
@@ -75,6 +76,7 @@ type Kind struct {
 	Endless   bool // it has no end of its own
 	Tokens    bool // its prompts are tokens and nothing else: they can be sent as ids
 	Quotes    bool // later turns may quote the server's answers
+	Batches   bool // a request may hold several prompts
 	New       func(ctx context.Context, o Options) (Workload, error)
 }
 
@@ -101,6 +103,15 @@ const warmupBase = uint64(1) << 62
 
 // rngOf is the random stream of session i.
 func rngOf(seed, i uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, i^0x776f726b6c6f6164)) }
+
+// turnKey is the random stream of a turn of session i, or of one of its
+// parts. The numbers of warm-ups are too large to make room for a turn in them.
+func turnKey(i uint64, turn int) uint64 {
+	x := i*0x9e3779b97f4a7c15 + uint64(turn) + 1
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
 
 // single is the session of one request.
 func single(i uint64, q tacho.Request) tacho.Session {
