@@ -220,8 +220,8 @@ func (d *anthropicDecoder) count(key []byte) {
 	}
 }
 
-func countAnthropicTokens(ctx context.Context, c *client, text string) (int, error) {
-	q, err := anthropicRequest(&Options{}, &tacho.Input{Text: text}, c.Model)
+func countAnthropicTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
+	q, err := anthropicRequest(&Options{}, in, c.Model)
 	if err != nil {
 		return 0, err
 	}
@@ -229,6 +229,7 @@ func countAnthropicTokens(ctx context.Context, c *client, text string) (int, err
 	err = c.ask(ctx, http.MethodPost, anthropic.CountTokensPath, struct {
 		Model    string              `json:"model"`
 		Messages []anthropic.Message `json:"messages"`
-	}{q.Model, q.Messages}, &answer)
+		System   *anthropic.Content  `json:"system,omitempty"`
+	}{q.Model, q.Messages, q.System}, &answer)
 	return answer.InputTokens, err
 }

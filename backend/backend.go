@@ -58,7 +58,7 @@ type Kind struct {
 	carries []string // options it has a place for, by the names of Options.given
 	// What the server can be asked. All but models may be nil: it cannot.
 	models func(ctx context.Context, c *client) ([]Model, error)
-	count  func(ctx context.Context, c *client, text string) (int, error)
+	count  func(ctx context.Context, c *client, in *tacho.Input) (int, error)
 	flush  func(ctx context.Context, c *client) error
 }
 
@@ -138,9 +138,10 @@ var (
 type Server interface {
 	// Models lists what the server serves.
 	Models(ctx context.Context) ([]Model, error)
-	// CountTokens is how many prompt tokens the server would see in text. It
-	// fails with ErrNoEndpoint where the server cannot be asked.
-	CountTokens(ctx context.Context, text string) (int, error)
+	// CountTokens is how many prompt tokens the server would see in a text, or
+	// in messages where the backend takes them. It fails with ErrNoEndpoint
+	// where the server cannot be asked.
+	CountTokens(ctx context.Context, in *tacho.Input) (int, error)
 	// FlushCache makes the server forget the prompts it has seen. It fails with
 	// ErrNoEndpoint where the server cannot be told to.
 	FlushCache(ctx context.Context) error

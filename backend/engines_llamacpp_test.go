@@ -80,7 +80,7 @@ func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) 
 	if err != nil || len(models) != 1 || models[0].ID != "tiny" || kind.Name == "llamacpp" && models[0].MaxLen != 512 {
 		t.Errorf("models %+v, %v", models, err)
 	}
-	prompt, err := b.(backend.Server).CountTokens(t.Context(), "on the other hand")
+	prompt, err := b.(backend.Server).CountTokens(t.Context(), &tacho.Input{Text: "on the other hand"})
 	if err != nil && kind.Name == "llamacpp" {
 		t.Errorf("count: %v", err)
 	}

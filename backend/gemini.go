@@ -233,10 +233,16 @@ func geminiModels(ctx context.Context, c *client) ([]Model, error) {
 	return models, nil
 }
 
-func countGeminiTokens(ctx context.Context, c *client, text string) (int, error) {
+// countGeminiTokens counts the system's messages among the others.
+func countGeminiTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
+	var q gemini.Request
+	if err := addContents(&q, in); err != nil {
+		return 0, err
+	}
+	if s := q.SystemInstruction; s != nil {
+		q.Contents = append(q.Contents, gemini.Content{Role: "user", Parts: s.Parts})
+	}
 	var answer gemini.CountTokensResponse
-	err := c.ask(ctx, http.MethodPost, gemini.CountTokensPath, gemini.CountTokensRequest{
-		Contents: []gemini.Content{{Role: "user", Parts: []gemini.Part{{Text: text}}}},
-	}, &answer)
+	err := c.ask(ctx, http.MethodPost, gemini.CountTokensPath, gemini.CountTokensRequest{Contents: q.Contents}, &answer)
 	return answer.TotalTokens, err
 }

@@ -137,8 +137,8 @@ func llamaModels(ctx context.Context, c *client) ([]Model, error) {
 	return []Model{{ID: cmp.Or(p.ModelAlias, p.ModelPath), Root: p.ModelPath, MaxLen: p.DefaultGenerationSettings.NCtx}}, nil
 }
 
-func countLlamaTokens(ctx context.Context, c *client, text string) (int, error) {
+func countLlamaTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var answer struct{ Tokens []int32 }
-	err := c.ask(ctx, http.MethodPost, openai.TokenizePath, map[string]any{"content": text, "add_special": true}, &answer)
+	err := c.ask(ctx, http.MethodPost, openai.TokenizePath, map[string]any{"content": in.Text, "add_special": true}, &answer)
 	return len(answer.Tokens), err
 }

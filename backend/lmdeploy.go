@@ -67,8 +67,8 @@ func encodeLMDeploy(o *Options, r *tacho.Request) ([]byte, error) {
 
 // countEncoded counts as the completions endpoint will, with the token that
 // begins a text.
-func countEncoded(ctx context.Context, c *client, text string) (int, error) {
+func countEncoded(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var answer lmdeploy.EncodeResponse
-	err := c.ask(ctx, http.MethodPost, lmdeploy.EncodePath, lmdeploy.EncodeRequest{Input: text, AddBOS: true}, &answer)
+	err := c.ask(ctx, http.MethodPost, lmdeploy.EncodePath, lmdeploy.EncodeRequest{Input: in.Text, AddBOS: true}, &answer)
 	return answer.Length, err
 }

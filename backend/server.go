@@ -49,11 +49,11 @@ func (c *client) Models(ctx context.Context) ([]Model, error) {
 }
 
 // CountTokens implements Server.
-func (c *client) CountTokens(ctx context.Context, text string) (int, error) {
+func (c *client) CountTokens(ctx context.Context, in *tacho.Input) (int, error) {
 	if c.count == nil {
 		return 0, fmt.Errorf("%s servers count no tokens: %w", c.Name, ErrNoEndpoint)
 	}
-	n, err := c.count(ctx, c, text)
+	n, err := c.count(ctx, c, in)
 	if err != nil {
 		return 0, fmt.Errorf("ask for a token count: %w", err)
 	}
@@ -117,14 +117,14 @@ func openAIModels(ctx context.Context, c *client) ([]Model, error) {
 
 // countPromptTokens counts as the completions endpoint will: with the tokens
 // that the tokenizer puts around a text.
-func countPromptTokens(ctx context.Context, c *client, text string) (int, error) {
+func countPromptTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	special := true
-	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Prompt: &text, AddSpecialTokens: &special})
+	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Prompt: &in.Text, AddSpecialTokens: &special})
 }
 
 // countChatTokens counts as the chat endpoint will: under the chat template.
-func countChatTokens(ctx context.Context, c *client, text string) (int, error) {
-	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Messages: chatMessages(&tacho.Input{Text: text})})
+func countChatTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
+	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Messages: chatMessages(in)})
 }
 
 func countTokens(ctx context.Context, c *client, question openai.TokenizeRequest) (int, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tacho"
 	"tacho/backend"
 )
 
@@ -54,7 +55,7 @@ func TestServerQuestions(t *testing.T) {
 		if diff := cmp.Diff(tc.models, models); diff != "" || err != nil {
 			t.Errorf("%s: models %v (-want +got):\n%s", tc.kind, err, diff)
 		}
-		if n, err := s.CountTokens(t.Context(), "a b"); n != tc.count || err != nil {
+		if n, err := s.CountTokens(t.Context(), &tacho.Input{Text: "a b"}); n != tc.count || err != nil {
 			t.Errorf("%s: %d tokens, %v, want %d", tc.kind, n, err, tc.count)
 		}
 	}
@@ -87,7 +88,7 @@ func TestServerQuestionsThatFail(t *testing.T) {
 				defer srv.Close()
 				s := newBackend(t, kind.Name, srv.URL, backend.Options{Header: http.Header{"X-Api-Key": {"sk-verysecret"}}}).(backend.Server)
 				_, err1 := s.Models(t.Context())
-				_, err2 := s.CountTokens(t.Context(), "a")
+				_, err2 := s.CountTokens(t.Context(), &tacho.Input{Text: "a"})
 				for _, err := range []error{err1, err2} {
 					if err != nil && strings.Contains(err.Error(), "count no tokens") && errors.Is(err, backend.ErrNoEndpoint) {
 						continue // it was not asked

@@ -220,7 +220,7 @@ func TestSimulatedQuestions(t *testing.T) {
 			case (models[0].MaxLen == 4096) == slices.Contains(noLimit, kind.Name):
 				t.Errorf("context of %d tokens", models[0].MaxLen)
 			}
-			n, err := s.CountTokens(t.Context(), "one two three")
+			n, err := s.CountTokens(t.Context(), &tacho.Input{Text: "one two three"})
 			if slices.Contains(noCount, kind.Name) {
 				if !errors.Is(err, backend.ErrNoEndpoint) {
 					t.Errorf("counted %d, %v", n, err)

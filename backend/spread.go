@@ -147,8 +147,8 @@ func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record)
 func (s *spread) Models(ctx context.Context) ([]Model, error) { return s.clients[0].Models(ctx) }
 
 // CountTokens implements Server.
-func (s *spread) CountTokens(ctx context.Context, text string) (int, error) {
-	return s.clients[0].CountTokens(ctx, text)
+func (s *spread) CountTokens(ctx context.Context, in *tacho.Input) (int, error) {
+	return s.clients[0].CountTokens(ctx, in)
 }
 
 // FlushCache implements Server.

@@ -91,8 +91,8 @@ func tgiModels(ctx context.Context, c *client) ([]Model, error) {
 	return []Model{{ID: info.ModelID, Root: info.ModelID, MaxLen: info.MaxTotalTokens}}, nil
 }
 
-func countTGITokens(ctx context.Context, c *client, text string) (int, error) {
+func countTGITokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var tokens []tgi.SimpleToken
-	err := c.ask(ctx, http.MethodPost, tgi.TokenizePath, tgi.TokenizeRequest{Inputs: text}, &tokens)
+	err := c.ask(ctx, http.MethodPost, tgi.TokenizePath, tgi.TokenizeRequest{Inputs: in.Text}, &tokens)
 	return len(tokens), err
 }

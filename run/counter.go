@@ -134,7 +134,7 @@ func (r *Runner) findCounter(ctx context.Context) error {
 	if r.Plan.SkipTokenizer {
 		return nil
 	}
-	c := serverCounter{r.server}
+	c := serverCounter{r.server, !r.kind.Takes.Messages}
 	_, err := c.Count(ctx, "one two three")
 	if err == nil {
 		r.Counter = c
@@ -206,13 +206,7 @@ func (c promptCounter) Count(ctx context.Context, text string) (int, error) {
 // CountTalk implements token.TalkCounter: without roles, a conversation is one
 // text.
 func (c promptCounter) CountTalk(ctx context.Context, messages []token.Message) (int, error) {
-	in := tacho.Input{Plain: true}
-	for _, m := range messages {
-		in.Messages = append(in.Messages, tacho.Message{Role: m.Role, Content: m.Content})
-	}
-	q := tacho.Request{Input: in}
-	q.Quote(nil)
-	return c.Count(ctx, q.Input.Text)
+	return c.Count(ctx, talk(messages, true).Text)
 }
 
 // bareCounter counts messages without what a chat endpoint puts around them.
@@ -248,13 +242,36 @@ func (c chatCounter) CountTalk(ctx context.Context, messages []token.Message) (i
 func (c chatCounter) Name() string { return c.Tokenizer.Name() + " under its chat template" }
 
 // serverCounter has the server count.
-type serverCounter struct{ backend.Server }
+type serverCounter struct {
+	backend.Server
+	plain bool // it is asked for texts, not messages
+}
 
 // Count implements token.Counter.
 func (c serverCounter) Count(ctx context.Context, text string) (int, error) {
+	return c.count(ctx, tacho.Input{Text: text})
+}
+
+// CountTalk implements token.TalkCounter.
+func (c serverCounter) CountTalk(ctx context.Context, messages []token.Message) (int, error) {
+	return c.count(ctx, talk(messages, c.plain))
+}
+
+func (c serverCounter) count(ctx context.Context, in tacho.Input) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return c.CountTokens(ctx, text)
+	return c.CountTokens(ctx, &in)
+}
+
+// talk is a conversation as an input; plain makes one text of it, for protocols
+// without roles.
+func talk(messages []token.Message, plain bool) tacho.Input {
+	q := tacho.Request{Input: tacho.Input{Plain: plain}}
+	for _, m := range messages {
+		q.Input.Messages = append(q.Input.Messages, tacho.Message{Role: m.Role, Content: m.Content})
+	}
+	q.Quote(nil)
+	return q.Input
 }
 
 func (serverCounter) Name() string { return "server /tokenize" }
