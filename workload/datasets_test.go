@@ -115,9 +115,15 @@ func TestSonnetLines(t *testing.T) {
 // Every prefix has the same number of prompts, the rest is dropped, and all
 // lengths are exact.
 func TestPrefixRepetition(t *testing.T) {
+	inOrder := requests(t, make1(t, "prefix_repetition", workload.Options{IDs: true, Count: 20, Prefix: 5, Prefixes: 4, Input: workload.Fixed(2), Output: workload.Fixed(1)}), 20)
+	for i, q := range inOrder {
+		if same := slices.Equal(q.Input.IDs[:5], inOrder[i/5*5].Input.IDs[:5]); !same {
+			t.Errorf("not shuffled, prompt %d is of another prefix than the first of its five", i)
+		}
+	}
 	for _, ids := range []bool{true, false} {
 		w := make1(t, "prefix_repetition", workload.Options{
-			IDs: ids, Count: 103, Prefix: 20, Prefixes: 10, Input: workload.Fixed(7), Output: workload.Fixed(3), Seed: 5,
+			Shuffle: true, IDs: ids, Count: 103, Prefix: 20, Prefixes: 10, Input: workload.Fixed(7), Output: workload.Fixed(3), Seed: 5,
 		})
 		if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "3 of 103 prompts were dropped") {
 			t.Errorf("%q", n)

@@ -89,7 +89,7 @@ func samples(t *testing.T) map[string][]workload.Options {
 		"custom_audio":      {{Path: sounds, Output: out, Messages: true, Media: true}, {Path: sounds, Output: out, Audio: true}},
 		"sharegpt":          {{Path: write(t, "s.json", "["+share(9, 9)+","+share(12, 30)+","+share(100, 4)+"]"), Shuffle: true, Repeat: true, Count: 40}},
 		"sonnet":            {{Input: workload.Fixed(120), Output: out, Prefix: 40, Path: poem}, {Input: workload.Fixed(200), Output: out, Prefix: 40}},
-		"prefix_repetition": {{IDs: true, Input: in, Output: out, Prefix: 9, Prefixes: 4, Count: 40}, {Input: in, Output: out, Prefix: 9, Prefixes: 4, Count: 40}},
+		"prefix_repetition": {{Shuffle: true, IDs: true, Input: in, Output: out, Prefix: 9, Prefixes: 4, Count: 40}, {Input: in, Output: out, Prefix: 9, Prefixes: 4, Count: 40}},
 		"burstgpt":          {{IDs: true, Path: write(t, "b.csv", csv("Timestamp,Model,Request tokens,Response tokens", "%d,GPT-4,%d,%d")), Count: 40, Repeat: true}},
 		"spec_bench":        {{Output: out, Shuffle: true, Path: write(t, "q.jsonl", lines(20, func(i int) string { return fmt.Sprintf(`{"category":"c","turns":["spec %d","x"]}`, i) }))}},
 		"speed_bench":       {{Output: out, Path: speed, Subset: "qualitative"}},

@@ -29,9 +29,10 @@ func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 		return nil, err
 	}
 	w.end = uint64(o.Count)
-	order := rngOf(o.Seed, prefixIndex+1).Perm(o.Count)
-	w.group = func(i uint64, _ *rand.Rand) uint64 {
-		return uint64(order[i%uint64(len(order))] / each)
+	w.group = func(i uint64, _ *rand.Rand) uint64 { return i % w.end / uint64(each) }
+	if o.Shuffle {
+		order := rngOf(o.Seed, prefixIndex+1).Perm(o.Count)
+		w.group = func(i uint64, _ *rand.Rand) uint64 { return uint64(order[i%w.end] / each) }
 	}
 	if err := w.prepare(); err != nil {
 		return nil, err
