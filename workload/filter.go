@@ -22,6 +22,9 @@ func newFiltered(ctx context.Context, name string, o Options, entries []entry, b
 	if o.Shuffle {
 		rngOf(o.Seed, 0).Shuffle(len(entries), func(a, b int) { entries[a], entries[b] = entries[b], entries[a] })
 	}
+	if err := o.frameAnswers(ctx); err != nil {
+		return nil, err
+	}
 	fit, err := b.filter(ctx, o, entries)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -77,7 +80,7 @@ func (b bounds) check(ctx context.Context, o Options, entries []entry) ([]bool, 
 
 // fits counts an entry and says whether its lengths are within the bounds.
 func (b bounds) fits(ctx context.Context, o Options, e *entry) (ok bool, err error) {
-	if e.tokens, err = o.Counter.Count(ctx, e.text()); err != nil {
+	if e.tokens, err = o.countPrompt(ctx, e); err != nil {
 		return false, err
 	}
 	if e.tokens < b.least || e.tokens > b.prompt {
@@ -88,6 +91,6 @@ func (b bounds) fits(ctx context.Context, o Options, e *entry) (ok bool, err err
 		// as it will be drawn, which only a constant tells now.
 		return !constant || e.tokens+given <= b.total, nil
 	}
-	e.OutputTokens, err = o.Counter.Count(ctx, e.answer)
+	e.OutputTokens, err = o.countAnswer(ctx, e.answer)
 	return e.OutputTokens >= b.least && e.tokens+e.OutputTokens <= b.total, err
 }

@@ -56,3 +56,39 @@ func framesOf(ctx context.Context, c token.Counter) (f frames, err error) {
 	f.extra = adds(1, count("user", "user"))
 	return f, err
 }
+
+// frameAnswers finds what would be around an answer if it were the prompt of a
+// chat. A text that is completed is counted as the reference counts it, with
+// the token that opens it.
+func (o *Options) frameAnswers(ctx context.Context) error {
+	if !o.Messages || !o.wantsData() {
+		return nil
+	}
+	f, err := framesOf(ctx, o.Counter)
+	o.answerFrame = f.alone
+	return err
+}
+
+// countAnswer is how many tokens an answer has.
+func (o *Options) countAnswer(ctx context.Context, text string) (int, error) {
+	n, err := o.Counter.Count(ctx, text)
+	return max(n-o.answerFrame, 1), err
+}
+
+// countPrompt is how many tokens the prompt of an entry has, answers of the
+// server not counted.
+func (o *Options) countPrompt(ctx context.Context, e *entry) (int, error) {
+	talk, ok := o.Counter.(token.TalkCounter)
+	if !ok || len(e.Messages) == 0 {
+		return o.Counter.Count(ctx, e.text())
+	}
+	messages := make([]token.Message, len(e.Messages))
+	for i, m := range e.Messages {
+		messages[i] = token.Message{Role: m.Role, Content: m.Content}
+	}
+	n, err := talk.CountTalk(ctx, messages)
+	if err != nil && ctx.Err() == nil { // a template that refuses such a conversation
+		return o.Counter.Count(ctx, e.text())
+	}
+	return n, err
+}

@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,5 +88,36 @@ func TestFramesOfTemplatesThatRefuse(t *testing.T) {
 	}
 	if got, err := framesOf(t.Context(), token.Estimate{}); got != (frames{}) || err != nil {
 		t.Errorf("%+v, %v of a counter of texts", got, err)
+	}
+}
+
+func TestConversationsOfFilesAreCountedAsSent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "talks.jsonl")
+	lines := `{"messages":[{"role":"system","content":"be kind"},{"role":"user","content":"one two"},{"role":"assistant","content":"a b c"},{"role":"user","content":"three"}],"output_tokens":3}
+{"messages":[{"role":"user","content":"one two three four"}],"output_tokens":3}
+`
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newCustom(t.Context(), Options{Path: path, Counter: templateCounter{}, Messages: true, Output: Fixed(-1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{3 + (4 + 2) + (3 + 2) + (5 + 3) + (3 + 1), 3 + 12 + (3 + 4)} {
+		s, err := w.Session(uint64(i))
+		if err != nil || s.Turns[0].Request.InputTokens != want {
+			t.Errorf("line %d has %d tokens, %v, want %d", i+1, s.Turns[0].Request.InputTokens, err, want)
+		}
+	}
+}
+
+// An answer in the data has no frame around it.
+func TestAnswersAreCountedBare(t *testing.T) {
+	o := Options{Counter: templateCounter{}, Messages: true, Output: Fixed(-1)}
+	if err := o.frameAnswers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := o.countAnswer(t.Context(), "an answer of five words"); n != 5 || err != nil {
+		t.Errorf("%d tokens, %v, want 5", n, err)
 	}
 }

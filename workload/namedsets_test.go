@@ -58,7 +58,7 @@ func TestNamedSets(t *testing.T) {
 			want: []string{"user:what is it? 128"},
 		},
 	} {
-		c.o.Hub, c.o.Path, c.o.Messages = c.hub, write(t, "rows.jsonl", c.rows+"\n"), true
+		c.o.Hub, c.o.Path, c.o.Messages, c.o.Media = c.hub, write(t, "rows.jsonl", c.rows+"\n"), true, true
 		w := make1(t, "hf", c.o)
 		var got []string
 		for i := uint64(0); ; i++ {

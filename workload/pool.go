@@ -103,6 +103,9 @@ func newPool(ctx context.Context, o Options, entries []entry, said ...string) (W
 	if o.Count > len(entries) && !o.Repeat {
 		o.Count = len(entries)
 	}
+	if err := o.frameAnswers(ctx); err != nil {
+		return nil, err
+	}
 	w := &pool{Options: o, entries: entries, order: make([]int, len(entries)), said: said, fitted: newFitted(ctx, o.Counter)}
 	for i := range w.order {
 		w.order[i] = i
@@ -146,11 +149,10 @@ func (w *pool) countOne(e *entry) (err error) {
 	case e.IDs != nil:
 		e.tokens = len(e.IDs)
 	default:
-		e.tokens, err = w.counter.Count(w.ctx, e.text())
+		e.tokens, err = w.countPrompt(w.ctx, e)
 	}
 	if err == nil && e.answer != "" && e.OutputTokens == 0 && w.wantsData() {
-		e.OutputTokens, err = w.counter.Count(w.ctx, e.answer)
-		e.OutputTokens = max(e.OutputTokens, 1)
+		e.OutputTokens, err = w.countAnswer(w.ctx, e.answer)
 	}
 	return err
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Distance  Range  // keep only edits of this normalised distance
 	SendFiles bool   // files that a line names are sent along
 
+	answerFrame int // what counting an answer as a prompt puts around it
+
 	Images ImageOptions
 	Sounds SoundOptions
 	Trace  TraceOptions
