@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"tacho"
@@ -94,10 +95,17 @@ func modelOf(o *Options, r *tacho.Request) string {
 	return o.Model
 }
 
+// atOpenAI says whether the server is OpenAI's own, which refuses what others
+// have added to its protocol.
+func (o *Options) atOpenAI() bool {
+	host := o.Client.Host()
+	return host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
+}
+
 func openAISampling(o *Options, r *tacho.Request) openai.Sampling {
 	s := o.Sampling
 	return openai.Sampling{
-		IgnoreEOS:        r.IgnoreEOS,
+		IgnoreEOS:        r.IgnoreEOS && !o.atOpenAI(),
 		Temperature:      s.Temperature,
 		TopP:             s.TopP,
 		TopK:             s.TopK,

@@ -28,14 +28,17 @@ var openAIChat = Kind{
 
 // encodeChat says how much may be generated under both names of that limit:
 // servers that know the older alone (Ollama, DeepSpeed-MII) would go on without
-// one. Only OpenAI's own refuses both; `--extra-body '{"max_tokens":null}'` takes
-// the older one back.
+// one. Only OpenAI's own refuses both.
 func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
+	olderLimit := r.MaxTokens
+	if o.atOpenAI() {
+		olderLimit = 0
+	}
 	return marshalWith(&openai.ChatRequest{
 		Model:               modelOf(o, r),
 		Messages:            chatMessages(&r.Input),
 		MaxCompletionTokens: r.MaxTokens,
-		MaxTokens:           r.MaxTokens,
+		MaxTokens:           olderLimit,
 		Logprobs:            o.Logprobs != nil,
 		TopLogprobs:         o.Logprobs,
 		Stream:              true,

@@ -1,7 +1,12 @@
 package backend_test
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -10,6 +15,7 @@ import (
 
 	"tacho"
 	"tacho/backend"
+	"tacho/transport"
 )
 
 func events(payloads ...string) string {
@@ -140,5 +146,36 @@ func TestOpenAIStreams(t *testing.T) {
 				t.Errorf("failure %v, want %q", f, tc.cause)
 			}
 		})
+	}
+}
+
+// OpenAI's own servers refuse what others have added, and two names for one
+// limit.
+func TestOpenAIsOwnServerGetsNothingItDoesNotKnow(t *testing.T) {
+	for name, want := range map[string]string{
+		"openai-chat":      `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"max_completion_tokens":5,"stream":true,"stream_options":{"include_usage":true}}`,
+		"openai-responses": `{"model":"m","input":"hi","max_output_tokens":5,"stream":true,"store":false}`,
+	} {
+		var body string
+		srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			body = string(b)
+		}))
+		client, err := transport.New(transport.Options{BaseURL: "http://api.openai.com", Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, srv.Listener.Addr().String())
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := find(t, name).New(backend.Options{Client: client, Model: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t.Context(), t, b, &tacho.Request{Input: tacho.Input{Text: "hi"}, MaxTokens: 5, IgnoreEOS: true})
+		client.Close()
+		srv.Close()
+		if diff := cmp.Diff(want, body); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -247,6 +247,9 @@ func (c *Client) locate(path string) (*url.URL, error) {
 	return &u, nil
 }
 
+// Host is the server's name, without a port.
+func (c *Client) Host() string { return c.base.Hostname() }
+
 // HTTP is an ordinary client over the same connections, for small calls beside
 // the measured ones.
 func (c *Client) HTTP() *http.Client { return &http.Client{Transport: c.transport} }
