@@ -73,26 +73,27 @@ func (r *Runner) findTokenizer(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// loadNamed takes the tokenizer of a model from the local cache, or else from
-// the hub.
+// loadNamed takes the tokenizer of a model, owner/name or owner/name@revision,
+// from the local cache, or else from the hub.
 func (r *Runner) loadNamed(ctx context.Context, name string) error {
 	from := r.env.Tokenizers
 	if from.local() == "" || !strings.Contains(name, "/") {
 		return fmt.Errorf("%q is no owner/name: %w", name, fs.ErrNotExist)
 	}
+	name, revision, _ := strings.Cut(name, "@")
 	var err error
-	if r.tokenizer, err = token.FromCache(name, "", from.local(), from.Tables); err != nil {
+	if r.tokenizer, err = token.FromCache(name, revision, from.local(), from.Tables); err != nil {
 		if !from.Online {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 		defer cancel()
 		var hubErr error
-		if r.tokenizer, hubErr = token.FromHub(ctx, from.hub(), name, "", from.Tables); hubErr != nil {
+		if r.tokenizer, hubErr = token.FromHub(ctx, from.hub(), name, revision, from.Tables); hubErr != nil {
 			return errors.Join(err, hubErr)
 		}
 	}
-	if dir, err := token.Snapshot(name, "", from.local()); err == nil {
+	if dir, err := token.Snapshot(name, revision, from.local()); err == nil {
 		r.findTemplate(dir)
 	}
 	return nil

@@ -97,6 +97,13 @@ func TestTokenizerFromCache(t *testing.T) {
 	if out.err != nil || !strings.Contains(out.runner.Counter.Name(), "tiny/model") {
 		t.Fatalf("counted by %v, %v", out.runner.Counter, out.err)
 	}
+	for revision, want := range map[string]bool{"abc123": true, "main": true, "v2": false} {
+		p := plan(url, func(p *run.Plan) { p.Backend, p.Tokenizer = "tgi", "tiny/model@"+revision })
+		out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
+		if (out.err == nil) != want || !want && !strings.Contains(out.err.Error(), "not at revision v2") {
+			t.Errorf("at %s: %v", revision, out.err)
+		}
+	}
 }
 
 // Where the server does not count what it generates, the tokenizer does.

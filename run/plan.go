@@ -33,7 +33,7 @@ type Target struct {
 	Endpoint        string   `flag:"endpoint" help:"path to ask; by default the one the backend goes with"`
 	Model           string   `flag:"model" help:"model to ask for; by default the first the server lists"`
 	ServedModelName string   `flag:"served-model-name" help:"the model's name in requests, where the server calls it something else"`
-	Tokenizer       string   `flag:"tokenizer" help:"tokenizer to count with: a file, a folder, a model, or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); by default the model's own, or the server's /tokenize"`
+	Tokenizer       string   `flag:"tokenizer" help:"tokenizer to count with: a file, a folder, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); by default the model's own, or the server's /tokenize"`
 	TokenizerMode   string   `flag:"tokenizer-mode" help:"accepted for compatibility"`
 	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho runs no code of a model"`
 	SkipTokenizer   bool     `flag:"skip-tokenizer-init" help:"do not ask the server to count tokens: prompt lengths are estimates"`
