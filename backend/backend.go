@@ -79,6 +79,8 @@ type Options struct {
 	Extra    map[string]any // merged over the body; Request.Extra wins over it
 	KeepText bool           // put what was generated into Record.Text
 	OnToken  func(n int)    // told of token events as they arrive, roughly, for live figures
+
+	atOpenAI bool // the server is OpenAI's own
 }
 
 // Sampling is how the server is to choose tokens. A nil is not sent.

@@ -95,17 +95,16 @@ func modelOf(o *Options, r *tacho.Request) string {
 	return o.Model
 }
 
-// atOpenAI says whether the server is OpenAI's own, which refuses what others
-// have added to its protocol.
-func (o *Options) atOpenAI() bool {
-	host := o.Client.Host()
+// isOpenAI says whether a server is OpenAI's own, which refuses what others have
+// added to its protocol.
+func isOpenAI(host string) bool {
 	return host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
 }
 
 func openAISampling(o *Options, r *tacho.Request) openai.Sampling {
 	s := o.Sampling
 	return openai.Sampling{
-		IgnoreEOS:        r.IgnoreEOS && !o.atOpenAI(),
+		IgnoreEOS:        r.IgnoreEOS && !o.atOpenAI,
 		Temperature:      s.Temperature,
 		TopP:             s.TopP,
 		TopK:             s.TopK,

@@ -31,7 +31,7 @@ var openAIChat = Kind{
 // one. Only OpenAI's own refuses both.
 func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 	olderLimit := r.MaxTokens
-	if o.atOpenAI() {
+	if o.atOpenAI {
 		olderLimit = 0
 	}
 	return marshalWith(&openai.ChatRequest{

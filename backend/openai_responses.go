@@ -32,7 +32,7 @@ func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
 	keep := false // the server is to forget the response
 	q := responses.Request{
 		Model: modelOf(o, r), Input: responses.Input{Text: r.Input.Text}, MaxOutputTokens: r.MaxTokens, Stream: true, Store: &keep,
-		Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, IgnoreEOS: r.IgnoreEOS && !o.atOpenAI(),
+		Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, IgnoreEOS: r.IgnoreEOS && !o.atOpenAI,
 	}
 	if r.Input.Messages != nil {
 		messages, err := readMessages(&r.Input)

@@ -26,6 +26,7 @@ type client struct {
 }
 
 func newClient(k Kind, o Options) (*client, error) {
+	o.atOpenAI = isOpenAI(o.Client.Host())
 	c := &client{Kind: k, Options: o}
 	if c.Options.Endpoint == "" {
 		c.Options.Endpoint = k.Endpoint

@@ -33,6 +33,7 @@ type Stage struct {
 	MaxTime  time.Duration         // no session starts later than this; 0 is no limit
 	Begin    func(epoch time.Time) // told when the clock starts, before anything is sent; may be nil
 	Live     *Live                 // counts while it runs; may be nil
+	Count    func(text string) int // tokens of an answer that a later turn quotes; nil takes the server's word
 	Precise  bool                  // sleep by the system's timers: finer than the runtime's, but blind to fake time
 }
 

@@ -152,5 +152,8 @@ func (r *runner) send(ctx context.Context, call tacho.Call, q *tacho.Request, du
 		end = tacho.Never
 	}
 	r.records <- rec
+	if r.Count != nil && answer.Text != "" {
+		answer.Tokens = r.Count(answer.Text) // a text may be read in other tokens than it was written in
+	}
 	return end, answer
 }

@@ -196,6 +196,7 @@ func (t *Tokens) checkOutput(r *tacho.Record) {
 	}
 	if len(r.Events) > r.Output {
 		t.MoreEvents++
+		t.SurplusEvents += len(r.Events) - r.Output
 	}
 }
 

@@ -167,7 +167,7 @@ func TestTokenCounts(t *testing.T) {
 		OutputBy: []metric.CountedBy{{Source: tacho.FromUsage, Requests: 4}, {Source: tacho.FromTokens, Requests: 1}, {Source: tacho.FromEvents, Requests: 2}},
 		Cached:   9, Reasoning: 3,
 		Prompt: metric.PromptCheck{Requests: 3, Differ: 2, Asked: 30, Served: 31, Off: 5, Worst: 3},
-		Exact:  3, Short: 1, Long: 1, MoreEvents: 1,
+		Exact:  3, Short: 1, Long: 1, MoreEvents: 1, SurplusEvents: 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

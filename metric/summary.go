@@ -72,6 +72,8 @@ type Tokens struct {
 	Short      int         `json:"short"`       // of Exact: gave fewer
 	Long       int         `json:"long"`        // of Exact: gave more
 	MoreEvents int         `json:"more_events"` // requests with more token events than output tokens
+
+	SurplusEvents int `json:"surplus_events"` // by how many these are more
 }
 
 // CountedBy is how many requests one counter counted.

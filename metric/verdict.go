@@ -202,10 +202,10 @@ var Rules = []Rule{
 	},
 	{
 		Code: "more-events", Unit: "share", Note: 0, Degraded: 0.01, Invalid: never,
-		Doc:   "successes with more token events than output tokens / all: one of the two counts is wrong, and so is ITL or TPOT",
-		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.MoreEvents, s.Completed) },
-		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("%d requests have more token events than output tokens: ITL and TPOT do not describe the same tokens", s.Tokens.MoreEvents)
+		Doc:   "token events beyond the output tokens of their requests / output tokens: one of the two counts is wrong, and so is ITL or TPOT",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.SurplusEvents, s.Tokens.Output) },
+		inWords: func(s *Summary, v float64) string {
+			return fmt.Sprintf("%d requests have more token events than output tokens, %s of all tokens: ITL and TPOT do not describe the same tokens", s.Tokens.MoreEvents, percent(v))
 		},
 	},
 	{

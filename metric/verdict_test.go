@@ -19,7 +19,7 @@ func healthy() *metric.Summary {
 		Config:   metric.DefaultConfig(),
 		Requests: 1000, Completed: 1000,
 		Tokens: metric.Tokens{
-			InputByServer: 1000, Exact: 1000,
+			InputByServer: 1000, Exact: 1000, Output: 1000,
 			Prompt:   metric.PromptCheck{Requests: 1000, Asked: 100_000, Served: 100_000},
 			OutputBy: []metric.CountedBy{{Source: tacho.FromUsage, Requests: 1000}},
 		},
@@ -116,8 +116,8 @@ var verdictCases = []struct {
 	{"input estimated", func(s *metric.Summary) { s.Config.InputEstimated, s.Tokens.InputByWorkload = true, 1 }, "input-estimated DEGRADED"},
 	{"an output too short", func(s *metric.Summary) { s.Tokens.Short = 1 }, "output-count NOTE"},
 	{"outputs too short and too long", func(s *metric.Summary) { s.Tokens.Short, s.Tokens.Long = 6, 6 }, "output-count DEGRADED"},
-	{"more events than tokens, once", func(s *metric.Summary) { s.Tokens.MoreEvents = 1 }, "more-events NOTE"},
-	{"more events than tokens", func(s *metric.Summary) { s.Tokens.MoreEvents = 11 }, "more-events DEGRADED"},
+	{"more events than tokens, once", func(s *metric.Summary) { s.Tokens.MoreEvents, s.Tokens.SurplusEvents = 1, 1 }, "more-events NOTE"},
+	{"more events than tokens", func(s *metric.Summary) { s.Tokens.MoreEvents, s.Tokens.SurplusEvents = 1, 11 }, "more-events DEGRADED"},
 	{"output counted by events", func(s *metric.Summary) {
 		s.Tokens.OutputBy = append(s.Tokens.OutputBy, metric.CountedBy{Source: tacho.FromEvents, Requests: 11})
 	}, "output-by-events DEGRADED"},
@@ -171,7 +171,7 @@ func TestVerdict(t *testing.T) {
 // The worst reason makes the level, wherever it stands.
 func TestWorstReasonWins(t *testing.T) {
 	s := healthy()
-	s.Failed, s.Clock.Steps, s.RetriedConns, s.Tokens.MoreEvents = 1, 500, 1, 11
+	s.Failed, s.Clock.Steps, s.RetriedConns, s.Tokens.SurplusEvents = 1, 500, 1, 11
 	v := metric.Judge(s)
 	if v.Level != metric.Invalid || len(v.Reasons) != 4 {
 		t.Errorf("got %s for %d reasons, want INVALID for 4: %+v", v.Level, len(v.Reasons), v.Reasons)

@@ -278,6 +278,15 @@ func talk(messages []token.Message, plain bool) tacho.Input {
 func (serverCounter) Name() string { return "server /tokenize" }
 func (serverCounter) Exact() bool  { return true }
 
+// answerCounter counts answers as the server will when it is told them again;
+// nil where no tokenizer is at hand.
+func (r *Runner) answerCounter() func(string) int {
+	if r.tokenizer == nil {
+		return nil
+	}
+	return func(text string) int { return len(r.tokenizer.Encode(text, false)) }
+}
+
 // outputCounter is a Sink that counts what the server did not: where only the
 // events tell how many tokens there were, the tokenizer knows better.
 type outputCounter struct {

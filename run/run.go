@@ -252,7 +252,7 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 	var health *health
 	err := engine.Run(ctx, engine.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(pacer.Arrivals(), 0, 1), Limit: s.Concurrency,
-		Source: r.named(work, s.Level), Backend: r.backend, Live: r.live, Precise: true,
+		Source: r.named(work, s.Level), Backend: r.backend, Live: r.live, Precise: true, Count: r.answerCounter(),
 		Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
 		Begin: func(epoch time.Time) {
 			s.Epoch, s.Monotonic = epoch, monotonicSeconds()
