@@ -44,3 +44,28 @@ func TestCapturedStreams(t *testing.T) {
 		})
 	}
 }
+
+// The same of answers in one document, to five token ids.
+func TestCapturedDocuments(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "documents", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no captured documents: %v", err)
+	}
+	for _, file := range files {
+		_, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
+		t.Run(name, func(t *testing.T) {
+			doc, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := exchange(t, find(t, name), typed("application/json", string(doc)), textRequest("hi"))
+			if whole.Failure != nil || whole.Usage == nil || whole.Usage.Prompt != 5 || whole.Output != 0 {
+				t.Errorf("%v, %+v, %d tokens out", whole.Failure, whole.Usage, whole.Output)
+			}
+			cut := exchange(t, find(t, name), typed("application/json", string(doc[:2*len(doc)/3])), textRequest("hi"))
+			if causeOf(cut) != tacho.Malformed {
+				t.Errorf("two thirds of it: %v", cut.Failure)
+			}
+		})
+	}
+}

@@ -160,7 +160,8 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 		}
 	}
 	generated := d.generated()
-	c.token = x.Kind != openai.NoToken || x.TokenIDs > 0 || generated > 0 && d.chunks > 1
+	// A first chunk that is the last, too, tells a total and not what it brings.
+	c.token = x.Kind != openai.NoToken || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
 	c.kind = tokenKinds[x.Kind]
 	switch {
 	case x.TokenIDs > 0:

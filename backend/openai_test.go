@@ -79,6 +79,12 @@ func TestOpenAIStreams(t *testing.T) {
 			"abcd", 5, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 5}, "",
 		},
 		{
+			"continuous usage counts a first token without a text",
+			events(`{"choices":[{"text":""}]`+used(1)+`}`, `{"choices":[{"text":"ab"}]`+used(2)+`}`, `{"choices":[{"text":"","finish_reason":"length"}]`+used(2)+`}`, done),
+			[]event{{Tokens: 1}, {Tokens: 1}},
+			"ab", 2, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 2}, "",
+		},
+		{
 			"zeros until the last are no continuous usage",
 			events(content("a", used(0)), content("b", used(0)), `{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]`+used(2)+`}`, done),
 			[]event{{}, {}},

@@ -1,0 +1,183 @@
+//go:build engines && vllm
+
+package backend_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/backend"
+	"tacho/instrument"
+)
+
+// vllmModel writes what vLLM wants to know of a model whose weights it makes up:
+// its shape, and a tokenizer with a token for each byte.
+const vllmModel = `
+import json, sys
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+dir = sys.argv[1]
+vocab = {c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+vocab["<|end|>"] = end = len(vocab)
+t = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+t.pre_tokenizer, t.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+t.add_special_tokens(["<|end|>"])
+t.save(dir + "/tokenizer.json")
+def write(name, **members): json.dump(members, open(dir + "/" + name, "w"))
+write("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast", eos_token="<|end|>", model_max_length=512,
+    chat_template="{% for m in messages %}{{ m['role'] }}: {{ m['content'] }} {% endfor %}")
+write("config.json", architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=264, hidden_size=64, intermediate_size=128,
+    num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=32, max_position_embeddings=512, rms_norm_eps=1e-5,
+    hidden_act="silu", eos_token_id=end, torch_dtype="float32", tie_word_embeddings=False)
+`
+
+// startVLLM runs vLLM on processors, which takes a minute or two to start.
+func startVLLM(t *testing.T, words ...string) string {
+	t.Helper()
+	python := os.Getenv("VLLM")
+	if python == "" {
+		t.Fatal("the variable VLLM does not say where its Python is: run make test-vllm")
+	}
+	model := t.TempDir()
+	if out, err := exec.Command(python, "-c", vllmModel, model).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	port := freePort(t)
+	words = append([]string{
+		"-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", "tiny", "--load-format", "dummy",
+		"--dtype", "float32", "--max-model-len", "512", "--enforce-eager", "--host", "127.0.0.1", "--port", port,
+	}, words...)
+	cmd := exec.Command(python, words...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
+		"OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1")
+	startServer(t, cmd, "Application startup complete") // and listens a moment later
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-time.After(100 * time.Millisecond) {
+		if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+			_ = c.Close()
+			return "http://127.0.0.1:" + port
+		}
+	}
+	t.Fatal("the server started, and does not listen")
+	return ""
+}
+
+// freePort is one that nobody listens on: this server does not say which it
+// took.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+func TestEngineVLLM(t *testing.T) {
+	server := startVLLM(t, "--enable-prompt-tokens-details", "--enable-per-request-metrics")
+	if kind, evidence := taken(t, server); kind != "vllm" {
+		t.Errorf("taken for %q by %q", kind, evidence)
+	}
+	page := []instrument.Target{{URL: server + "/metrics"}}
+	epoch := time.Now()
+	readPage := func() []instrument.Sample {
+		return instrument.Start(t.Context(), http.DefaultClient, page, time.Hour, epoch).Stop()
+	}
+	before := readPage()
+	generated := 0
+	for _, name := range []string{"vllm", "openai", "openai-chat", "openai-responses", "anthropic"} {
+		kind := find(t, name)
+		t.Run(name, func(t *testing.T) { generated += speakVLLM(t, server, kind) })
+		t.Run(name+" by many", func(t *testing.T) {
+			if client, again := crowd(t, server, kind); !client.Keeps() || again > 0 {
+				t.Errorf("it keeps connections: %v; %d requests started over", client.Keeps(), again)
+			}
+		})
+	}
+	in := instrument.Summarize(append(before, readPage()...))
+	if len(in) != 1 || in[0].GenerationTokens == nil || *in[0].GenerationTokens < float64(generated) || in[0].Running == nil || in[0].TTFTMillis == nil {
+		t.Errorf("%+v, and we got %d tokens", in, generated)
+	}
+}
+
+// speakVLLM has a conversation with vLLM in one of its protocols.
+func speakVLLM(t *testing.T, server string, kind backend.Kind) (generated int) {
+	b := newBackend(t, kind.Name, server, backend.Options{Model: "tiny"})
+	s := b.(backend.Server)
+	models, err := s.Models(t.Context())
+	if err != nil || len(models) != 1 || models[0].ID != "tiny" || models[0].MaxLen != 512 {
+		t.Errorf("models %+v, %v", models, err)
+	}
+	prompt, err := s.CountTokens(t.Context(), "on the other hand")
+	if err != nil {
+		t.Errorf("count: %v", err)
+	}
+	if err := s.FlushCache(t.Context()); err != nil && kind.Name == "vllm" {
+		t.Errorf("flush: %v", err)
+	}
+	got := converse(t, "vllm", server, kind)
+	if got.Usage.Prompt != prompt || got.Output != askTokens && kind.ExactLength {
+		t.Errorf("prompt of %d tokens, counted before as %d; %d of %d tokens out", got.Usage.Prompt, prompt, got.Output, askTokens)
+	}
+	if kind.Name == "vllm" {
+		checkExtras(t, server, got)
+	}
+	long := &tacho.Request{ID: "r1", Input: tacho.Input{Text: strings.Repeat("on the other hand ", 500)}, MaxTokens: askTokens}
+	if refused := send(t.Context(), t, b, long); causeOf(refused) != tacho.Status || !strings.Contains(refused.Failure.Message, "512") {
+		t.Errorf("a prompt that does not fit: %v", refused.Failure)
+	}
+	return got.Output
+}
+
+// checkExtras wants what vLLM alone can be asked for.
+func checkExtras(t *testing.T, server string, plain *tacho.Record) {
+	t.Helper()
+	if plain.Server == nil || plain.Server.TTFT <= 0 || plain.Server.TTFT > plain.End {
+		t.Errorf("the server's times: %+v of %v", plain.Server, plain.End)
+	}
+	for name, extras := range map[string]backend.Extras{
+		"continuous usage": {ContinuousUsage: true, CacheSalt: "a"}, "token ids": {ReturnTokenIDs: true, CacheSalt: "b"},
+	} {
+		b := newBackend(t, "vllm", server, backend.Options{Model: "tiny", Extras: extras})
+		got := send(t.Context(), t, b, &tacho.Request{Input: tacho.Input{IDs: []int32{65, 66, 67}}, MaxTokens: askTokens, IgnoreEOS: true})
+		sum := 0
+		for _, e := range got.Events {
+			sum += int(e.Tokens)
+		}
+		if got.Failure != nil || sum != askTokens || got.Usage == nil || got.Usage.Prompt != 3 {
+			t.Errorf("%s: %v, %d tokens in events, %+v", name, got.Failure, sum, got.Usage)
+		}
+	}
+}
+
+// A model that reads only, on the same server.
+func TestEngineVLLMPooling(t *testing.T) {
+	server := startVLLM(t, "--runner", "pooling", "--convert", "embed")
+	for _, name := range []string{"openai-embeddings", "vllm-pooling"} {
+		var rec recorder
+		b := newBackend(t, name, rec.start(t, server), backend.Options{Model: "tiny"})
+		for _, in := range []tacho.Input{{Text: "on the other hand"}, {IDs: []int32{65, 66, 67, 68, 69}}} {
+			got := send(t.Context(), t, b, &tacho.Request{ID: "r1", Input: in})
+			want := max(len(in.Text), len(in.IDs))
+			if got.Failure != nil || got.Usage == nil || got.Usage.Prompt != want || got.Output != 0 {
+				t.Errorf("%s: %v, %+v, %d tokens out", name, got.Failure, got.Usage, got.Output)
+			}
+		}
+		path := filepath.Join("testdata", "documents", "vllm-"+name+".json")
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, rec.last.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
