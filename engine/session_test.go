@@ -262,3 +262,20 @@ func TestTraceIsReplayedExactly(t *testing.T) {
 		t.Errorf("%d requests", len(got))
 	}
 }
+
+// An answer is as long as whoever counts says, not as the server that wrote it.
+func TestQuotedAnswersAreCounted(t *testing.T) {
+	s := script{[]tacho.Turn{say(0, nil, user("q0")), say(0, nil, user("q0"), quote(0), user("q1"))}}
+	var got list
+	synctest.Test(t, func(t *testing.T) {
+		if err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: pace.Stripe(pace.Burst{Count: 1}.Arrivals(), 0, 1), Source: s, Backend: talker{takes: time.Second},
+			Count: func(text string) int { return 100 * len(text) },
+		}, &got); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if len(got) != 2 || got[1].Input != 10+100*len("a0") {
+		t.Errorf("%+v", got)
+	}
+}

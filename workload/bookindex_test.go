@@ -93,3 +93,24 @@ func TestFillersMakeLengthsNoCutMakes(t *testing.T) {
 		t.Errorf("it says %q, though no prompt missed", notes)
 	}
 }
+
+// A server may put more around a prompt than was asked for: something is asked
+// all the same, and the report tells.
+func TestPromptsAreNeverEmpty(t *testing.T) {
+	c := &wordCounter{perWord: func(string) int { return 1 }}
+	w, err := newBook(t.Context(), Options{Path: writeBook(t, 500), Counter: c, Count: 2, Input: Fixed(2), Output: Fixed(1), Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(2) {
+		for range 2 { // as it is found, and as it is made again
+			s, err := w.Session(i)
+			if q := s.Turns[0].Request; err != nil || q.Input.Text == "" || q.InputTokens != 4 {
+				t.Errorf("prompt %q of %d tokens, %v", q.Input.Text, q.InputTokens, err)
+			}
+		}
+	}
+	if notes := strings.Join(w.Notes(), ""); !strings.Contains(notes, "worst by +2") {
+		t.Errorf("it says %q", notes)
+	}
+}

@@ -57,6 +57,10 @@ func (f *fitted) text(i uint64, n int, guess func() (int, error), units, prefix 
 	if err == nil && got != n {
 		s, got, err = f.mend(s, got, n, prefix)
 	}
+	if err == nil && s == "" { // what is around a prompt is more than was asked for
+		s = units(1)
+		got, err = f.counter.Count(f.ctx, s)
+	}
 	found := fit{len(s), 0, got, n}
 	if err == nil && got != n {
 		s, found, err = f.fill(s, found)
