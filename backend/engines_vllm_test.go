@@ -115,7 +115,7 @@ func speakVLLM(t *testing.T, server string, kind backend.Kind) (generated int) {
 	if err != nil || len(models) != 1 || models[0].ID != "tiny" || models[0].MaxLen != 512 {
 		t.Errorf("models %+v, %v", models, err)
 	}
-	prompt, err := s.CountTokens(t.Context(), "on the other hand")
+	prompt, err := s.CountTokens(t.Context(), &tacho.Input{Text: "on the other hand"})
 	if err != nil {
 		t.Errorf("count: %v", err)
 	}
