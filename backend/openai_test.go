@@ -63,6 +63,16 @@ func TestOpenAIStreams(t *testing.T) {
 			"ab", 2, tacho.FromEvents, nil, "",
 		},
 		{
+			"a token that is no text yet is one", events(role, content("", ""), content("", ""), content("é", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}]}`, done),
+			[]event{{}, {}, {}},
+			"é", 3, tacho.FromEvents, nil, "",
+		},
+		{
+			"the same of completions", events(`{"choices":[{"text":"","finish_reason":null}]}`, `{"choices":[{"text":"é"}]}`, `{"choices":[{"text":"","finish_reason":"stop"}]}`, done),
+			[]event{{}, {}},
+			"é", 2, tacho.FromEvents, nil, "",
+		},
+		{
 			"usage on the finish chunk", events(content("a", ""), content("b", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":9}}`, done),
 			[]event{{}, {}},
 			"ab", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9}, "",

@@ -32,6 +32,7 @@ type Delta struct {
 	Kind     Kind   // of Text
 	Text     []byte // all that was generated, whatever its kind
 	Content  []byte // of Text, the answer itself
+	Blank    bool   // something was generated that is no text yet, such as the first byte of a character
 	TokenIDs int    // ids of generated tokens, if the server sends them
 	Finish   []byte // the finish reason, empty while there is none
 	Usage    Counts
@@ -42,6 +43,8 @@ type Delta struct {
 	Timed    bool // Timings are given
 
 	scan    jsonscan.Scanner
+	blank   bool   // there is an empty text
+	role    bool   // a role is told, which comes before anything is generated
 	thought bool   // the choice being read has told its reasoning, which goes by two names
 	object  []byte // the type of the whole chunk
 	message []byte // beside it, not within error
@@ -54,6 +57,7 @@ var errNotObject = errors.New("not a JSON object")
 func (d *Delta) Decode(chunk []byte) error {
 	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, NoToken, d.Text[:0], 0
 	d.Content = d.Content[:0]
+	d.Blank, d.blank, d.role = false, false, false
 	d.Finish, d.Usage, d.HasUsage = d.Finish[:0], Counts{}, false
 	d.Error, d.Failed = d.Error[:0], false
 	d.Timings, d.Timed = Timings{}, false
@@ -66,6 +70,7 @@ func (d *Delta) Decode(chunk []byte) error {
 	if !isObject {
 		return errNotObject
 	}
+	d.Blank = d.blank && !d.role && len(d.Text) == 0 && len(d.Finish) == 0
 	if !d.Failed && string(d.object) == "error" { // TensorRT-LLM has no error member
 		d.Failed, d.Error = true, append(d.Error, d.message...)
 	}
@@ -130,6 +135,9 @@ func (d *Delta) choiceMember(key []byte) {
 func (d *Delta) deltaMember(key []byte) {
 	s := &d.scan
 	switch string(key) {
+	case "role":
+		d.role = true
+		s.Skip()
 	case "content", "refusal":
 		d.text(ContentToken)
 	case "reasoning", "reasoning_content":
@@ -156,8 +164,10 @@ func (d *Delta) toolCall() {
 // text reads a string that was generated and says whether there was any.
 func (d *Delta) text(k Kind) bool {
 	before := len(d.Text)
+	isString := d.scan.Type() == '"'
 	d.Text, _ = d.scan.String(d.Text)
 	if len(d.Text) == before {
+		d.blank = d.blank || isString && k == ContentToken
 		return false
 	}
 	if k == ContentToken {

@@ -18,6 +18,7 @@ type reading struct {
 	Choices  int
 	Kind     openai.Kind
 	Text     string
+	Blank    bool
 	TokenIDs int
 	Finish   string
 	Usage    openai.Counts
@@ -27,7 +28,7 @@ type reading struct {
 }
 
 func readingOf(d *openai.Delta) reading {
-	return reading{d.Choices, d.Kind, string(d.Text), d.TokenIDs, string(d.Finish), d.Usage, d.HasUsage, string(d.Error), d.Failed}
+	return reading{d.Choices, d.Kind, string(d.Text), d.Blank, d.TokenIDs, string(d.Finish), d.Usage, d.HasUsage, string(d.Error), d.Failed}
 }
 
 // decode reads chunk with a Delta that has read others before.
@@ -56,6 +57,9 @@ var chunks = []struct {
 	},
 	{"empty finish reason is none", `{"choices":[{"text":"a","finish_reason":""}]}`, reading{Choices: 1, Kind: openai.ContentToken, Text: "a"}},
 	{"role", `{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`, reading{Choices: 1}},
+	{"no text yet", `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}`, reading{Choices: 1, Blank: true}},
+	{"no text any more", `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}]}`, reading{Choices: 1, Finish: "stop"}},
+	{"neither", `{"choices":[{"index":0,"delta":{"content":null},"finish_reason":null}]}`, reading{Choices: 1}},
 	{"role with null", `{"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}`, reading{Choices: 1}},
 	{"no choices", `{"choices":[]}`, reading{}},
 	{"choices of another type", `{"choices":{"text":"a"}}`, reading{}},
@@ -73,7 +77,7 @@ var chunks = []struct {
 		reading{Choices: 1, Kind: openai.ToolCallToken, Text: `f{"a":`},
 	},
 	{"tool call without words", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]}}]}`, reading{Choices: 1}},
-	{"token ids", `{"choices":[{"text":"","token_ids":[1, 2,3]}]}`, reading{Choices: 1, TokenIDs: 3}},
+	{"token ids", `{"choices":[{"text":"","token_ids":[1, 2,3]}]}`, reading{Choices: 1, Blank: true, TokenIDs: 3}},
 	{"output ids", `{"choices":[{"text":"ab","output_ids":[7]}]}`, reading{Choices: 1, Kind: openai.ContentToken, Text: "ab", TokenIDs: 1}},
 	{
 		"usage", `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21,"completion_tokens_details":{"reasoning_tokens":5},"prompt_tokens_details":{"cached_tokens":4}}}`,
@@ -172,10 +176,12 @@ func repeatsKeys(doc string) bool {
 func oracle(t *testing.T, chunk string) reading {
 	t.Helper()
 	var r reading
+	var blank, role bool
 	doc := object(t, []byte(chunk))
 	text := func(raw json.RawMessage, k openai.Kind) bool {
 		s := textOf(raw)
 		r.Text += s
+		blank = blank || string(raw) == `""` && k == openai.ContentToken
 		if s != "" && (r.Kind == openai.NoToken || r.Kind == openai.ReasoningToken) {
 			r.Kind = k
 		}
@@ -197,6 +203,8 @@ func oracle(t *testing.T, chunk string) reading {
 			case "delta":
 				for _, m := range object(t, m.value) {
 					switch m.key {
+					case "role":
+						role = true
 					case "content", "refusal":
 						text(m.value, openai.ContentToken)
 					case "reasoning", "reasoning_content":
@@ -216,6 +224,7 @@ func oracle(t *testing.T, chunk string) reading {
 			}
 		}
 	}
+	r.Blank = blank && !role && r.Text == "" && r.Finish == ""
 	if usage := object(t, doc.get("usage")); usage != nil {
 		r.HasUsage = true
 		r.Usage = openai.Counts{
