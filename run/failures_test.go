@@ -108,14 +108,15 @@ func TestGoneAndStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	var srv *httptest.Server
-	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewUnstartedServer(nil)
+	srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "completions") {
 			_ = srv.Listener.Close()
 			w.Header().Set("Connection", "close")
 		}
 		s.ServeHTTP(w, r)
-	}))
+	})
+	srv.Start()
 	defer srv.Close()
 	out := do(t, plan(srv.URL, func(p *run.Plan) { p.MaxConcurrency = run.IntLevels{1} }))
 	checkReported(t, out, "refused: +[1-5], first at", "nobody listens")

@@ -273,8 +273,8 @@ func TestServerDies(t *testing.T) {
 	defer func() { _ = engineSim.Close() }()
 	var served int
 	var mu sync.Mutex
-	var srv *httptest.Server
-	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewUnstartedServer(nil)
+	srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		if strings.HasSuffix(r.URL.Path, "completions") {
 			served++
@@ -288,7 +288,8 @@ func TestServerDies(t *testing.T) {
 		}
 		mu.Unlock()
 		engineSim.ServeHTTP(w, r)
-	}))
+	})
+	srv.Start()
 	defer srv.Close()
 	out := do(t, plan(srv.URL, func(p *run.Plan) {
 		p.NumPrompts, p.MaxConcurrency = run.IntLevels{40}, run.IntLevels{2}
