@@ -98,13 +98,11 @@ func classicRows() []row {
 		whole("total_input_tokens", "Total input tokens:", func(s *metric.Summary) int { return s.Tokens.Input }),
 		whole("total_output_tokens", "Total generated tokens:", func(s *metric.Summary) int { return s.Tokens.Output }).generating(),
 		decimal("request_throughput", "Request throughput (req/s):", func(s *metric.Summary) float64 { return throughputOf(s).RequestsPerS }),
-		decimal("input_sequence_throughput", "Input throughput (inputs/s):", func(s *metric.Summary) float64 {
-			return throughputOf(s).RequestsPerS * float64(max(s.Config.Inputs, 1))
-		}).
+		decimal("input_sequence_throughput", "Input throughput (inputs/s):", func(s *metric.Summary) float64 { return throughputOf(s).InputsPerS }).
 			when(func(s *metric.Summary) bool { return s.Config.Pools }),
 		foreign(decimalRow, "input_throughput", "Input token throughput (tok/s):"),
 		decimal("request_goodput", "Request goodput (req/s):", func(s *metric.Summary) float64 { return goodputOf(s) }).
-			when(func(s *metric.Summary) bool { return len(s.Config.Goodput) > 0 }),
+			when(func(s *metric.Summary) bool { return len(s.Config.Goodput) > 0 }).generating(),
 		decimal("output_throughput", "Output token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).OutputTokensPerS }).generating(),
 		decimal("max_output_tokens_per_s", "Peak output token throughput (tok/s):", func(s *metric.Summary) float64 { return float64(peaksOf(s).EventsPerS) }).from(style2025Sep).generating(),
 		decimal("max_concurrent_requests", "Peak concurrent requests:", func(s *metric.Summary) float64 { return float64(peaksOf(s).TouchingASecond) }).from(style2025Sep).generating(),
@@ -114,8 +112,8 @@ func classicRows() []row {
 		decimal("total_token_throughput", "Total token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).from(style2025Dec),
 	)
 	list = append(list, probeRows()...)
-	for _, m := range metric.Classic {
-		list = append(list, sectionRows(m)...)
+	for i := range metric.Sections {
+		list = append(list, sectionRows(&metric.Sections[i])...)
 	}
 	list = append(list, foreignSections()...)
 	return append(list, row{kind: footerRow, must: true, until: styleCurrent, show: heading(nil)})
@@ -177,11 +175,12 @@ func heading(shown func(*metric.Summary) bool) func(*metric.Summary, emitter) {
 	}
 }
 
-// sectionRows are the section of one metric. Percentiles come in the order asked for.
-func sectionRows(m *metric.Metric) []row {
-	wanted := func(s *metric.Summary) bool { return s.Config.Wants(m) && (m == metric.E2EL || !s.Config.Pools) }
-	label := func(statistic string) string { return statistic + " " + strings.ToUpper(m.Name) + " (ms):" }
-	key := func(statistic string) string { return statistic + "_" + m.Name + "_ms" }
+// sectionRows are one section. Percentiles come in the order asked for.
+func sectionRows(section *metric.Section) []row {
+	m := section.Metric
+	wanted := func(s *metric.Summary) bool { return s.Config.Shows(section) }
+	label := func(statistic string) string { return statistic + " " + section.Label + " (ms):" }
+	key := func(statistic string) string { return statistic + "_" + section.Key + "_ms" }
 	percentiles := row{
 		kind: decimalRow, key: key("p" + placeholder), label: label("P" + placeholder),
 		show: func(s *metric.Summary, emit emitter) {
@@ -192,7 +191,7 @@ func sectionRows(m *metric.Metric) []row {
 		},
 	}
 	return openEnded(
-		row{kind: sectionRow, label: m.Title, show: heading(wanted)},
+		row{kind: sectionRow, label: section.Title, show: heading(wanted)},
 		decimal(key("mean"), label("Mean"), func(s *metric.Summary) float64 { return s.Classic(m).Mean }).when(wanted),
 		decimal(key("median"), label("Median"), func(s *metric.Summary) float64 { return s.Classic(m).Median }).when(wanted),
 		percentiles.when(wanted),

@@ -64,10 +64,11 @@ func TestServerSections(t *testing.T) {
 func TestPoolingLayout(t *testing.T) {
 	list := records(40)
 	for _, r := range list {
-		r.Events, r.Output, r.Usage.Completion = nil, 0, 0
+		r.Events, r.Output, r.Usage.Completion, r.Inputs = nil, 0, 0, 4
 	}
 	c := metric.DefaultConfig()
-	c.Pools, c.Metrics, c.Inputs = true, []string{"e2el"}, 4
+	c.Pools, c.Metrics = true, []string{"ttft", "e2el", "client_queue_time"}
+	c.Goodput = []metric.SLO{{Metric: "e2el", LimitMillis: 1e6}}
 	text := rendered(t, summarize(c, list))
 	block, _, _ := strings.Cut(text, " Behind the Numbers ")
 	for _, want := range []string{"Input throughput (inputs/s):             78.96", "Total token throughput (tok/s):", "Mean E2EL (ms):", "Total input tokens:"} {
@@ -75,14 +76,14 @@ func TestPoolingLayout(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, block)
 		}
 	}
-	for _, unwanted := range []string{"generated", "Output token", "Peak", "TTFT", "TPOT", "ITL"} {
+	for _, unwanted := range []string{"generated", "Output token", "Peak", "TTFT", "TPOT", "ITL", "Queue", "goodput"} {
 		if strings.Contains(block, unwanted) {
 			t.Errorf("%q in\n%s", unwanted, block)
 		}
 	}
 	sum := summarize(c, list)
 	var file bytes.Buffer
-	if err := (&report.VLLMResult{Backend: "vllm-pooling", Summary: &sum, Records: each(list[:1])}).Write(&file); err != nil {
+	if err := (&report.VLLMResult{Backend: "vllm-pooling", Summary: &sum, Records: each(list[:1]), Detailed: true}).Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	_, keys, _ := strings.Cut(file.String(), `"max_concurrency": null, `)
@@ -91,7 +92,7 @@ func TestPoolingLayout(t *testing.T) {
 		got = append(got, m[1])
 	}
 	want := strings.Fields(`duration completed total_input_tokens total_input_sequences request_throughput input_sequence_throughput
-		total_token_throughput input_lens errors mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms`)
+		total_token_throughput input_lens latencies queue_times errors mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms`)
 	if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(keys, `"total_input_sequences": 160,`) {
 		t.Errorf("keys of the result file (-want +got):\n%s\nof %s", diff, keys)
 	}

@@ -192,8 +192,8 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 		return &UsageError{err}
 	}
 	config.InputEstimated, config.Pools = !r.Counter.Exact(), r.kind.Pools
-	if r.kind.Pools {
-		config.Metrics, config.Inputs = []string{metric.E2EL.Name}, r.Plan.RandomBatchSize // there is no other latency
+	if r.kind.Pools && r.Plan.PercentileMetrics == "" {
+		config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}
 	config.Known = append(config.Known, r.cannot()...)
 	if err := r.fits(l, work); err != nil {
