@@ -206,7 +206,7 @@ func (v *VLLMResult) details() ([]detail, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, newDetail(r, v.EpochMonotonicS, v.Detailed))
+		list = append(list, v.newDetail(r))
 	}
 	slices.SortStableFunc(list, func(a, b detail) int {
 		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.turn, b.turn))
@@ -215,8 +215,9 @@ func (v *VLLMResult) details() ([]detail, error) {
 }
 
 // newDetail follows the reference: a failed request has no output, no latency,
-// and the times of whatever had arrived before it failed.
-func newDetail(r *tacho.Record, epochMonotonicS float64, whole bool) detail {
+// and the times of whatever had arrived before it failed; where no tokens come
+// out, it has no prompt either.
+func (v *VLLMResult) newDetail(r *tacho.Record) detail {
 	d := detail{session: r.Session, turn: r.Turn}
 	started := r.Due
 	for _, at := range []time.Duration{r.Slot, r.Start, r.Sent} {
@@ -232,10 +233,13 @@ func newDetail(r *tacho.Record, epochMonotonicS float64, whole bool) detail {
 	default:
 		d.latencyS = seconds(r.Last() - started)
 	}
-	if !whole {
+	if !v.Detailed {
 		return d
 	}
-	d.input, d.text, d.startS = metric.InputTokens(r), r.Text, epochMonotonicS+seconds(started)
+	d.text, d.startS = r.Text, v.EpochMonotonicS+seconds(started)
+	if r.OK() || !v.Summary.Config.Pools {
+		d.input = metric.InputTokens(r)
+	}
 	if first := r.First(); first != tacho.Never {
 		d.ttftS = seconds(first - started)
 	}
