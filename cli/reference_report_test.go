@@ -4,6 +4,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,8 +35,9 @@ func (ref *reference) reports(t *testing.T) {
 	const lengths = " --random-input-len 20 --random-output-len 10 --num-prompts 8"
 	for name, tc := range map[string]struct {
 		args    string
-		fails   int      // every so many requests fail; 0 is none
-		departs []string // keys whose values are meant to differ
+		fails   int                // every so many requests fail; 0 is none
+		page    func(n int) string // metrics page, after so many requests
+		departs []string           // keys whose values are meant to differ
 	}{
 		"plain":       {args: lengths},
 		"rate":        {args: lengths + " --request-rate 40 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 25,50,99.9 --goodput ttft:1000 tpot:1000 --metadata a=b c=d=e --label mine"},
@@ -56,12 +60,14 @@ func (ref *reference) reports(t *testing.T) {
 		"by messages": {args: lengths + " --backend openai-embeddings-chat --endpoint /v1/embeddings"},
 		// Of sounds the reference counts the text that it does not send, though the server counts the sound.
 		"audio":      {departs: []string{"total_input_tokens", "input_lens"}, args: " --backend openai-audio --endpoint /v1/audio/transcriptions --dataset-name custom_audio --dataset-path " + ref.sounds(t) + " --custom-output-len 5 --num-prompts 2 --disable-shuffle --skip-chat-template"},
+		"drafts":     {args: lengths, page: func(n int) string { return drafts(n) }},
+		"canvases":   {args: lengths, page: func(n int) string { return drafts(n) + canvases(n) }},
 		"failures":   {args: lengths + " --request-rate 40 --goodput ttft:1000", fails: 3},
 		"no success": {args: lengths + " --percentile-metrics ttft,tpot,itl,e2el", fails: 1},
 		"no vectors": {args: lengths + " --backend openai-embeddings --endpoint /v1/embeddings", fails: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, url := failing(t, tc.fails)
+			server, url := failing(t, tc.fails, tc.page)
 			args := append(strings.Fields(tc.args), "--base-url", url, "--model", "tiny", "--save-result", "--save-detailed", "--result-dir", ref.dir)
 			ours := measured{text: ref.tacho(t, slices.Concat(args, []string{"--result-filename", "ours.json", "--request-id-prefix", ourPrefix})...)}
 			theirs := measured{text: ref.bench(t, slices.Concat(args, []string{"--result-filename", "theirs.json", "--request-id-prefix", theirPrefix})...)}
@@ -77,16 +83,44 @@ func (ref *reference) reports(t *testing.T) {
 	t.Run("appended", ref.appended)
 }
 
+// drafts are the counters of a server that drafts three tokens, of which the
+// second is never accepted.
+func drafts(n int) string {
+	return fmt.Sprintf(`vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} %d
+vllm:spec_decode_num_draft_tokens_total{engine="0",model_name="m"} %d
+vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="m"} %d
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="0"} %d
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="1"} 7
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="2"} %d
+`, 5+4*n, 15+12*n, 7+3*n, 2*n, n)
+}
+
+// canvases are the counters of a server that writes blocks of 32 tokens.
+func canvases(n int) string {
+	return fmt.Sprintf(`vllm:diffusion_num_denoising_steps_total{engine="0",model_name="m"} %d
+vllm:diffusion_num_canvas_positions_total{engine="0",model_name="m"} %d
+vllm:diffusion_num_committed_tokens_total{engine="0",model_name="m"} %d
+`, 9*n, 9*32*n, 2*32*n)
+}
+
 // failing is a simulated server that refuses every so many of the requests, by
-// the number at the end of their ids.
-func failing(t *testing.T, every int) (*sim.Server, string) {
+// the number at the end of their ids. It may have a metrics page of its own.
+func failing(t *testing.T, every int, page func(int) string) (*sim.Server, string) {
 	t.Helper()
 	s, err := sim.New(sim.Options{TTFT: 40 * time.Millisecond, ITL: 10 * time.Millisecond, Model: "tiny"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if page != nil && r.URL.Path == "/metrics" {
+			_, _ = io.WriteString(w, page(int(asked.Load())))
+			return
+		}
 		id := r.Header.Get("X-Request-Id")
+		if id != "" {
+			asked.Add(1)
+		}
 		if n, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:]); every > 0 && err == nil && n%every == every-1 {
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
@@ -402,7 +436,7 @@ func waits(m *measured) map[string]float64 {
 
 // appended wants the short form of the result, a line for each run.
 func (ref *reference) appended(t *testing.T) {
-	_, url := failing(t, 0)
+	_, url := failing(t, 0, nil)
 	args := strings.Fields("--random-input-len 20 --random-output-len 4 --num-prompts 3 --append-result --model tiny --result-filename appended.json --base-url " + url)
 	var files [2]string
 	for side, bench := range []func(*testing.T, ...string) string{ref.bench, ref.tacho} {

@@ -115,7 +115,7 @@ func classicRows() []row {
 	for i := range metric.Sections {
 		list = append(list, sectionRows(&metric.Sections[i])...)
 	}
-	list = append(list, foreignSections()...)
+	list = append(list, draftingRows()...)
 	return append(list, row{kind: footerRow, must: true, until: styleCurrent, show: heading(nil)})
 }
 
@@ -210,25 +210,45 @@ func probeRows() []row {
 	)
 }
 
-// foreignSections are the sections that need numbers from inside the server.
-func foreignSections() []row {
+// draftingRows are the sections that need counters from inside the server.
+func draftingRows() []row {
+	diffused := func(s *metric.Summary) bool { return s.Diffusion() != nil }
+	drafted := func(s *metric.Summary) bool { return s.Speculation() != nil && !diffused(s) }
+	ofDiffusion := func(of func(*metric.Diffusion) float64) func(*metric.Summary) float64 {
+		return func(s *metric.Summary) float64 { return of(s.Diffusion()) }
+	}
+	positions := row{
+		kind: decimalRow, key: "spec_decode_position_" + placeholder + "_acceptance", label: "  Position " + placeholder + ":",
+		show: func(s *metric.Summary, emit emitter) {
+			for i, share := range s.Speculation().ShareAt() {
+				emit(strconv.Itoa(i), 100*share)
+			}
+		},
+	}
 	return openEnded(
-		foreign(sectionRow, "", "Diffusion Decoding"),
-		foreign(decimalRow, "diffusion_committed_throughput", "Committed throughput (tok/s):"),
-		foreign(decimalRow, "diffusion_steps_per_canvas", "Denoising steps per canvas:"),
-		foreign(decimalRow, "diffusion_committed_per_step", "Committed per denoising step:"),
-		foreign(wholeRow, "diffusion_committed_tokens", "Committed tokens:"),
-		foreign(wholeRow, "diffusion_denoising_steps", "Denoising steps:"),
-		foreign(wholeRow, "diffusion_canvas_positions", "Canvas positions evaluated:"),
-		foreign(sectionRow, "", "Speculative Decoding"),
-		foreign(decimalRow, "spec_decode_acceptance_rate", "Acceptance rate (%):"),
-		foreign(decimalRow, "spec_decode_acceptance_length", "Acceptance length:"),
-		foreign(wholeRow, "spec_decode_num_drafts", "Drafts:"),
-		foreign(wholeRow, "spec_decode_draft_tokens", "Draft tokens:"),
-		foreign(wholeRow, "spec_decode_accepted_tokens", "Accepted tokens:"),
-		foreign(bareRow, "", "Per-position acceptance (%):"),
-		foreign(decimalRow, "spec_decode_position_"+placeholder+"_acceptance", "  Position "+placeholder+":"),
+		row{kind: sectionRow, label: "Diffusion Decoding", show: heading(diffused)},
+		decimal("diffusion_committed_throughput", "Committed throughput (tok/s):", committedPerS).when(diffused),
+		decimal("diffusion_steps_per_canvas", "Denoising steps per canvas:", ofDiffusion((*metric.Diffusion).StepsPerCanvas)).when(diffused),
+		decimal("diffusion_committed_per_step", "Committed per denoising step:", ofDiffusion((*metric.Diffusion).CommittedPerStep)).when(diffused),
+		whole("diffusion_committed_tokens", "Committed tokens:", func(s *metric.Summary) int { return int(s.Diffusion().Committed) }).when(diffused),
+		whole("diffusion_denoising_steps", "Denoising steps:", func(s *metric.Summary) int { return int(s.Diffusion().DenoisingSteps()) }).when(diffused),
+		whole("diffusion_canvas_positions", "Canvas positions evaluated:", func(s *metric.Summary) int { return int(s.Diffusion().Positions) }).when(diffused),
+		row{kind: sectionRow, label: "Speculative Decoding", show: heading(drafted)},
+		decimal("spec_decode_acceptance_rate", "Acceptance rate (%):", func(s *metric.Summary) float64 { return 100 * s.Speculation().AcceptedShare() }).when(drafted),
+		decimal("spec_decode_acceptance_length", "Acceptance length:", func(s *metric.Summary) float64 { return s.Speculation().Length() }).when(drafted),
+		whole("spec_decode_num_drafts", "Drafts:", func(s *metric.Summary) int { return int(s.Speculation().Drafts) }).when(drafted),
+		whole("spec_decode_draft_tokens", "Draft tokens:", func(s *metric.Summary) int { return int(s.Speculation().DraftTokens) }).when(drafted),
+		whole("spec_decode_accepted_tokens", "Accepted tokens:", func(s *metric.Summary) int { return int(s.Speculation().Accepted) }).when(drafted),
+		row{kind: bareRow, label: "Per-position acceptance (%):", show: heading(func(s *metric.Summary) bool { return drafted(s) && len(s.Speculation().ShareAt()) > 0 })},
+		positions.when(drafted),
 	)
+}
+
+func committedPerS(s *metric.Summary) float64 {
+	if s.DurationS == 0 {
+		return 0
+	}
+	return s.Diffusion().Committed / s.DurationS
 }
 
 // In the classic convention nothing measured is 0.

@@ -60,6 +60,55 @@ func TestServerSections(t *testing.T) {
 	}
 }
 
+// The sections about drafts and canvases, by the counters of two servers. A
+// model that writes canvases has no drafts to speak of.
+func TestDraftingLayout(t *testing.T) {
+	s := summarize(metric.DefaultConfig(), records(40))
+	s.DurationS = 2
+	half := metric.Instruments{Speculation: &metric.Speculation{Drafts: 4, DraftTokens: 8, Accepted: 5, AcceptedAt: []float64{3, 2}}}
+	s.Instruments = []metric.Instruments{half, half}
+	block, _, _ := strings.Cut(rendered(t, s), " Behind the Numbers ")
+	const want = `---------------Speculative Decoding---------------
+Acceptance rate (%):                     62.50     
+Acceptance length:                       2.25      
+Drafts:                                  8         
+Draft tokens:                            16        
+Accepted tokens:                         10        
+Per-position acceptance (%):
+  Position 0:                            75.00     
+  Position 1:                            50.00     
+==================================================
+`
+	if !strings.Contains(block, want) {
+		t.Errorf("no\n%s in\n%s", want, block)
+	}
+	s.Instruments[0].Diffusion = &metric.Diffusion{Steps: 18, Positions: 576, Committed: 128}
+	block, _, _ = strings.Cut(rendered(t, s), " Behind the Numbers ")
+	const canvases = `----------------Diffusion Decoding----------------
+Committed throughput (tok/s):            64.00     
+Denoising steps per canvas:              3.50      
+Committed per denoising step:            9.14      
+Committed tokens:                        128       
+Denoising steps:                         14        
+Canvas positions evaluated:              576       
+==================================================
+`
+	if !strings.Contains(block, canvases) || strings.Contains(block, "Speculative") {
+		t.Errorf("no\n%s in\n%s", canvases, block)
+	}
+	var file bytes.Buffer
+	if err := (&report.VLLMResult{Summary: &s}).Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	const keys = `"spec_decode_acceptance_rate": 62.5, "spec_decode_acceptance_length": 2.25, "spec_decode_num_drafts": 8, "spec_decode_draft_tokens": 16, ` +
+		`"spec_decode_accepted_tokens": 10, "spec_decode_per_position_acceptance_rates": [0.75, 0.5], "diffusion_committed_throughput": 64.0, ` +
+		`"diffusion_steps_per_canvas": 3.5, "diffusion_committed_per_step": 9.142857142857142, "diffusion_committed_tokens": 128, ` +
+		`"diffusion_denoising_steps": 14, "diffusion_canvas_positions": 576, "mean_ttft_ms"`
+	if !strings.Contains(file.String(), keys) {
+		t.Errorf("no %s in %s", keys, file.String())
+	}
+}
+
 // The classic block of a model that reads and does not write.
 func TestPoolingLayout(t *testing.T) {
 	list := records(40)

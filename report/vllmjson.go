@@ -170,6 +170,29 @@ func (v *VLLMResult) beside(o *pythonObject) {
 			return append(b, '}')
 		})
 	}
+	v.drafting(o)
+}
+
+// drafting is what the server's counters tell of drafts and canvases.
+func (v *VLLMResult) drafting(o *pythonObject) {
+	if s := v.Summary.Speculation(); s != nil {
+		o.number("spec_decode_acceptance_rate", 100*s.AcceptedShare())
+		o.number("spec_decode_acceptance_length", s.Length())
+		o.whole("spec_decode_num_drafts", int(s.Drafts))
+		o.whole("spec_decode_draft_tokens", int(s.DraftTokens))
+		o.whole("spec_decode_accepted_tokens", int(s.Accepted))
+		array(o, "spec_decode_per_position_acceptance_rates", s.ShareAt(), func(b []byte, share *float64) []byte {
+			return append(b, pythonJSONFloat(*share)...)
+		})
+	}
+	if d := v.Summary.Diffusion(); d != nil {
+		o.number("diffusion_committed_throughput", committedPerS(v.Summary))
+		o.number("diffusion_steps_per_canvas", d.StepsPerCanvas())
+		o.number("diffusion_committed_per_step", d.CommittedPerStep())
+		o.whole("diffusion_committed_tokens", int(d.Committed))
+		o.whole("diffusion_denoising_steps", int(d.DenoisingSteps()))
+		o.whole("diffusion_canvas_positions", int(d.Positions))
+	}
 }
 
 func (v *VLLMResult) latencies(o *pythonObject) {

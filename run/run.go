@@ -244,6 +244,7 @@ func (r *Runner) spares(l Level) int {
 
 // measure runs the stage itself and sums it up.
 func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work workload.Workload, sink tacho.Sink) error {
+	r.pages.readFirst(ctx)
 	r.live = &engine.Live{}
 	sum := &metric.Accumulator{}
 	probes := newProbes(r, s.Index)
