@@ -52,6 +52,11 @@ test-engines: $(OLLAMA)
 test-vllm: $(VLLM)
 	VLLM=$(CURDIR)/$(VLLM) go test -tags engines,vllm -run EngineVLLM -count 1 -timeout 20m ./backend $(ARGS)
 
+## test-reference: flags, reports, files, requests and the reading of answers against vllm bench serve itself (installs it likewise; a minute)
+.PHONY: test-reference
+test-reference: $(VLLM)
+	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 10m ./cli $(ARGS)
+
 # The wheel wants a build of torch that is in no registry; the usual one does, and what is for sound and video is not needed.
 $(VLLM):
 	rm -rf $(VLLM_DIR) && python3 -m venv $(VLLM_DIR)

@@ -17,6 +17,7 @@ type Record struct {
 	Input   int     `json:"input"`             // prompt tokens, as the workload counted; 0 unknown
 	Asked   int     `json:"asked"`             // output tokens asked for
 	Exact   bool    `json:"exact"`             // the server was told to produce exactly Asked
+	Inputs  int     `json:"inputs,omitempty"`  // texts or documents in it; 0 is one
 	AudioS  float64 `json:"audio_s,omitempty"` // seconds of sound in the input
 
 	Timeline

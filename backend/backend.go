@@ -23,7 +23,7 @@ import (
 var Kinds = []Kind{
 	vllm, openAI, openAIChat, openAIResponses, openAIAudio, sglangNative, textGeneration, trtllm, tritonTRT, tritonVLLM, llamaCPP,
 	ollamaGenerate, ollamaChat, lmdeployCompletions, lmdeployGenerate, deepspeedMII, deepspeedMIIGenerate, transformersServe, anthropicMessages, geminiStream,
-	openAIEmbeddings, vllmPooling, vllmRerank,
+	openAIEmbeddings, openAIEmbeddingsChat, openAIEmbeddingsCLIP, openAIEmbeddingsVLM2Vec, infinityEmbeddings, infinityEmbeddingsCLIP, vllmPooling, vllmRerank,
 }
 
 // A Kind is one protocol a server can be spoken to in.

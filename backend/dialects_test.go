@@ -28,11 +28,22 @@ func (d *dialect) event(payload string) string {
 	return "data: " + payload + "\n\n"
 }
 
+// Documents that several kinds share.
+const (
+	embeddingDocument = `{"id":"embd-1","object":"list","created":1,"model":"m","data":[{"index":0,"object":"embedding","embedding":[0.5,-1e-3]}],"usage":{"prompt_tokens":7,"total_tokens":7,"completion_tokens":0,"prompt_tokens_details":null}}`
+	infinityDocument  = `{"object":"embedding","data":[{"object":"embedding","embedding":[0.5,-1e-3],"index":0}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":7},"id":"infinity-1","created":1}`
+)
+
 // documents are the answers of kinds that read and do not write.
 var documents = map[string]string{
-	"openai-embeddings": `{"object":"list","data":[{"object":"embedding","index":0,"embedding":"AAAA"}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":7}}`,
-	"vllm-pooling":      `{"id":"pool-1","object":"list","data":[{"index":0,"object":"pooling","data":[[0.5,1]]}],"usage":{"prompt_tokens":7,"total_tokens":7}}`,
-	"vllm-rerank":       `{"id":"r","results":[{"index":0,"relevance_score":0.9}],"usage":{"total_tokens":7}}`,
+	"openai-embeddings":         `{"object":"list","data":[{"object":"embedding","index":0,"embedding":"AAAA"}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":7}}`,
+	"openai-embeddings-chat":    embeddingDocument,
+	"openai-embeddings-clip":    embeddingDocument,
+	"openai-embeddings-vlm2vec": embeddingDocument,
+	"infinity-embeddings":       infinityDocument,
+	"infinity-embeddings-clip":  infinityDocument,
+	"vllm-pooling":              `{"id":"pool-1","object":"list","data":[{"index":0,"object":"pooling","data":[[0.5,1]]}],"usage":{"prompt_tokens":7,"total_tokens":7}}`,
+	"vllm-rerank":               `{"id":"r","results":[{"index":0,"relevance_score":0.9}],"usage":{"total_tokens":7}}`,
 }
 
 var dialects = map[string]dialect{

@@ -76,6 +76,11 @@ func TestMediaAndTools(t *testing.T) {
 		{"talk", "ollama", []tacho.Message{picture, {Role: "user", Content: "b"}}, nil, "cannot send messages"},
 		{"picture", "vllm-rerank", []tacho.Message{picture, picture}, nil, "cannot send pictures"},
 		{"picture", "vllm", []tacho.Message{picture}, nil, "openai-chat"},
+		{"two pictures", "infinity-embeddings-clip", one(strings.Replace(string(picture.Raw), `{"type":"text","text":"what is <it>?"}`, `{"type":"image_url","image_url":{"url":"http://127.0.0.1/x.png"}}`, 1)), nil, "takes one"},
+		{"picture away", "infinity-embeddings-clip", one(away), nil, `{"input":"http://127.0.0.1/x.png","modality":"image"}`},
+		{"film", "infinity-embeddings-clip", one(`{"role":"user","content":[{"type":"video_url","video_url":{"url":"http://127.0.0.1/x.mp4"}}]}`), nil, "no place for video"},
+		{"talk with a picture", "openai-embeddings-clip", []tacho.Message{picture, {Role: "user", Content: "b"}}, nil, `{"messages":[` + string(picture.Raw) + `,{"role":"user","content":"b"}]}`},
+		{"several prompts", "openai-embeddings-chat", []tacho.Message{{Role: "user", Content: "b"}}, map[string]any{"input": []any{"a", "b"}}, "--random-batch-size"},
 		{"unknown part", "anthropic", one(`{"role":"user","content":[{"type":"smell"}]}`), nil, `"smell"`},
 		{"bad arguments", "gemini", one(`{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"look","arguments":"[1]"}}]}`), nil, "no JSON object"},
 

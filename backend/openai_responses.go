@@ -19,7 +19,7 @@ var openAIResponses = Kind{
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true, Media: true},
 	ExactLength: true,
-	carries:     []string{"temperature", "top_p"},
+	carries:     allSampling,
 	encode:      encodeResponses,
 	decoder:     func(*Options) decoder { return new(responsesDecoder) },
 	live:        []string{`"delta":"`, `"delta": "`},
@@ -29,10 +29,11 @@ var openAIResponses = Kind{
 }
 
 func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
-	keep := false // the server is to forget the response
+	keep, s := false, &o.Sampling // the server is to forget the response
 	q := responses.Request{
 		Model: modelOf(o, r), Input: responses.Input{Text: r.Input.Text}, MaxOutputTokens: r.MaxTokens, Stream: true, Store: &keep,
-		Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, IgnoreEOS: r.IgnoreEOS && !o.atOpenAI,
+		Temperature: s.Temperature, TopP: s.TopP, IgnoreEOS: r.IgnoreEOS && !o.atOpenAI,
+		TopK: s.TopK, MinP: s.MinP, FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
 	}
 	if r.Input.Messages != nil {
 		messages, err := readMessages(&r.Input)

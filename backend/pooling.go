@@ -61,13 +61,19 @@ var (
 )
 
 // encodeEmbeddings asks for base64: a list of numbers would cost more to read
-// than to compute.
+// than to compute. What is too long for the model is cut, as vLLM's benchmark
+// has it, except at OpenAI's own server, which does not know how.
 func encodeEmbeddings(o *Options, r *tacho.Request) ([]byte, error) {
+	truncate := -1
+	if o.atOpenAI {
+		truncate = 0
+	}
 	return marshalWith(&struct {
 		Model          string        `json:"model,omitempty"`
 		Input          openai.Prompt `json:"input"`
+		Truncate       int           `json:"truncate_prompt_tokens,omitempty"` // -1: to what the model takes
 		EncodingFormat string        `json:"encoding_format"`
-	}{modelOf(o, r), openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}, "base64"}, o.Extra, r.Extra)
+	}{modelOf(o, r), openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}, truncate, "base64"}, o.Extra, r.Extra)
 }
 
 func encodePooling(o *Options, r *tacho.Request) ([]byte, error) {

@@ -104,8 +104,12 @@ func (c *client) ask(ctx context.Context, method, path string, question, answer 
 }
 
 func openAIModels(ctx context.Context, c *client) ([]Model, error) {
+	return listModels(ctx, c, openai.ModelsPath)
+}
+
+func listModels(ctx context.Context, c *client, path string) ([]Model, error) {
 	var list openai.ModelList
-	if err := c.ask(ctx, http.MethodGet, openai.ModelsPath, nil, &list); err != nil {
+	if err := c.ask(ctx, http.MethodGet, path, nil, &list); err != nil {
 		return nil, err
 	}
 	models := make([]Model, len(list.Data))

@@ -21,7 +21,8 @@ var poses = map[string]string{
 	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
 	"trtllm": "trtllm", "triton": "triton", "triton-vllm": "triton-vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
 	"lmdeploy": "lmdeploy", "lmdeploy-generate": "lmdeploy", "deepspeed-mii": "mii", "deepspeed-mii-generate": "mii-generate",
-	"transformers": "vllm", "anthropic": "anthropic", "gemini": "gemini", "openai-embeddings": "vllm", "openai-audio": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
+	"transformers": "vllm", "anthropic": "anthropic", "gemini": "gemini", "openai-embeddings": "vllm", "openai-embeddings-chat": "vllm", "openai-embeddings-clip": "vllm",
+	"openai-embeddings-vlm2vec": "vllm", "infinity-embeddings": "vllm", "infinity-embeddings-clip": "vllm", "openai-audio": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
 }
 
 var notSimulated []string
@@ -197,7 +198,7 @@ func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Recor
 
 // What a server can be asked, put to the simulator.
 func TestSimulatedQuestions(t *testing.T) {
-	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "deepspeed-mii-generate", "transformers"}
+	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "deepspeed-mii-generate", "transformers", "infinity-embeddings", "infinity-embeddings-clip"}
 	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "openai-audio", "sglang"}
 	noLimit := []string{"triton", "triton-vllm", "anthropic"}
 	const noModels = "deepspeed-mii-generate"

@@ -51,7 +51,7 @@ them, and prints them again byte for byte, or as JSON or CSV.`,
 	}
 	cmd.Flags().StringVar(&o.format, "format", "text", "text, classic, levels, json or csv")
 	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.StyleNames())
-	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of ttft,tpot,itl,e2el")
+	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of ttft,tpot,itl,e2el,client_queue_time,e2el_including_client_queue")
 	cmd.Flags().StringVar(&o.percentiles, "metric-percentiles", "", "percentiles to show instead of the run's, as 50,90,99.9")
 	return cmd
 }

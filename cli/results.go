@@ -100,9 +100,7 @@ func (b *benchRun) saveResult(s run.Stage, sum *metric.Summary) error {
 	if !p.SaveResult && !p.AppendResult {
 		return nil
 	}
-	if p.SaveDetailed {
-		v.Records = b.recordsOf(s.Index)
-	}
+	v.Records, v.Detailed = b.recordsOf(s.Index), p.SaveDetailed
 	if err := writeResult(path, p.AppendResult, v); err != nil {
 		return fmt.Errorf("save the result: %w", err)
 	}
@@ -137,12 +135,13 @@ func (b *benchRun) ramp(s run.Stage, v *report.VLLMResult) {
 		return // the level ran with it
 	}
 	ramp := pacer.(pace.Ramp)
-	last := -1
+	last := v.RampUp.StartRPS
+	v.RateChanges = []report.RateChange{{RPS: last, Timestamp: s.Epoch}}
 	i := 0
 	for at := range ramp.Arrivals() {
-		if rps := int(ramp.RateBefore(i)); rps != last {
-			last = rps
-			v.RateChanges = append(v.RateChanges, report.RateChange{RPS: rps, Timestamp: s.Epoch.Add(at)})
+		for last < int(ramp.RateBefore(i)) {
+			last++
+			v.RateChanges = append(v.RateChanges, report.RateChange{RPS: last, Timestamp: s.Epoch.Add(at)})
 		}
 		i++
 	}

@@ -22,8 +22,8 @@ const (
 	// patience is how long a page may take. A server under load is slow, but a
 	// page that comes much later says nothing of the time it was asked for.
 	patience = 5 * time.Second
-	// lastPatience is the same at the end, where the user waits.
-	lastPatience = time.Second
+	// briefPatience is the same before and after a stage, where the user waits.
+	briefPatience = time.Second
 )
 
 // A Sample is what one page said, at a time of the stage.
@@ -56,29 +56,52 @@ type Scraper struct {
 // Start begins to read the targets, at once and then once in each interval. It
 // returns without waiting for any of them.
 func Start(ctx context.Context, client *http.Client, targets []Target, interval time.Duration, epoch time.Time) *Scraper {
-	s := &Scraper{client: client, epoch: epoch}
+	return Resume(ctx, client, targets, interval, epoch, nil)
+}
+
+// Before reads the targets once and waits for them, though not for long: what
+// counters say before a stage begins is where they count from. Targets that
+// cannot be had are left out. The time of a sample is 0, the stage's beginning.
+func Before(ctx context.Context, client *http.Client, targets []Target) []Sample {
+	s := &Scraper{client: client}
+	for _, t := range targets {
+		s.finished.Go(func() { s.scrape(ctx, t, briefPatience, false) })
+	}
+	s.finished.Wait()
+	for i := range s.samples {
+		s.samples[i].At = 0
+	}
+	return s.samples
+}
+
+// Resume is Start, with what was read Before: those targets are next read when
+// the first interval is over.
+func Resume(ctx context.Context, client *http.Client, targets []Target, interval time.Duration, epoch time.Time, before []Sample) *Scraper {
+	s := &Scraper{client: client, epoch: epoch, samples: slices.Clone(before)}
 	ctx, s.stop = context.WithCancel(ctx)
 	for _, t := range targets {
-		s.finished.Go(func() { s.follow(ctx, t, interval) })
+		had := slices.ContainsFunc(before, func(b Sample) bool { return b.Target == t.URL })
+		s.finished.Go(func() { s.follow(ctx, t, interval, had) })
 	}
 	return s
 }
 
 // follow reads one page again and again, and once more when it is stopped: what
-// a server counted in the end is known only then.
-func (s *Scraper) follow(ctx context.Context, t Target, interval time.Duration) {
+// a server counted in the end is known only then. Had says whether it could be
+// read before.
+func (s *Scraper) follow(ctx context.Context, t Target, interval time.Duration, had bool) {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
-	had := false
-	for {
-		had = s.scrape(ctx, t, patience, !t.Optional || had) || had
-		if t.Optional && !had && ctx.Err() == nil { // or the run was over before the page came
-			return
-		}
+	if !had {
+		had = s.scrape(ctx, t, patience, !t.Optional)
+	}
+	// An optional page may be missing only because the run was over before it came.
+	for !t.Optional || had || ctx.Err() != nil {
 		select {
 		case <-ticks.C:
+			had = s.scrape(ctx, t, patience, true) || had
 		case <-ctx.Done():
-			s.scrape(context.WithoutCancel(ctx), t, lastPatience, !t.Optional || had)
+			s.scrape(context.WithoutCancel(ctx), t, briefPatience, !t.Optional || had)
 			return
 		}
 	}

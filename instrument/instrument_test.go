@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,69 @@ func TestSummarize(t *testing.T) {
 	}, {Target: "b", Failed: 1, Problem: "status 500"}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What is read before a stage is where its counters count from, and is not read
+// again as it begins; a page that was not there yet is.
+func TestBefore(t *testing.T) {
+	var count, reads atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/late" && count.Load() < 30 {
+			http.NotFound(w, r)
+			return
+		}
+		reads.Add(1)
+		_, _ = fmt.Fprintf(w, "vllm:prompt_tokens_total %d\n", count.Load())
+	}))
+	defer srv.Close()
+	targets := []Target{{URL: srv.URL + "/late"}, {URL: srv.URL + "/metrics", Optional: true}}
+	count.Store(10)
+	before := Before(t.Context(), srv.Client(), targets)
+	if len(before) != 1 || before[0].At != 0 || reads.Load() != 1 {
+		t.Fatalf("%+v after %d readings", before, reads.Load())
+	}
+	count.Store(30)
+	got := Summarize(Resume(t.Context(), srv.Client(), targets, time.Hour, time.Now(), before).Stop())
+	if len(got) != 2 || got[0].Target != targets[1].URL || got[0].Scrapes != 2 || got[0].PromptTokens == nil || *got[0].PromptTokens != 20 {
+		t.Errorf("%+v", got)
+	}
+	if len(got) == 2 && (got[1].Scrapes < 1 || got[1].PromptTokens != nil && *got[1].PromptTokens != 0) {
+		t.Errorf("of the late one %+v", got[1])
+	}
+}
+
+// Drafts are counted by position; canvases in one.
+func TestDrafting(t *testing.T) {
+	page := func(n int) Sample {
+		values, err := read(fmt.Appendf(nil, `vllm:spec_decode_num_drafts_total{engine="0"} %d
+vllm:spec_decode_num_draft_tokens_total{engine="0"} %d
+vllm:spec_decode_num_accepted_tokens_total{engine="0"} %d
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="0"} %d
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="1",position="0"} 1
+vllm:spec_decode_num_accepted_tokens_per_pos_total{position="1",engine="0"} %d
+vllm:spec_decode_num_accepted_tokens_per_pos_total{position="999999999"} 1
+vllm:spec_decode_num_accepted_tokens_per_pos_total{position="x"} 1
+vllm:spec_decode_num_accepted_tokens_per_pos_total 1
+vllm:diffusion_num_denoising_steps_total %d
+vllm:diffusion_num_canvas_positions_total %d
+vllm:diffusion_num_committed_tokens_total %d
+`, 4*n, 8*n, 6*n, 4*n, 2*n, 9*n, 9*32*n, 2*32*n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Sample{Target: "a", Values: values}
+	}
+	got := Summarize([]Sample{page(1), page(3)})
+	want := []metric.Instruments{{
+		Target: "a", Scrapes: 2, Speculation: &metric.Speculation{Drafts: 8, DraftTokens: 16, Accepted: 12, AcceptedAt: []float64{8, 4}},
+		Diffusion: &metric.Diffusion{Steps: 18, Positions: 576, Committed: 128},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if still := Summarize([]Sample{page(1), page(1)}); still[0].Speculation != nil || still[0].Diffusion != nil {
+		t.Errorf("of counters that stand still: %+v", still)
 	}
 }
 

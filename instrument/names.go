@@ -1,5 +1,10 @@
 package instrument
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // A Quantity is something that servers measure, whatever they call it.
 type Quantity string
 
@@ -24,6 +29,13 @@ const (
 	E2ELCount       Quantity = "e2el_count"
 	QueueSum        Quantity = "queue_sum"
 	QueueCount      Quantity = "queue_count"
+	SpecDrafts      Quantity = "spec_drafts"
+	SpecDraftTokens Quantity = "spec_draft_tokens"
+	SpecAccepted    Quantity = "spec_accepted"
+	SpecAcceptedAt  Quantity = "spec_accepted_at" // with the position behind it
+	DiffusionSteps  Quantity = "diffusion_steps"
+	DiffusionPlaces Quantity = "diffusion_positions"
+	DiffusionTokens Quantity = "diffusion_committed"
 	GPUShare        Quantity = "gpu_share"
 	PowerWatts      Quantity = "power_w"
 	EnergyJoules    Quantity = "energy_joules"
@@ -45,61 +57,84 @@ type name struct {
 	also     Quantity // a second one that it is part of
 	joined   joining
 	scale    float64 // of its unit, in ours; 0 is 1
+	byPlace  bool    // there is one for each position of a draft
+}
+
+// maxDraft bounds the positions of a draft, whatever a page says.
+const maxDraft = 256
+
+// at is the quantity at one position of a draft.
+func (q Quantity) at(position int) Quantity { return Quantity(fmt.Sprintf("%s_%d", q, position)) }
+
+// quantityOf is what a reading tells of; false if it makes no sense.
+func (n *name) quantityOf(r *reading) (Quantity, bool) {
+	if !n.byPlace {
+		return n.quantity, true
+	}
+	position, err := strconv.Atoi(r.label("position"))
+	return n.quantity.at(position), err == nil && position >= 0 && position < maxDraft
 }
 
 // names are what vLLM, SGLang, TGI, llama.cpp, TensorRT-LLM, LMDeploy and the
 // DCGM exporter call things. No two of them use the same name, so a page need
 // not say whose it is.
 var names = map[string]name{
-	"vllm:num_requests_running":                      {quantity: Running},
-	"vllm:num_requests_waiting":                      {quantity: Queued},
-	"vllm:kv_cache_usage_perc":                       {quantity: KVShare, joined: largest},
-	"vllm:gpu_cache_usage_perc":                      {quantity: KVShare, joined: largest},
-	"vllm:prefix_cache_queries_total":                {quantity: PrefixQueries},
-	"vllm:prefix_cache_hits_total":                   {quantity: PrefixHits},
-	"vllm:prompt_tokens_total":                       {quantity: PromptTokens},
-	"vllm:prompt_tokens_cached_total":                {quantity: CachedTokens},
-	"vllm:generation_tokens_total":                   {quantity: GeneratedTokens},
-	"vllm:num_preemptions_total":                     {quantity: Preemptions},
-	"vllm:request_success_total":                     {quantity: Finished},
-	"vllm:time_to_first_token_seconds_sum":           {quantity: TTFTSum},
-	"vllm:time_to_first_token_seconds_count":         {quantity: TTFTCount},
-	"vllm:inter_token_latency_seconds_sum":           {quantity: TPOTSum},
-	"vllm:inter_token_latency_seconds_count":         {quantity: TPOTCount},
-	"vllm:e2e_request_latency_seconds_sum":           {quantity: E2ELSum},
-	"vllm:e2e_request_latency_seconds_count":         {quantity: E2ELCount},
-	"vllm:request_queue_time_seconds_sum":            {quantity: QueueSum},
-	"vllm:request_queue_time_seconds_count":          {quantity: QueueCount},
-	"sglang:num_running_reqs":                        {quantity: Running},
-	"sglang:num_queue_reqs":                          {quantity: Queued},
-	"sglang:token_usage":                             {quantity: KVShare, joined: largest},
-	"sglang:cache_hit_rate":                          {quantity: PrefixHitRate, joined: averaged},
-	"sglang:cached_tokens_total":                     {quantity: CachedTokens},
-	"sglang:prompt_tokens_total":                     {quantity: PromptTokens},
-	"sglang:generation_tokens_total":                 {quantity: GeneratedTokens},
-	"sglang:num_retracted_requests_total":            {quantity: Preemptions},
-	"sglang:num_requests_total":                      {quantity: Finished},
-	"sglang:time_to_first_token_seconds_sum":         {quantity: TTFTSum},
-	"sglang:time_to_first_token_seconds_count":       {quantity: TTFTCount},
-	"sglang:inter_token_latency_seconds_sum":         {quantity: TPOTSum},
-	"sglang:inter_token_latency_seconds_count":       {quantity: TPOTCount},
-	"sglang:e2e_request_latency_seconds_sum":         {quantity: E2ELSum},
-	"sglang:e2e_request_latency_seconds_count":       {quantity: E2ELCount},
-	"sglang:queue_time_seconds_sum":                  {quantity: QueueSum},
-	"sglang:queue_time_seconds_count":                {quantity: QueueCount},
-	"tgi_batch_current_size":                         {quantity: Running},
-	"tgi_queue_size":                                 {quantity: Queued},
-	"tgi_request_input_length_sum":                   {quantity: PromptTokens},
-	"tgi_request_generated_tokens_sum":               {quantity: GeneratedTokens},
-	"tgi_request_success":                            {quantity: Finished},
-	"tgi_request_duration_sum":                       {quantity: E2ELSum},
-	"tgi_request_duration_count":                     {quantity: E2ELCount},
-	"tgi_request_queue_duration_sum":                 {quantity: QueueSum},
-	"tgi_request_queue_duration_count":               {quantity: QueueCount},
-	"tgi_request_mean_time_per_token_duration_sum":   {quantity: TPOTSum},
-	"tgi_request_mean_time_per_token_duration_count": {quantity: TPOTCount},
-	"llamacpp:requests_processing":                   {quantity: Running},
-	"llamacpp:requests_deferred":                     {quantity: Queued},
+	"vllm:num_requests_running":                          {quantity: Running},
+	"vllm:num_requests_waiting":                          {quantity: Queued},
+	"vllm:kv_cache_usage_perc":                           {quantity: KVShare, joined: largest},
+	"vllm:gpu_cache_usage_perc":                          {quantity: KVShare, joined: largest},
+	"vllm:prefix_cache_queries_total":                    {quantity: PrefixQueries},
+	"vllm:prefix_cache_hits_total":                       {quantity: PrefixHits},
+	"vllm:prompt_tokens_total":                           {quantity: PromptTokens},
+	"vllm:prompt_tokens_cached_total":                    {quantity: CachedTokens},
+	"vllm:generation_tokens_total":                       {quantity: GeneratedTokens},
+	"vllm:num_preemptions_total":                         {quantity: Preemptions},
+	"vllm:request_success_total":                         {quantity: Finished},
+	"vllm:spec_decode_num_drafts_total":                  {quantity: SpecDrafts},
+	"vllm:spec_decode_num_draft_tokens_total":            {quantity: SpecDraftTokens},
+	"vllm:spec_decode_num_accepted_tokens_total":         {quantity: SpecAccepted},
+	"vllm:spec_decode_num_accepted_tokens_per_pos_total": {quantity: SpecAcceptedAt, byPlace: true},
+	"vllm:diffusion_num_denoising_steps_total":           {quantity: DiffusionSteps},
+	"vllm:diffusion_num_canvas_positions_total":          {quantity: DiffusionPlaces},
+	"vllm:diffusion_num_committed_tokens_total":          {quantity: DiffusionTokens},
+	"vllm:time_to_first_token_seconds_sum":               {quantity: TTFTSum},
+	"vllm:time_to_first_token_seconds_count":             {quantity: TTFTCount},
+	"vllm:inter_token_latency_seconds_sum":               {quantity: TPOTSum},
+	"vllm:inter_token_latency_seconds_count":             {quantity: TPOTCount},
+	"vllm:e2e_request_latency_seconds_sum":               {quantity: E2ELSum},
+	"vllm:e2e_request_latency_seconds_count":             {quantity: E2ELCount},
+	"vllm:request_queue_time_seconds_sum":                {quantity: QueueSum},
+	"vllm:request_queue_time_seconds_count":              {quantity: QueueCount},
+	"sglang:num_running_reqs":                            {quantity: Running},
+	"sglang:num_queue_reqs":                              {quantity: Queued},
+	"sglang:token_usage":                                 {quantity: KVShare, joined: largest},
+	"sglang:cache_hit_rate":                              {quantity: PrefixHitRate, joined: averaged},
+	"sglang:cached_tokens_total":                         {quantity: CachedTokens},
+	"sglang:prompt_tokens_total":                         {quantity: PromptTokens},
+	"sglang:generation_tokens_total":                     {quantity: GeneratedTokens},
+	"sglang:num_retracted_requests_total":                {quantity: Preemptions},
+	"sglang:num_requests_total":                          {quantity: Finished},
+	"sglang:time_to_first_token_seconds_sum":             {quantity: TTFTSum},
+	"sglang:time_to_first_token_seconds_count":           {quantity: TTFTCount},
+	"sglang:inter_token_latency_seconds_sum":             {quantity: TPOTSum},
+	"sglang:inter_token_latency_seconds_count":           {quantity: TPOTCount},
+	"sglang:e2e_request_latency_seconds_sum":             {quantity: E2ELSum},
+	"sglang:e2e_request_latency_seconds_count":           {quantity: E2ELCount},
+	"sglang:queue_time_seconds_sum":                      {quantity: QueueSum},
+	"sglang:queue_time_seconds_count":                    {quantity: QueueCount},
+	"tgi_batch_current_size":                             {quantity: Running},
+	"tgi_queue_size":                                     {quantity: Queued},
+	"tgi_request_input_length_sum":                       {quantity: PromptTokens},
+	"tgi_request_generated_tokens_sum":                   {quantity: GeneratedTokens},
+	"tgi_request_success":                                {quantity: Finished},
+	"tgi_request_duration_sum":                           {quantity: E2ELSum},
+	"tgi_request_duration_count":                         {quantity: E2ELCount},
+	"tgi_request_queue_duration_sum":                     {quantity: QueueSum},
+	"tgi_request_queue_duration_count":                   {quantity: QueueCount},
+	"tgi_request_mean_time_per_token_duration_sum":       {quantity: TPOTSum},
+	"tgi_request_mean_time_per_token_duration_count":     {quantity: TPOTCount},
+	"llamacpp:requests_processing":                       {quantity: Running},
+	"llamacpp:requests_deferred":                         {quantity: Queued},
 	// Those from the cache are not among the prompt tokens here.
 	"llamacpp:prompt_tokens_total":                 {quantity: PromptTokens, also: PrefixQueries},
 	"llamacpp:prompt_tokens_cached_total":          {quantity: PrefixHits, also: PrefixQueries},
@@ -159,7 +194,10 @@ func read(page []byte) (map[Quantity]float64, error) {
 		if n.also != "" {
 			values[n.also] += v
 		}
-		q := n.quantity
+		q, ok := n.quantityOf(&r)
+		if !ok {
+			return
+		}
 		counts[q]++
 		switch {
 		case counts[q] == 1:

@@ -8,10 +8,22 @@ import (
 	"strings"
 )
 
-// A reading is one line of a metrics page, without its labels.
+// A reading is one line of a metrics page.
 type reading struct {
-	name  string
-	value float64
+	name   string
+	labels string // as they are written, in their braces
+	value  float64
+}
+
+// label is the value of a label that needs no quoting, or empty.
+func (r *reading) label(name string) string {
+	for _, before := range []string{"{", ",", " "} {
+		if _, rest, found := strings.Cut(r.labels, before+name+`="`); found {
+			value, _, _ := strings.Cut(rest, `"`)
+			return value
+		}
+	}
+	return ""
 }
 
 // errNoMetrics says that a page is something else.
@@ -57,7 +69,7 @@ func parseLine(line string) (reading, bool) {
 		if n < 0 {
 			return reading{}, false
 		}
-		rest = rest[n:]
+		r.labels, rest = rest[:n], rest[n:]
 	}
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {

@@ -92,6 +92,7 @@ func (s *series) sum() metric.Instruments {
 	in.PrefixHitShare = s.hitShare()
 	in.TTFTMillis, in.QueueMillis = s.mean(TTFTSum, TTFTCount), s.mean(QueueSum, QueueCount)
 	in.TPOTMillis, in.E2ELMillis = s.mean(TPOTSum, TPOTCount), s.mean(E2ELSum, E2ELCount)
+	in.Speculation, in.Diffusion = s.speculation(), s.diffusion()
 	in.EnergyJoules = s.counter(EnergyJoules)
 	if in.EnergyJoules == nil {
 		in.EnergyJoules = s.power.joules()
@@ -122,6 +123,29 @@ func (s *series) mean(sum, count Quantity) *float64 {
 	}
 	v := max(1e3*s.grown[sum]/n, 0) // servers with two clocks have negative times
 	return &v
+}
+
+// speculation is nil where the server drafted nothing.
+func (s *series) speculation() *metric.Speculation {
+	if s.grown[SpecDraftTokens] <= 0 {
+		return nil
+	}
+	out := &metric.Speculation{Drafts: s.grown[SpecDrafts], DraftTokens: s.grown[SpecDraftTokens], Accepted: s.grown[SpecAccepted]}
+	for position := range maxDraft {
+		n, ok := s.grown[SpecAcceptedAt.at(position)]
+		if !ok {
+			break
+		}
+		out.AcceptedAt = append(out.AcceptedAt, n)
+	}
+	return out
+}
+
+func (s *series) diffusion() *metric.Diffusion {
+	if s.grown[DiffusionSteps] <= 0 {
+		return nil
+	}
+	return &metric.Diffusion{Steps: s.grown[DiffusionSteps], Positions: s.grown[DiffusionPlaces], Committed: s.grown[DiffusionTokens]}
 }
 
 // hitShare is the share of the prompt tokens that were found in a cache, by

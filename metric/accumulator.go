@@ -99,6 +99,7 @@ func (s *Summary) count(records []tacho.Record) {
 		switch {
 		case r.OK():
 			s.Completed++
+			s.Inputs += max(r.Inputs, 1)
 		case r.Failure.Cause == tacho.Canceled:
 			s.Canceled++
 		default:
@@ -269,6 +270,7 @@ func throughput(s *Summary, records []tacho.Record) *Throughput {
 		RequestsPerS:     float64(s.Completed) / s.DurationS,
 		OutputTokensPerS: float64(s.Tokens.Output) / s.DurationS,
 		TotalTokensPerS:  float64(s.Tokens.Input+s.Tokens.Output) / s.DurationS,
+		InputsPerS:       float64(s.Inputs) / s.DurationS,
 		AudioSPerS:       audioSeconds(records) / s.DurationS,
 	}
 	if len(s.Config.Goodput) > 0 {

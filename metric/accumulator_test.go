@@ -61,7 +61,7 @@ func TestThroughput(t *testing.T) {
 	got := *s.Throughput
 	good := value(t, "goodput", got.GoodPerS)
 	got.GoodPerS = nil
-	want := metric.Throughput{RequestsPerS: 1, OutputTokensPerS: 2.5, TotalTokensPerS: 12.5}
+	want := metric.Throughput{RequestsPerS: 1, OutputTokensPerS: 2.5, TotalTokensPerS: 12.5, InputsPerS: 1}
 	if diff := cmp.Diff(want, got); diff != "" || good != 0.5 || s.DurationS != 4 {
 		t.Errorf("duration %v, goodput %v, -want +got\n%s", s.DurationS, good, diff)
 	}

@@ -14,9 +14,8 @@ type Config struct {
 	MaxConcurrency int       `json:"max_concurrency,omitempty"` // 0 is no limit
 	Goodput        []SLO     `json:"goodput,omitempty"`         // what a good request keeps; empty reports no goodput
 	Percentiles    []float64 `json:"percentiles"`               // asked for, 0..100, in the order to print
-	Metrics        []string  `json:"metrics"`                   // classic sections asked for, of Classic
+	Metrics        []string  `json:"metrics"`                   // classic sections asked for, by their keys
 	InputEstimated bool      `json:"input_estimated,omitempty"` // the workload's prompt counts are estimates
-	Inputs         int       `json:"inputs,omitempty"`          // texts in each request, where a request takes several; 0 is one
 	Pools          bool      `json:"pools,omitempty"`           // no tokens come out: the report has no place for them
 	Interrupted    bool      `json:"interrupted,omitempty"`     // the run was stopped before its plan was done
 	Known          []Reason  `json:"known,omitempty"`           // what the caller knows against the run: a busy CPU, a lost agent
@@ -44,8 +43,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	for _, name := range c.Metrics {
-		if !slices.ContainsFunc(Classic, func(m *Metric) bool { return m.Name == name }) {
-			return fmt.Errorf("percentile metric %q: want one of %s", name, names(Classic))
+		if !slices.Contains(sectionKeys(), name) {
+			return fmt.Errorf("percentile metric %q: want one of %s", name, strings.Join(sectionKeys(), ", "))
 		}
 	}
 	for _, slo := range c.Goodput {
@@ -58,9 +57,6 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
-
-// Wants says whether the classic section of m was asked for.
-func (c *Config) Wants(m *Metric) bool { return slices.Contains(c.Metrics, m.Name) }
 
 func latencies() []*Metric {
 	return slices.DeleteFunc(slices.Clone(All), func(m *Metric) bool { return m.Unit != Millis })

@@ -23,6 +23,9 @@ type Instruments struct {
 	TPOTMillis  *float64 `json:"tpot_ms,omitempty"` // between tokens, or for each output token: whichever it has
 	E2ELMillis  *float64 `json:"e2el_ms,omitempty"`
 
+	Speculation *Speculation `json:"speculation,omitempty"`
+	Diffusion   *Diffusion   `json:"diffusion,omitempty"`
+
 	GPUShare     *Gauge   `json:"gpu_share,omitempty"`     // busy, 0..1
 	PowerWatts   *Gauge   `json:"power_w,omitempty"`       // of all GPUs together
 	EnergyJoules *float64 `json:"energy_joules,omitempty"` // that they used in the course of the stage

@@ -122,8 +122,9 @@ var (
 // ServerSide are the metrics the server measures.
 var ServerSide = []*Metric{ServerTTFT, ServerQueue, ServerPrefill, ServerDecode, ServerTotal}
 
-// What the client itself did to the requests. These count failed requests too:
-// a client that is late is late for all of them.
+// What the client itself did to the requests. All but Wait, which completes the
+// latencies of successful requests, count failed requests too: a client that is
+// late is late for all of them.
 var (
 	Lag = &Metric{
 		Name: "lag", Title: "Client lag", Unit: Millis,
@@ -134,6 +135,11 @@ var (
 		Name: "queue", Title: "Client queue", Unit: Millis,
 		Doc: "slot - due: the wait for the concurrency limit; every request that got a slot",
 		Of:  ofAny(due, slot),
+	}
+	Wait = &Metric{
+		Name: "wait", Title: "Wait in the client", Unit: Millis,
+		Doc: "sent - due; successful requests",
+		Of:  ofSuccess(due, sent),
 	}
 	SendLag = &Metric{
 		Name: "send_lag", Title: "Send lag", Unit: Millis,
@@ -209,12 +215,12 @@ var (
 var All = []*Metric{
 	TTFT, TPOT, ITL, E2EL,
 	TTFTDue, E2ELDue,
-	Lag, Queue, SendLag, Connect, Write, ReadLag,
+	Lag, Queue, Wait, SendLag, Connect, Write, ReadLag,
 	FirstByte, RequestTime, StreamRate, InputLen, OutputLen,
 	TTFTContent, ServerTTFT, ServerQueue, ServerPrefill, ServerDecode, ServerTotal,
 }
 
-// Classic are the metrics a classic report has a section for, in its order.
+// Classic are the metrics that every classic report is about.
 var Classic = []*Metric{TTFT, TPOT, ITL, E2EL}
 
 // Named is the metric of that name, or nil.

@@ -15,6 +15,7 @@ type Summary struct {
 	DurationS float64 `json:"duration_s"` // from the start of the schedule to the last end of a request
 	Requests  int     `json:"requests"`
 	Completed int     `json:"completed"`
+	Inputs    int     `json:"inputs"`   // in the completed requests
 	Failed    int     `json:"failed"`   // canceled ones not counted
 	Canceled  int     `json:"canceled"` // stopped by us when the run ended
 
@@ -98,6 +99,7 @@ type Throughput struct {
 	GoodPerS         *float64 `json:"good_requests_per_s"`
 	OutputTokensPerS float64  `json:"output_tokens_per_s"`
 	TotalTokensPerS  float64  `json:"total_tokens_per_s"`
+	InputsPerS       float64  `json:"inputs_per_s"`            // texts and documents, of which a request of a model that reads only may have several
 	AudioSPerS       float64  `json:"audio_s_per_s,omitempty"` // RTFx: seconds of sound in a second, of successful requests
 }
 

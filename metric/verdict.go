@@ -308,10 +308,11 @@ func coalescedWords(s *Summary, v float64) string {
 func thinPercentiles(s *Summary) []string {
 	var thin []string
 	for _, p := range s.Config.Percentiles {
-		for _, m := range Classic {
-			d, need := s.Dist(m), stat.EnoughFor(p/100)
-			if s.Config.Wants(m) && d.N > 0 && d.N < need {
-				thin = append(thin, fmt.Sprintf("P%s %s (%d of %d)", strconv.FormatFloat(p, 'f', -1, 64), strings.ToUpper(m.Name), d.N, need))
+		for i := range Sections {
+			section := &Sections[i]
+			d, need := s.Dist(section.Metric), stat.EnoughFor(p/100)
+			if s.Config.Shows(section) && d.N > 0 && d.N < need {
+				thin = append(thin, fmt.Sprintf("P%s %s (%d of %d)", strconv.FormatFloat(p, 'f', -1, 64), section.Label, d.N, need))
 			}
 		}
 	}

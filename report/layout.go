@@ -98,13 +98,11 @@ func classicRows() []row {
 		whole("total_input_tokens", "Total input tokens:", func(s *metric.Summary) int { return s.Tokens.Input }),
 		whole("total_output_tokens", "Total generated tokens:", func(s *metric.Summary) int { return s.Tokens.Output }).generating(),
 		decimal("request_throughput", "Request throughput (req/s):", func(s *metric.Summary) float64 { return throughputOf(s).RequestsPerS }),
-		decimal("input_sequence_throughput", "Input throughput (inputs/s):", func(s *metric.Summary) float64 {
-			return throughputOf(s).RequestsPerS * float64(max(s.Config.Inputs, 1))
-		}).
+		decimal("input_sequence_throughput", "Input throughput (inputs/s):", func(s *metric.Summary) float64 { return throughputOf(s).InputsPerS }).
 			when(func(s *metric.Summary) bool { return s.Config.Pools }),
 		foreign(decimalRow, "input_throughput", "Input token throughput (tok/s):"),
 		decimal("request_goodput", "Request goodput (req/s):", func(s *metric.Summary) float64 { return goodputOf(s) }).
-			when(func(s *metric.Summary) bool { return len(s.Config.Goodput) > 0 }),
+			when(func(s *metric.Summary) bool { return len(s.Config.Goodput) > 0 }).generating(),
 		decimal("output_throughput", "Output token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).OutputTokensPerS }).generating(),
 		decimal("max_output_tokens_per_s", "Peak output token throughput (tok/s):", func(s *metric.Summary) float64 { return float64(peaksOf(s).EventsPerS) }).from(style2025Sep).generating(),
 		decimal("max_concurrent_requests", "Peak concurrent requests:", func(s *metric.Summary) float64 { return float64(peaksOf(s).TouchingASecond) }).from(style2025Sep).generating(),
@@ -114,10 +112,10 @@ func classicRows() []row {
 		decimal("total_token_throughput", "Total token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).TotalTokensPerS }).from(style2025Dec),
 	)
 	list = append(list, probeRows()...)
-	for _, m := range metric.Classic {
-		list = append(list, sectionRows(m)...)
+	for i := range metric.Sections {
+		list = append(list, sectionRows(&metric.Sections[i])...)
 	}
-	list = append(list, foreignSections()...)
+	list = append(list, draftingRows()...)
 	return append(list, row{kind: footerRow, must: true, until: styleCurrent, show: heading(nil)})
 }
 
@@ -177,11 +175,12 @@ func heading(shown func(*metric.Summary) bool) func(*metric.Summary, emitter) {
 	}
 }
 
-// sectionRows are the section of one metric. Percentiles come in the order asked for.
-func sectionRows(m *metric.Metric) []row {
-	wanted := func(s *metric.Summary) bool { return s.Config.Wants(m) && (m == metric.E2EL || !s.Config.Pools) }
-	label := func(statistic string) string { return statistic + " " + strings.ToUpper(m.Name) + " (ms):" }
-	key := func(statistic string) string { return statistic + "_" + m.Name + "_ms" }
+// sectionRows are one section. Percentiles come in the order asked for.
+func sectionRows(section *metric.Section) []row {
+	m := section.Metric
+	wanted := func(s *metric.Summary) bool { return s.Config.Shows(section) }
+	label := func(statistic string) string { return statistic + " " + section.Label + " (ms):" }
+	key := func(statistic string) string { return statistic + "_" + section.Key + "_ms" }
 	percentiles := row{
 		kind: decimalRow, key: key("p" + placeholder), label: label("P" + placeholder),
 		show: func(s *metric.Summary, emit emitter) {
@@ -192,7 +191,7 @@ func sectionRows(m *metric.Metric) []row {
 		},
 	}
 	return openEnded(
-		row{kind: sectionRow, label: m.Title, show: heading(wanted)},
+		row{kind: sectionRow, label: section.Title, show: heading(wanted)},
 		decimal(key("mean"), label("Mean"), func(s *metric.Summary) float64 { return s.Classic(m).Mean }).when(wanted),
 		decimal(key("median"), label("Median"), func(s *metric.Summary) float64 { return s.Classic(m).Median }).when(wanted),
 		percentiles.when(wanted),
@@ -211,25 +210,45 @@ func probeRows() []row {
 	)
 }
 
-// foreignSections are the sections that need numbers from inside the server.
-func foreignSections() []row {
+// draftingRows are the sections that need counters from inside the server.
+func draftingRows() []row {
+	diffused := func(s *metric.Summary) bool { return s.Diffusion() != nil }
+	drafted := func(s *metric.Summary) bool { return s.Speculation() != nil && !diffused(s) }
+	ofDiffusion := func(of func(*metric.Diffusion) float64) func(*metric.Summary) float64 {
+		return func(s *metric.Summary) float64 { return of(s.Diffusion()) }
+	}
+	positions := row{
+		kind: decimalRow, key: "spec_decode_position_" + placeholder + "_acceptance", label: "  Position " + placeholder + ":",
+		show: func(s *metric.Summary, emit emitter) {
+			for i, share := range s.Speculation().ShareAt() {
+				emit(strconv.Itoa(i), 100*share)
+			}
+		},
+	}
 	return openEnded(
-		foreign(sectionRow, "", "Diffusion Decoding"),
-		foreign(decimalRow, "diffusion_committed_throughput", "Committed throughput (tok/s):"),
-		foreign(decimalRow, "diffusion_steps_per_canvas", "Denoising steps per canvas:"),
-		foreign(decimalRow, "diffusion_committed_per_step", "Committed per denoising step:"),
-		foreign(wholeRow, "diffusion_committed_tokens", "Committed tokens:"),
-		foreign(wholeRow, "diffusion_denoising_steps", "Denoising steps:"),
-		foreign(wholeRow, "diffusion_canvas_positions", "Canvas positions evaluated:"),
-		foreign(sectionRow, "", "Speculative Decoding"),
-		foreign(decimalRow, "spec_decode_acceptance_rate", "Acceptance rate (%):"),
-		foreign(decimalRow, "spec_decode_acceptance_length", "Acceptance length:"),
-		foreign(wholeRow, "spec_decode_num_drafts", "Drafts:"),
-		foreign(wholeRow, "spec_decode_draft_tokens", "Draft tokens:"),
-		foreign(wholeRow, "spec_decode_accepted_tokens", "Accepted tokens:"),
-		foreign(bareRow, "", "Per-position acceptance (%):"),
-		foreign(decimalRow, "spec_decode_position_"+placeholder+"_acceptance", "  Position "+placeholder+":"),
+		row{kind: sectionRow, label: "Diffusion Decoding", show: heading(diffused)},
+		decimal("diffusion_committed_throughput", "Committed throughput (tok/s):", committedPerS).when(diffused),
+		decimal("diffusion_steps_per_canvas", "Denoising steps per canvas:", ofDiffusion((*metric.Diffusion).StepsPerCanvas)).when(diffused),
+		decimal("diffusion_committed_per_step", "Committed per denoising step:", ofDiffusion((*metric.Diffusion).CommittedPerStep)).when(diffused),
+		whole("diffusion_committed_tokens", "Committed tokens:", func(s *metric.Summary) int { return int(s.Diffusion().Committed) }).when(diffused),
+		whole("diffusion_denoising_steps", "Denoising steps:", func(s *metric.Summary) int { return int(s.Diffusion().DenoisingSteps()) }).when(diffused),
+		whole("diffusion_canvas_positions", "Canvas positions evaluated:", func(s *metric.Summary) int { return int(s.Diffusion().Positions) }).when(diffused),
+		row{kind: sectionRow, label: "Speculative Decoding", show: heading(drafted)},
+		decimal("spec_decode_acceptance_rate", "Acceptance rate (%):", func(s *metric.Summary) float64 { return 100 * s.Speculation().AcceptedShare() }).when(drafted),
+		decimal("spec_decode_acceptance_length", "Acceptance length:", func(s *metric.Summary) float64 { return s.Speculation().Length() }).when(drafted),
+		whole("spec_decode_num_drafts", "Drafts:", func(s *metric.Summary) int { return int(s.Speculation().Drafts) }).when(drafted),
+		whole("spec_decode_draft_tokens", "Draft tokens:", func(s *metric.Summary) int { return int(s.Speculation().DraftTokens) }).when(drafted),
+		whole("spec_decode_accepted_tokens", "Accepted tokens:", func(s *metric.Summary) int { return int(s.Speculation().Accepted) }).when(drafted),
+		row{kind: bareRow, label: "Per-position acceptance (%):", show: heading(func(s *metric.Summary) bool { return drafted(s) && len(s.Speculation().ShareAt()) > 0 })},
+		positions.when(drafted),
 	)
+}
+
+func committedPerS(s *metric.Summary) float64 {
+	if s.DurationS == 0 {
+		return 0
+	}
+	return s.Diffusion().Committed / s.DurationS
 }
 
 // In the classic convention nothing measured is 0.

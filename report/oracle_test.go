@@ -161,7 +161,7 @@ json.dump({k: float(v) for k, v in got.items()}, sys.stdout)`
 		}
 	}
 	summary := summarize(fullStage().Summary.Config, list)
-	v := &report.VLLMResult{Summary: &summary, Records: each(list)}
+	v := &report.VLLMResult{Summary: &summary, Records: each(list), Detailed: true}
 	text := writeResult(t, v)
 	var ours, pythons map[string]any
 	if err := json.Unmarshal([]byte(text), &ours); err != nil {

@@ -72,7 +72,7 @@ func fullStage() report.Stage {
 	c := metric.Config{
 		RequestRate: 20, Burstiness: 1, MaxConcurrency: 64,
 		Goodput:     []metric.SLO{{Metric: "ttft", LimitMillis: 28}},
-		Percentiles: []float64{99.9, 50}, Metrics: []string{"e2el", "ttft", "itl", "tpot"},
+		Percentiles: []float64{99.9, 50}, Metrics: []string{"e2el", "ttft", "itl", "tpot", "client_queue_time", "e2el_including_client_queue"},
 	}
 	list := records(40)
 	for _, r := range list {

@@ -60,14 +60,64 @@ func TestServerSections(t *testing.T) {
 	}
 }
 
+// The sections about drafts and canvases, by the counters of two servers. A
+// model that writes canvases has no drafts to speak of.
+func TestDraftingLayout(t *testing.T) {
+	s := summarize(metric.DefaultConfig(), records(40))
+	s.DurationS = 2
+	half := metric.Instruments{Speculation: &metric.Speculation{Drafts: 4, DraftTokens: 8, Accepted: 5, AcceptedAt: []float64{3, 2}}}
+	s.Instruments = []metric.Instruments{half, half}
+	block, _, _ := strings.Cut(rendered(t, s), " Behind the Numbers ")
+	const want = `---------------Speculative Decoding---------------
+Acceptance rate (%):                     62.50     
+Acceptance length:                       2.25      
+Drafts:                                  8         
+Draft tokens:                            16        
+Accepted tokens:                         10        
+Per-position acceptance (%):
+  Position 0:                            75.00     
+  Position 1:                            50.00     
+==================================================
+`
+	if !strings.Contains(block, want) {
+		t.Errorf("no\n%s in\n%s", want, block)
+	}
+	s.Instruments[0].Diffusion = &metric.Diffusion{Steps: 18, Positions: 576, Committed: 128}
+	block, _, _ = strings.Cut(rendered(t, s), " Behind the Numbers ")
+	const canvases = `----------------Diffusion Decoding----------------
+Committed throughput (tok/s):            64.00     
+Denoising steps per canvas:              3.50      
+Committed per denoising step:            9.14      
+Committed tokens:                        128       
+Denoising steps:                         14        
+Canvas positions evaluated:              576       
+==================================================
+`
+	if !strings.Contains(block, canvases) || strings.Contains(block, "Speculative") {
+		t.Errorf("no\n%s in\n%s", canvases, block)
+	}
+	var file bytes.Buffer
+	if err := (&report.VLLMResult{Summary: &s}).Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	const keys = `"spec_decode_acceptance_rate": 62.5, "spec_decode_acceptance_length": 2.25, "spec_decode_num_drafts": 8, "spec_decode_draft_tokens": 16, ` +
+		`"spec_decode_accepted_tokens": 10, "spec_decode_per_position_acceptance_rates": [0.75, 0.5], "diffusion_committed_throughput": 64.0, ` +
+		`"diffusion_steps_per_canvas": 3.5, "diffusion_committed_per_step": 9.142857142857142, "diffusion_committed_tokens": 128, ` +
+		`"diffusion_denoising_steps": 14, "diffusion_canvas_positions": 576, "mean_ttft_ms"`
+	if !strings.Contains(file.String(), keys) {
+		t.Errorf("no %s in %s", keys, file.String())
+	}
+}
+
 // The classic block of a model that reads and does not write.
 func TestPoolingLayout(t *testing.T) {
 	list := records(40)
 	for _, r := range list {
-		r.Events, r.Output, r.Usage.Completion = nil, 0, 0
+		r.Events, r.Output, r.Usage.Completion, r.Inputs = nil, 0, 0, 4
 	}
 	c := metric.DefaultConfig()
-	c.Pools, c.Metrics, c.Inputs = true, []string{"e2el"}, 4
+	c.Pools, c.Metrics = true, []string{"ttft", "e2el", "client_queue_time"}
+	c.Goodput = []metric.SLO{{Metric: "e2el", LimitMillis: 1e6}}
 	text := rendered(t, summarize(c, list))
 	block, _, _ := strings.Cut(text, " Behind the Numbers ")
 	for _, want := range []string{"Input throughput (inputs/s):             78.96", "Total token throughput (tok/s):", "Mean E2EL (ms):", "Total input tokens:"} {
@@ -75,14 +125,14 @@ func TestPoolingLayout(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, block)
 		}
 	}
-	for _, unwanted := range []string{"generated", "Output token", "Peak", "TTFT", "TPOT", "ITL"} {
+	for _, unwanted := range []string{"generated", "Output token", "Peak", "TTFT", "TPOT", "ITL", "Queue", "goodput"} {
 		if strings.Contains(block, unwanted) {
 			t.Errorf("%q in\n%s", unwanted, block)
 		}
 	}
 	sum := summarize(c, list)
 	var file bytes.Buffer
-	if err := (&report.VLLMResult{Backend: "vllm-pooling", Summary: &sum, Records: each(list[:1])}).Write(&file); err != nil {
+	if err := (&report.VLLMResult{Backend: "vllm-pooling", Summary: &sum, Records: each(list[:1]), Detailed: true}).Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	_, keys, _ := strings.Cut(file.String(), `"max_concurrency": null, `)
@@ -91,7 +141,7 @@ func TestPoolingLayout(t *testing.T) {
 		got = append(got, m[1])
 	}
 	want := strings.Fields(`duration completed total_input_tokens total_input_sequences request_throughput input_sequence_throughput
-		total_token_throughput input_lens errors mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms`)
+		total_token_throughput input_lens latencies queue_times errors mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms`)
 	if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(keys, `"total_input_sequences": 160,`) {
 		t.Errorf("keys of the result file (-want +got):\n%s\nof %s", diff, keys)
 	}

@@ -31,9 +31,13 @@ type VLLMResult struct {
 	RateChanges  []RateChange // with RampUp
 	Summary      *metric.Summary
 
-	// Records are the requests for the detailed arrays; nil leaves those out.
-	// They come in any order and are printed in that of the workload.
+	// Records are the requests, for the arrays with an entry for each; nil
+	// leaves those out. They come in any order and are printed in that of the
+	// workload.
 	Records iter.Seq2[*tacho.Record, error]
+	// Detailed is whether all of the arrays are wanted. The reference has those of
+	// latencies and queue times in every file.
+	Detailed bool
 	// EpochMonotonicS is CLOCK_MONOTONIC, in seconds, at the records' epoch.
 	EpochMonotonicS float64
 }
@@ -67,11 +71,12 @@ func (v *VLLMResult) Write(w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("read records: %w", err)
 		}
-		writeDetails(out, details, pools)
+		v.writeDetails(out, details)
 	}
 	if !pools {
 		v.peaks(out)
 	}
+	v.beside(out)
 	v.latencies(out)
 	return out.close()
 }
@@ -93,7 +98,11 @@ func (v *VLLMResult) identity(o *pythonObject) {
 	} else {
 		o.text("request_rate", "inf")
 	}
-	o.number("burstiness", c.Burstiness)
+	if c.Burstiness > 0 {
+		o.number("burstiness", c.Burstiness)
+	} else { // as a configuration has what JSON has no number for
+		o.raw("burstiness", "Infinity")
+	}
 	if c.MaxConcurrency > 0 {
 		o.whole("max_concurrency", c.MaxConcurrency)
 	} else {
@@ -128,13 +137,13 @@ func (v *VLLMResult) totals(o *pythonObject) {
 // keys of their own.
 func (v *VLLMResult) poolingTotals(o *pythonObject) {
 	s := v.Summary
-	t, inputs := throughputOf(s), max(s.Config.Inputs, 1)
+	t := throughputOf(s)
 	o.number("duration", s.DurationS)
 	o.whole("completed", s.Completed)
 	o.whole("total_input_tokens", s.Tokens.Input)
-	o.whole("total_input_sequences", s.Completed*inputs)
+	o.whole("total_input_sequences", s.Inputs)
 	o.number("request_throughput", t.RequestsPerS)
-	o.number("input_sequence_throughput", t.RequestsPerS*float64(inputs))
+	o.number("input_sequence_throughput", t.InputsPerS)
 	o.number("total_token_throughput", t.TotalTokensPerS)
 }
 
@@ -143,7 +152,11 @@ func (v *VLLMResult) peaks(o *pythonObject) {
 	o.number("max_output_tokens_per_s", float64(p.EventsPerS))
 	o.whole("max_concurrent_requests", p.TouchingASecond)
 	o.number("rtfx", throughputOf(v.Summary).AudioSPerS)
-	if p := v.Summary.Probe; p != nil {
+}
+
+// beside is what went on beside the requests.
+func (v *VLLMResult) beside(o *pythonObject) {
+	if p := v.Summary.Probe; p != nil && p.Completed > 0 {
 		o.whole("probe_completed", p.Completed)
 		o.whole("probe_failed", p.Failed)
 		o.number("probe_median_e2el_ms", p.MedianMillis)
@@ -151,37 +164,62 @@ func (v *VLLMResult) peaks(o *pythonObject) {
 		o.number("probe_max_e2el_ms", p.MaxMillis)
 	}
 	if v.RampUp != nil {
-		array(o, "rps_change_events", v.RateChanges, func(b []byte, c RateChange) []byte {
+		array(o, "rps_change_events", v.RateChanges, func(b []byte, c *RateChange) []byte {
 			b = strconv.AppendInt(append(b, `{"rps": `...), int64(c.RPS), 10)
 			b = appendPythonString(append(b, `, "timestamp": `...), c.Timestamp.Format("2006-01-02T15:04:05.000000"))
 			return append(b, '}')
 		})
 	}
+	v.drafting(o)
+}
+
+// drafting is what the server's counters tell of drafts and canvases.
+func (v *VLLMResult) drafting(o *pythonObject) {
+	if s := v.Summary.Speculation(); s != nil {
+		o.number("spec_decode_acceptance_rate", 100*s.AcceptedShare())
+		o.number("spec_decode_acceptance_length", s.Length())
+		o.whole("spec_decode_num_drafts", int(s.Drafts))
+		o.whole("spec_decode_draft_tokens", int(s.DraftTokens))
+		o.whole("spec_decode_accepted_tokens", int(s.Accepted))
+		array(o, "spec_decode_per_position_acceptance_rates", s.ShareAt(), func(b []byte, share *float64) []byte {
+			return append(b, pythonJSONFloat(*share)...)
+		})
+	}
+	if d := v.Summary.Diffusion(); d != nil {
+		o.number("diffusion_committed_throughput", committedPerS(v.Summary))
+		o.number("diffusion_steps_per_canvas", d.StepsPerCanvas())
+		o.number("diffusion_committed_per_step", d.CommittedPerStep())
+		o.whole("diffusion_committed_tokens", int(d.Committed))
+		o.whole("diffusion_denoising_steps", int(d.DenoisingSteps()))
+		o.whole("diffusion_canvas_positions", int(d.Positions))
+	}
 }
 
 func (v *VLLMResult) latencies(o *pythonObject) {
-	for _, m := range metric.Classic {
-		if !v.Summary.Config.Wants(m) {
+	for i := range metric.Sections {
+		section := &metric.Sections[i]
+		if !v.Summary.Config.Shows(section) {
 			continue
 		}
-		s := v.Summary.Classic(m)
-		o.number("mean_"+m.Name+"_ms", s.Mean)
-		o.number("median_"+m.Name+"_ms", s.Median)
-		o.number("std_"+m.Name+"_ms", s.Std)
+		s := v.Summary.Classic(section.Metric)
+		o.number("mean_"+section.Key+"_ms", s.Mean)
+		o.number("median_"+section.Key+"_ms", s.Median)
+		o.number("std_"+section.Key+"_ms", s.Std)
 		for _, p := range v.Summary.Config.Percentiles {
-			o.number("p"+percentileWord(p)+"_"+m.Name+"_ms", s.Percentile(p))
+			o.number("p"+percentileWord(p)+"_"+section.Key+"_ms", s.Percentile(p))
 		}
 	}
 }
 
 // A detail is what the detailed arrays keep of a record.
 type detail struct {
-	session       uint64
-	turn          int
-	input, output int
-	ttftS, startS float64
-	itlsS         []float64
-	text, failure string
+	session         uint64
+	turn            int
+	input, output   int
+	ttftS, latencyS float64
+	startS, waitedS float64
+	itlsS           []float64
+	text, failure   string
 }
 
 // details are the records in the order of the workload.
@@ -191,7 +229,7 @@ func (v *VLLMResult) details() ([]detail, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, newDetail(r, v.EpochMonotonicS))
+		list = append(list, v.newDetail(r))
 	}
 	slices.SortStableFunc(list, func(a, b detail) int {
 		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.turn, b.turn))
@@ -199,17 +237,32 @@ func (v *VLLMResult) details() ([]detail, error) {
 	return list, nil
 }
 
-// newDetail follows the reference: a failed request has no output, and the
-// times of whatever had arrived before it failed.
-func newDetail(r *tacho.Record, epochMonotonicS float64) detail {
-	d := detail{session: r.Session, turn: r.Turn, input: metric.InputTokens(r), text: r.Text}
+// newDetail follows the reference: a failed request has no output, no latency,
+// and the times of whatever had arrived before it failed; where no tokens come
+// out, it has no prompt either.
+func (v *VLLMResult) newDetail(r *tacho.Record) detail {
+	d := detail{session: r.Session, turn: r.Turn}
 	started := r.Due
 	for _, at := range []time.Duration{r.Slot, r.Start, r.Sent} {
 		if at != tacho.Never {
 			started = at
 		}
 	}
-	d.startS = epochMonotonicS + seconds(started)
+	d.waitedS = seconds(started - r.Due)
+	switch {
+	case !r.OK():
+	case len(r.Events) == 0:
+		d.latencyS = seconds(r.End - started)
+	default:
+		d.latencyS = seconds(r.Last() - started)
+	}
+	if !v.Detailed {
+		return d
+	}
+	d.text, d.startS = r.Text, v.EpochMonotonicS+seconds(started)
+	if r.OK() || !v.Summary.Config.Pools {
+		d.input = metric.InputTokens(r)
+	}
 	if first := r.First(); first != tacho.Never {
 		d.ttftS = seconds(first - started)
 	}
@@ -224,44 +277,48 @@ func newDetail(r *tacho.Record, epochMonotonicS float64) detail {
 	return d
 }
 
-func writeDetails(o *pythonObject, list []detail, pools bool) {
-	whole := func(of func(detail) int) func([]byte, detail) []byte {
-		return func(b []byte, d detail) []byte { return strconv.AppendInt(b, int64(of(d)), 10) }
+func (v *VLLMResult) writeDetails(o *pythonObject, list []detail) {
+	generated := v.Detailed && !v.Summary.Config.Pools
+	if v.Detailed {
+		wholes(o, "input_lens", list, func(d *detail) int { return d.input })
 	}
-	number := func(of func(detail) float64) func([]byte, detail) []byte {
-		return func(b []byte, d detail) []byte { return append(b, pythonJSONFloat(of(d))...) }
+	if generated {
+		wholes(o, "output_lens", list, func(d *detail) int { return d.output })
+		numbers(o, "ttfts", list, func(d *detail) float64 { return d.ttftS })
+		array(o, "itls", list, func(b []byte, d *detail) []byte {
+			b = append(b, '[')
+			for i, itl := range d.itlsS {
+				if i > 0 {
+					b = append(b, ", "...)
+				}
+				b = append(b, pythonJSONFloat(itl)...)
+			}
+			return append(b, ']')
+		})
 	}
-	text := func(of func(detail) string) func([]byte, detail) []byte {
-		return func(b []byte, d detail) []byte { return appendPythonString(b, of(d)) }
+	numbers(o, "latencies", list, func(d *detail) float64 { return d.latencyS })
+	if generated {
+		numbers(o, "start_times", list, func(d *detail) float64 { return d.startS })
 	}
-	array(o, "input_lens", list, whole(func(d detail) int { return d.input }))
-	if !pools {
-		writeOutputs(o, list, whole, number, text)
+	numbers(o, "queue_times", list, func(d *detail) float64 { return d.waitedS })
+	if generated {
+		texts(o, "generated_texts", list, func(d *detail) string { return d.text })
 	}
-	array(o, "errors", list, text(func(d detail) string { return d.failure }))
+	if v.Detailed {
+		texts(o, "errors", list, func(d *detail) string { return d.failure })
+	}
 }
 
-// writeOutputs writes what there is of generated tokens.
-func writeOutputs(
-	o *pythonObject, list []detail,
-	whole func(func(detail) int) func([]byte, detail) []byte,
-	number func(func(detail) float64) func([]byte, detail) []byte,
-	text func(func(detail) string) func([]byte, detail) []byte,
-) {
-	array(o, "output_lens", list, whole(func(d detail) int { return d.output }))
-	array(o, "ttfts", list, number(func(d detail) float64 { return d.ttftS }))
-	array(o, "itls", list, func(b []byte, d detail) []byte {
-		b = append(b, '[')
-		for i, itl := range d.itlsS {
-			if i > 0 {
-				b = append(b, ", "...)
-			}
-			b = append(b, pythonJSONFloat(itl)...)
-		}
-		return append(b, ']')
-	})
-	array(o, "start_times", list, number(func(d detail) float64 { return d.startS }))
-	array(o, "generated_texts", list, text(func(d detail) string { return d.text }))
+func wholes(o *pythonObject, key string, list []detail, of func(*detail) int) {
+	array(o, key, list, func(b []byte, d *detail) []byte { return strconv.AppendInt(b, int64(of(d)), 10) })
+}
+
+func numbers(o *pythonObject, key string, list []detail, of func(*detail) float64) {
+	array(o, key, list, func(b []byte, d *detail) []byte { return append(b, pythonJSONFloat(of(d))...) })
+}
+
+func texts(o *pythonObject, key string, list []detail, of func(*detail) string) {
+	array(o, key, list, func(b []byte, d *detail) []byte { return appendPythonString(b, of(d)) })
 }
 
 func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
@@ -326,15 +383,15 @@ func (o *pythonObject) close() error {
 }
 
 // array writes a list, item by item: detailed results are large.
-func array[T any](o *pythonObject, key string, items []T, appendItem func([]byte, T) []byte) {
+func array[T any](o *pythonObject, key string, items []T, appendItem func([]byte, *T) []byte) {
 	o.raw(key, "[")
 	var buf []byte
-	for i, item := range items {
+	for i := range items {
 		buf = buf[:0]
 		if i > 0 {
 			buf = append(buf, ", "...)
 		}
-		_, _ = o.out.Write(appendItem(buf, item))
+		_, _ = o.out.Write(appendItem(buf, &items[i]))
 	}
 	_, _ = o.out.WriteString("]")
 }

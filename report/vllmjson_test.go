@@ -44,7 +44,7 @@ func vllmResult() *report.VLLMResult {
 			{RPS: 1, Timestamp: time.Date(2025, 11, 13, 17, 16, 28, 123456000, time.UTC)},
 			{RPS: 2, Timestamp: time.Date(2025, 11, 13, 17, 16, 29, 0, time.UTC)},
 		},
-		Summary: &stage.Summary, Records: each(list), EpochMonotonicS: 1000.5,
+		Summary: &stage.Summary, Records: each(list), Detailed: true, EpochMonotonicS: 1000.5,
 	}
 }
 
@@ -84,25 +84,28 @@ func TestVLLMResultKeys(t *testing.T) {
 		request_rate burstiness max_concurrency ramp_up_strategy ramp_up_start_rps ramp_up_end_rps
 		duration completed failed total_input_tokens total_output_tokens request_throughput request_goodput
 		output_throughput total_token_throughput
-		input_lens output_lens ttfts itls start_times generated_texts errors
+		input_lens output_lens ttfts itls latencies start_times queue_times generated_texts errors
 		max_output_tokens_per_s max_concurrent_requests rtfx
 		probe_completed probe_failed probe_median_e2el_ms probe_p99_e2el_ms probe_max_e2el_ms
 		rps_change_events
 		mean_ttft_ms median_ttft_ms std_ttft_ms p99.9_ttft_ms p50_ttft_ms
 		mean_tpot_ms median_tpot_ms std_tpot_ms p99.9_tpot_ms p50_tpot_ms
 		mean_itl_ms median_itl_ms std_itl_ms p99.9_itl_ms p50_itl_ms
-		mean_e2el_ms median_e2el_ms std_e2el_ms p99.9_e2el_ms p50_e2el_ms`)
+		mean_e2el_ms median_e2el_ms std_e2el_ms p99.9_e2el_ms p50_e2el_ms
+		mean_client_queue_time_ms median_client_queue_time_ms std_client_queue_time_ms p99.9_client_queue_time_ms p50_client_queue_time_ms
+		mean_e2el_including_client_queue_ms median_e2el_including_client_queue_ms std_e2el_including_client_queue_ms
+		p99.9_e2el_including_client_queue_ms p50_e2el_including_client_queue_ms`)
 	plain := strings.Fields(`date endpoint_type backend label model_id tokenizer_id num_prompts
 		request_rate burstiness max_concurrency
 		duration completed failed total_input_tokens total_output_tokens request_throughput request_goodput
-		output_throughput total_token_throughput max_output_tokens_per_s max_concurrent_requests rtfx
+		output_throughput total_token_throughput latencies queue_times max_output_tokens_per_s max_concurrent_requests rtfx
 		mean_ttft_ms median_ttft_ms std_ttft_ms p99_ttft_ms mean_tpot_ms median_tpot_ms std_tpot_ms p99_tpot_ms
 		mean_itl_ms median_itl_ms std_itl_ms p99_itl_ms`)
 	if diff := cmp.Diff(full, keysOf(t, writeResult(t, vllmResult()))); diff != "" {
 		t.Errorf("full: -want +got\n%s", diff)
 	}
 	summary := summarize(metric.DefaultConfig(), records(3))
-	if diff := cmp.Diff(plain, keysOf(t, writeResult(t, &report.VLLMResult{Summary: &summary}))); diff != "" {
+	if diff := cmp.Diff(plain, keysOf(t, writeResult(t, &report.VLLMResult{Summary: &summary, Records: each(records(3))}))); diff != "" {
 		t.Errorf("plain: -want +got\n%s", diff)
 	}
 }
@@ -120,6 +123,8 @@ func TestVLLMResultDetails(t *testing.T) {
 		OutputLens []int       `json:"output_lens"`
 		TTFTs      []float64   `json:"ttfts"`
 		ITLs       [][]float64 `json:"itls"`
+		Latencies  []float64   `json:"latencies"`
+		QueueTimes []float64   `json:"queue_times"`
 		StartTimes []float64   `json:"start_times"`
 		Texts      []string    `json:"generated_texts"`
 		Errors     []string    `json:"errors"`
@@ -132,6 +137,8 @@ func TestVLLMResultDetails(t *testing.T) {
 	want.OutputLens = []int{1, 2, 0, 0, 5, 1}
 	want.TTFTs = []float64{0.025, 0.026, 0.027, 0, 0.029, 0.030}
 	want.ITLs = [][]float64{{}, {0.010}, {0.010, 0.011}, {}, {0.010, 0.011, 0.012, 0.013}, {}}
+	want.Latencies = []float64{0.025, 0.036, 0, 0, 0.075, 0.030}
+	want.QueueTimes = []float64{0.00025, 0.00025, 0.00025, 0.0001, 0.00025, 0.00025}
 	want.StartTimes = []float64{1000.50025, 1000.55025, 1000.60025, 1000.6501, 1000.70025, 1000.75025}
 	want.Texts = []string{"text 0", "quote \" slash \\ tab \t bell \a é € 😀 \u007f \ufffd", "text 2", "text 3", "text 4", "text 5"}
 	want.Errors = []string{"", "", "truncated: no [DONE]", "refused: refused", "", ""}

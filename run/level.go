@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -114,7 +115,7 @@ func (p *Plan) config(l Level) (metric.Config, error) {
 	if !math.IsInf(l.Rate, 1) && p.RampUpStrategy == "" {
 		c.RequestRate = l.Rate
 	}
-	for name := range strings.SplitSeq(p.PercentileMetrics, ",") {
+	for name := range strings.SplitSeq(cmp.Or(p.PercentileMetrics, strings.Join(metric.DefaultConfig().Metrics, ",")), ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			c.Metrics = append(c.Metrics, name)
 		}

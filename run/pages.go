@@ -19,11 +19,12 @@ type pages struct {
 	targets  []instrument.Target
 	interval time.Duration
 	scraper  *instrument.Scraper
+	before   []instrument.Sample // what they said before the level began
 }
 
 // findPages settles which metrics pages to read. The servers' own are read if
 // they are there; what the plan names is read in any case, and missed aloud.
-// Nothing waits for a page of which nobody has spoken.
+// Nothing waits for long for a page of which nobody has spoken.
 func (r *Runner) findPages(ctx context.Context) {
 	p := &r.Plan
 	r.pages = &pages{interval: p.MetricsInterval.Duration()}
@@ -72,9 +73,14 @@ func (r *Runner) ownPages() []instrument.Target {
 	return out
 }
 
+// readFirst reads them before a level begins.
+func (p *pages) readFirst(ctx context.Context) {
+	p.before = instrument.Before(ctx, p.client, p.targets)
+}
+
 func (p *pages) start(ctx context.Context, epoch time.Time) {
 	if len(p.targets) > 0 {
-		p.scraper = instrument.Start(ctx, p.client, p.targets, p.interval, epoch)
+		p.scraper = instrument.Resume(ctx, p.client, p.targets, p.interval, epoch, p.before)
 	}
 }
 

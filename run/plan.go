@@ -87,7 +87,7 @@ type Body struct {
 
 // Results says what to report, and where to keep it.
 type Results struct {
-	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el"`
+	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el, and of a limited client client_queue_time,e2el_including_client_queue; by default ttft,tpot,itl, and e2el where no tokens come out"`
 	MetricPercentiles string   `flag:"metric-percentiles" help:"percentiles to report, as 50,90,99.9"`
 	Goodput           []string `flag:"goodput" help:"what a good request keeps, as ttft:MS tpot:MS e2el:MS"`
 	ReportStyle       string   `flag:"report-style" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
@@ -115,8 +115,7 @@ func DefaultPlan() Plan {
 		},
 		Dataset: defaultDataset(), Talk: defaultTalk(), Trace: defaultTrace(),
 		Results: Results{
-			PercentileMetrics: "ttft,tpot,itl", MetricPercentiles: "99", ReportStyle: "current",
-			TimelineITL: "25,50", RunsDir: "runs",
+			MetricPercentiles: "99", ReportStyle: "current", TimelineITL: "25,50", RunsDir: "runs",
 		},
 	}
 }

@@ -192,8 +192,8 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 		return &UsageError{err}
 	}
 	config.InputEstimated, config.Pools = !r.Counter.Exact(), r.kind.Pools
-	if r.kind.Pools {
-		config.Metrics, config.Inputs = []string{metric.E2EL.Name}, r.Plan.RandomBatchSize // there is no other latency
+	if r.kind.Pools && r.Plan.PercentileMetrics == "" {
+		config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}
 	config.Known = append(config.Known, r.cannot()...)
 	if err := r.fits(l, work); err != nil {
@@ -244,6 +244,7 @@ func (r *Runner) spares(l Level) int {
 
 // measure runs the stage itself and sums it up.
 func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work workload.Workload, sink tacho.Sink) error {
+	r.pages.readFirst(ctx)
 	r.live = &engine.Live{}
 	sum := &metric.Accumulator{}
 	probes := newProbes(r, s.Index)

@@ -17,7 +17,7 @@ const (
 
 // embedding answers when the model has read all inputs.
 var embedding = &dialect{
-	paths:   []string{embeddings.Path},
+	paths:   []string{embeddings.Path, embeddings.InfinityPath},
 	read:    readEmbedding,
 	refusal: openAIRefusal,
 	broken:  openAIBroken,
@@ -32,7 +32,19 @@ func readEmbedding(in *incoming) (*ask, error) {
 		return nil, fmt.Errorf("dimensions: %d is not between 1 and %d", q.Dimensions, maxDimensions)
 	}
 	p := in.newPrompt()
-	seeds := p.addInputs(&q.Input)
+	var seeds []uint64
+	switch {
+	case q.Messages != nil:
+		p.addMessages(q.Messages)
+		seeds = []uint64{p.seed}
+	case q.Modality != "" && q.Modality != "text":
+		for _, address := range q.Input.Texts {
+			p.addData([]byte(address), pictureTokens)
+			seeds = append(seeds, p.seed)
+		}
+	default:
+		seeds = p.addInputs(&q.Input)
+	}
 	return in.askDocument(p, func(a *ask) any {
 		res := embeddings.Response{Object: "list", Model: in.modelName(q.Model), Data: []embeddings.Item{}}
 		if !a.fx.noUsage {

@@ -207,8 +207,11 @@ func TestPages(t *testing.T) {
 			{"/reset_prefix_cache", ``, `{"success":true}`},
 			{"/api/show", `{"model":"m"}`, `"sim.context_length":512`},
 			{"/pooling", `{"input":["a b","c"],"truncate_prompt_tokens":-1}`, `"usage":{"prompt_tokens":3,"total_tokens":3}`},
-			{"/v1/rerank", `{"query":"a","documents":["b c","d"]}`, `"usage":{"total_tokens":5},"results":[{"index":`},
+			{"/v1/rerank", `{"query":"a","documents":["b c","d"]}`, `"usage":{"prompt_tokens":5,"total_tokens":5},"results":[{"index":`},
 			{"/v1/rerank", `{"query":"a","documents":[]}`, `none to rank`},
+			{"/v1/embeddings", `{"messages":[{"role":"user","content":[{"type":"text","text":"a b"},{"type":"image_url","image_url":{"url":"data:,x"}}]}]}`, `"usage":{"prompt_tokens":258,"total_tokens":258}`},
+			{"/embeddings", `{"input":"data:image/png;base64,AAAA","modality":"image"}`, `"usage":{"prompt_tokens":256,"total_tokens":256}`},
+			{"/embeddings", `{"input":["a b","c"]}`, `"usage":{"prompt_tokens":3,"total_tokens":3}`},
 			{"/v1/embeddings", `{"input":["a b","c"],"dimensions":2}`, `"usage":{"prompt_tokens":3,"total_tokens":3}`},
 			{"/v1/embeddings", `{"input":[[1,2],[3]],"encoding_format":"base64","dimensions":1}`, `"index":1,"embedding":"AACAPw=="`},
 		} {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"tacho/wire/anthropic"
+	"tacho/wire/embeddings"
 	"tacho/wire/llamacpp"
 	"tacho/wire/ollama"
 	"tacho/wire/openai"
@@ -18,34 +19,35 @@ type page func(s *Server, w http.ResponseWriter, r *http.Request)
 
 // pages are those that it has whatever it poses as.
 var pages = map[string]page{
-	"GET /health":                       (*Server).health,
-	"GET /ping":                         (*Server).health,
-	"GET /health_generate":              (*Server).health,
-	"GET /v2/health/ready":              (*Server).health,
-	"GET /v2/health/live":               (*Server).health,
-	"GET /v2/models/{model}/ready":      (*Server).health,
-	"GET /version":                      (*Server).version,
-	"GET /load":                         (*Server).serverLoad,
-	"GET /metrics":                      (*Server).metricsPage,
-	"GET /prometheus/metrics":           (*Server).metricsPage,
-	"GET " + openai.ModelsPath:          (*Server).models,
-	"POST " + openai.TokenizePath:       (*Server).tokenize,
-	"POST " + openai.DetokenizePath:     (*Server).detokenize,
-	"POST /reset_prefix_cache":          (*Server).resetPrefixCache,
-	"GET " + tgi.InfoPath:               (*Server).tgiInfo,
-	"GET " + sglang.FlushCachePath:      (*Server).flushCache,
-	"POST " + sglang.FlushCachePath:     (*Server).flushCache,
-	"GET " + sglang.ServerInfoPath:      (*Server).serverInfo,
-	"GET /get_server_info":              (*Server).serverInfo,
-	"GET " + sglang.ModelInfoPath:       (*Server).modelInfo,
-	"GET /get_model_info":               (*Server).modelInfo,
-	"GET " + llamacpp.PropsPath:         (*Server).props,
-	"GET " + ollama.VersionPath:         (*Server).version,
-	"GET " + ollama.TagsPath:            (*Server).tags,
-	"GET " + ollama.PsPath:              (*Server).tags,
-	"POST " + ollama.ShowPath:           (*Server).show,
-	"POST " + anthropic.CountTokensPath: (*Server).countTokens,
-	"GET /sim/truth":                    (*Server).truthPage,
+	"GET /health":                          (*Server).health,
+	"GET /ping":                            (*Server).health,
+	"GET /health_generate":                 (*Server).health,
+	"GET /v2/health/ready":                 (*Server).health,
+	"GET /v2/health/live":                  (*Server).health,
+	"GET /v2/models/{model}/ready":         (*Server).health,
+	"GET /version":                         (*Server).version,
+	"GET /load":                            (*Server).serverLoad,
+	"GET /metrics":                         (*Server).metricsPage,
+	"GET /prometheus/metrics":              (*Server).metricsPage,
+	"GET " + openai.ModelsPath:             (*Server).models,
+	"GET " + embeddings.InfinityModelsPath: (*Server).models,
+	"POST " + openai.TokenizePath:          (*Server).tokenize,
+	"POST " + openai.DetokenizePath:        (*Server).detokenize,
+	"POST /reset_prefix_cache":             (*Server).resetPrefixCache,
+	"GET " + tgi.InfoPath:                  (*Server).tgiInfo,
+	"GET " + sglang.FlushCachePath:         (*Server).flushCache,
+	"POST " + sglang.FlushCachePath:        (*Server).flushCache,
+	"GET " + sglang.ServerInfoPath:         (*Server).serverInfo,
+	"GET /get_server_info":                 (*Server).serverInfo,
+	"GET " + sglang.ModelInfoPath:          (*Server).modelInfo,
+	"GET /get_model_info":                  (*Server).modelInfo,
+	"GET " + llamacpp.PropsPath:            (*Server).props,
+	"GET " + ollama.VersionPath:            (*Server).version,
+	"GET " + ollama.TagsPath:               (*Server).tags,
+	"GET " + ollama.PsPath:                 (*Server).tags,
+	"POST " + ollama.ShowPath:              (*Server).show,
+	"POST " + anthropic.CountTokensPath:    (*Server).countTokens,
+	"GET /sim/truth":                       (*Server).truthPage,
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -66,7 +66,8 @@ func readRerank(in *incoming) (*ask, error) {
 	return in.askDocument(p, func(a *ask) any {
 		res := embeddings.RerankResponse{ID: "score-" + a.id, Model: in.modelName(q.Model), Results: results}
 		if !a.fx.noUsage {
-			res.Usage.TotalTokens = a.counted(a.input)
+			n := a.counted(a.input)
+			res.Usage = embeddings.RerankUsage{PromptTokens: n, TotalTokens: n}
 		}
 		return res
 	})

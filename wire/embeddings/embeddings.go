@@ -5,17 +5,26 @@ package embeddings
 import (
 	"encoding/json"
 	"errors"
+
+	"tacho/wire/openai"
 )
 
-// Path is where requests go.
-const Path = "/v1/embeddings"
+// Path is where requests go, and InfinityPath where they go at Infinity, which
+// lists its models at InfinityModelsPath.
+const (
+	Path               = "/v1/embeddings"
+	InfinityPath       = "/embeddings"
+	InfinityModelsPath = "/models"
+)
 
 // A Request is the body of a request.
 type Request struct {
-	Model          string `json:"model,omitempty"`
-	Input          Inputs `json:"input"`
-	EncodingFormat string `json:"encoding_format,omitempty"` // float or base64
-	Dimensions     int    `json:"dimensions,omitempty"`
+	Model          string           `json:"model,omitempty"`
+	Input          Inputs           `json:"input,omitzero"`
+	Messages       []openai.Message `json:"messages,omitempty"`        // vLLM: in place of Input
+	Modality       string           `json:"modality,omitempty"`        // Infinity: what the inputs are addresses of, if they are no texts
+	EncodingFormat string           `json:"encoding_format,omitempty"` // float or base64
+	Dimensions     int              `json:"dimensions,omitempty"`
 }
 
 // Inputs are what to embed: texts or lists of token ids.

@@ -50,7 +50,8 @@ type RerankResponse struct {
 
 // RerankUsage is the server's count of tokens.
 type RerankUsage struct {
-	TotalTokens int `json:"total_tokens"`
+	PromptTokens int `json:"prompt_tokens"`
+	TotalTokens  int `json:"total_tokens"`
 }
 
 // A RerankResult is how relevant a document is.

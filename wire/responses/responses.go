@@ -47,7 +47,14 @@ type Request struct {
 	TopP            *float64 `json:"top_p,omitempty"`
 	Stream          bool     `json:"stream,omitempty"`
 	Store           *bool    `json:"store,omitempty"`
-	IgnoreEOS       bool     `json:"ignore_eos,omitempty"` // vLLM's
+
+	// vLLM's.
+	IgnoreEOS         bool     `json:"ignore_eos,omitempty"`
+	TopK              *int     `json:"top_k,omitempty"`
+	MinP              *float64 `json:"min_p,omitempty"`
+	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
+	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 
 	Tools      []Tool          `json:"tools,omitempty"`
 	ToolChoice json.RawMessage `json:"tool_choice,omitempty"` // auto, none, required, or a ForcedTool

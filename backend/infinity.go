@@ -1,0 +1,84 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tacho"
+	"tacho/wire/embeddings"
+)
+
+// The embeddings endpoint of Infinity, which takes a picture by its address in
+// place of a text.
+var (
+	infinityEmbeddings = Kind{
+		Name:        "infinity-embeddings",
+		Aliases:     []string{"infinity"},
+		Doc:         "the embeddings endpoint of Infinity: text in, no tokens out",
+		Endpoint:    embeddings.InfinityPath,
+		Port:        7997,
+		MetricsPath: "/metrics",
+		Takes:       Forms{Text: true},
+		Pools:       true,
+		framing:     oneDocument,
+		encode:      encodeInfinity,
+		decoder:     func(*Options) decoder { return new(poolingDecoder) },
+		models:      infinityModels,
+	}
+	infinityEmbeddingsCLIP = Kind{
+		Name:        "infinity-embeddings-clip",
+		Doc:         "the same for models that read a picture, a sound or a text: the text beside a picture is left out",
+		Endpoint:    embeddings.InfinityPath,
+		Port:        7997,
+		MetricsPath: "/metrics",
+		Takes:       Forms{Text: true, Media: true},
+		Pools:       true,
+		framing:     oneDocument,
+		encode:      encodeInfinity,
+		decoder:     func(*Options) decoder { return new(poolingDecoder) },
+		models:      infinityModels,
+	}
+)
+
+func encodeInfinity(o *Options, r *tacho.Request) ([]byte, error) {
+	input, modality := r.Input.Text, ""
+	if r.Input.Messages != nil {
+		var err error
+		if input, modality, err = infinityMedia(&r.Input); err != nil {
+			return nil, err
+		}
+	}
+	return marshalWith(&struct {
+		Model    string `json:"model,omitempty"`
+		Input    string `json:"input"`
+		Modality string `json:"modality,omitempty"`
+	}{modelOf(o, r), input, modality}, o.Extra, r.Extra)
+}
+
+// infinityMedia is the one thing in a message that is no text.
+func infinityMedia(in *tacho.Input) (address, modality string, err error) {
+	messages, err := readMessages(in)
+	if err != nil {
+		return "", "", err
+	}
+	for _, p := range messages[0].parts {
+		switch {
+		case p.kind == textPart:
+			continue
+		case p.kind == videoPart:
+			return "", "", p.noPlace("Infinity")
+		case address != "":
+			return "", "", errors.New("more than one picture in a request, and Infinity takes one: --random-mm-base-items-per-request 1 has one")
+		}
+		address, modality = p.url, string(p.kind)
+		if p.data != "" {
+			address = fmt.Sprintf("data:%s;base64,%s", p.mime, p.data)
+		}
+	}
+	return address, modality, nil
+}
+
+func infinityModels(ctx context.Context, c *client) ([]Model, error) {
+	return listModels(ctx, c, embeddings.InfinityModelsPath)
+}
