@@ -41,7 +41,7 @@ func asked(t *testing.T, env run.Env, change func(*run.Plan)) (prompts, said []s
 		p.DatasetName, p.DatasetPath, p.DisableShuffle, p.NoOversample = "hf", "org/data", true, true
 		change(p)
 	})
-	work, err := p.Workload(t.Context(), token.Estimate{}, 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
+	work, _, err := p.Workload(t.Context(), 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
 	if err != nil {
 		return nil, said, err
 	}
@@ -155,7 +155,7 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 	make1 := func(change func(*run.Plan)) workload.Workload {
 		t.Helper()
 		p := plan("http://127.0.0.1:1", func(p *run.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })
-		work, err := p.Workload(t.Context(), token.Estimate{}, 1, env, run.Hooks{})
+		work, _, err := p.Workload(t.Context(), 1, env, run.Hooks{})
 		if err != nil {
 			t.Fatal(err)
 		}
