@@ -14,6 +14,7 @@ import (
 	"tacho"
 	"tacho/backend"
 	"tacho/token"
+	"tacho/workload"
 )
 
 // Tokenizers says where tokenizers may be had, and datasets of the hub.
@@ -148,6 +149,8 @@ func (r *Runner) ownCounter() token.Counter {
 		return idCounter{}
 	case r.tokenizer != nil && !r.kind.Takes.Messages:
 		return promptCounter{r.tokenizer}
+	case r.tokenizer != nil && r.Plan.every(func(k workload.Kind) bool { return k.Name == "random_rerank" }):
+		return r.tokenizer // a query and a document are no conversation
 	case r.tokenizer != nil && r.template != nil:
 		return chatCounter{r.tokenizer, r.template}
 	}

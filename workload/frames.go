@@ -57,6 +57,20 @@ func framesOf(ctx context.Context, c token.Counter) (f frames, err error) {
 	return f, err
 }
 
+// aroundText is how many tokens are counted of a prompt that are not in its
+// text: what a chat template puts around it, or the token that opens it.
+func aroundText(ctx context.Context, c token.Counter) (int, error) {
+	if !c.Exact() {
+		return 0, nil
+	}
+	one, err := c.Count(ctx, filler[1:])
+	if err != nil {
+		return 0, err
+	}
+	two, err := c.Count(ctx, filler[1:]+filler)
+	return max(2*one-two, 0), err
+}
+
 // frameAnswers finds what would be around an answer if it were the prompt of a
 // chat. A text that is completed is counted as the reference counts it, with
 // the token that opens it.
