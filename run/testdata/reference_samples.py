@@ -31,7 +31,8 @@ def make(folder, corpus):
         t.save(str(out / "tokenizer.json"))
         (out / "config.json").write_text(json.dumps({"model_type": "llama"}))
         (out / "tokenizer_config.json").write_text(json.dumps({
-            "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|begin|>", "eos_token": "<|end|>", "chat_template": chat,
+            "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|begin|>", "eos_token": "<|end|>",
+            "chat_template": ("{{ bos_token }}" if name.endswith("-opened") else "") + chat,
             "model_max_length": 1000000, "clean_up_tokenization_spaces": False, "additional_special_tokens": special[2:]}))
 
 
