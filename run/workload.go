@@ -61,6 +61,10 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 	if err := r.locate(ctx, p, kind, &o); err != nil {
 		return nil, err
 	}
+	template := r.templates(p, kind, o.Hub)
+	if template && kind.Name == "hf" { // which chooses prompts by their lengths
+		o.Counter, o.Framed = templateCounter{promptCounter{r.tokenizer}, r.template}, true
+	}
 	work, err := kind.New(ctx, o)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -68,7 +72,10 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 		}
 		return nil, err
 	}
-	return p.Structured.Shape(r.templated(p, kind, work), p.StructuredRatio, seed), nil
+	if template {
+		work = underTemplate{work, templateCounter{promptCounter{r.tokenizer}, r.template}}
+	}
+	return p.Structured.Shape(work, p.StructuredRatio, seed), nil
 }
 
 // datasetOptions are the options of p that a dataset of this kind takes.

@@ -168,7 +168,7 @@ func TestPrefixRepetition(t *testing.T) {
 // twofold counts two tokens in each word, and one that opens a text.
 type twofold struct{ byWord }
 
-func (twofold) Count(_ context.Context, s string) (int, error) {
+func (*twofold) Count(_ context.Context, s string) (int, error) {
 	return 2*len(strings.Fields(s)) + 1, nil
 }
 

@@ -75,7 +75,7 @@ func aroundText(ctx context.Context, c token.Counter) (int, error) {
 // chat. A text that is completed is counted as the reference counts it, with
 // the token that opens it.
 func (o *Options) frameAnswers(ctx context.Context) error {
-	if !o.Messages || !o.wantsData() {
+	if !o.Messages && !o.Framed || !o.wantsData() {
 		return nil
 	}
 	f, err := framesOf(ctx, o.Counter)

@@ -1,6 +1,7 @@
 """Samples the datasets of vLLM's benchmark, for the tests that hold tacho's against them.
 
 reference_samples.py make DIR CORPUS...   makes tokenizers below DIR: of all bytes or of ASCII alone, and either also with a token that opens every text
+reference_samples.py parquet DIR          makes a Parquet file of every NAME.rows below DIR, which are lines of JSON
 reference_samples.py sample IN OUT        IN is a list of {"name", "words"}; OUT gets what each samples, or why it does not
 """
 
@@ -34,6 +35,24 @@ def make(folder, corpus):
             "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|begin|>", "eos_token": "<|end|>",
             "chat_template": ("{{ bos_token }}" if name.endswith("-opened") else "") + chat,
             "model_max_length": 1000000, "clean_up_tokenization_spaces": False, "additional_special_tokens": special[2:]}))
+
+
+def parquet(folder):
+    import base64
+    from pathlib import Path
+
+    import pyarrow
+    import pyarrow.parquet
+
+    def cell(v):
+        if isinstance(v, dict):
+            return {k: base64.b64decode(x) if k == "bytes" else cell(x) for k, x in v.items()}
+        return [cell(x) for x in v] if isinstance(v, list) else v
+
+    for path in Path(folder).rglob("*.rows"):
+        rows = [cell(json.loads(line)) for line in path.read_text().splitlines()]
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path.with_suffix(".parquet"))
+        path.unlink()
 
 
 def picture(url):
@@ -135,5 +154,7 @@ def sample(cases, out):
 
 if sys.argv[1] == "make":
     make(sys.argv[2], sys.argv[3:])
+elif sys.argv[1] == "parquet":
+    parquet(sys.argv[2])
 else:
     sample(json.load(open(sys.argv[2])), sys.argv[3])
