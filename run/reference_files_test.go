@@ -111,6 +111,25 @@ func TestReferenceFiles(t *testing.T) {
 			add("sharegpt asked "+n+" "+name, tokenizer, base+" --num-prompts 500 --no-oversample --sharegpt-output-len "+n, same)
 		}
 	}
+	add("sharegpt chat", plain, "--backend openai-chat --disable-shuffle --dataset-name sharegpt --num-prompts 500 --no-oversample --dataset-path "+talks, func(t *testing.T, ref, got []drawn) {
+		template := got[0].Input - ref[0].Input // of which the reference knows nothing
+		for i := range ref {
+			if n := got[i].Input - ref[i].Input; template < 5 || max(n-template, template-n) > 1 { // where two line ends are one token
+				t.Errorf("request %d: %d tokens of a chat template, and %d in the first", i, n, template)
+			}
+			ref[i].Input = got[i].Input
+		}
+		same(t, ref, got)
+	})
+	add("sharegpt shuffled", plain, "--backend openai --dataset-name sharegpt --num-prompts 500 --no-oversample --dataset-path "+talks, func(t *testing.T, ref, got []drawn) {
+		if slices.EqualFunc(ref, got, func(a, b drawn) bool { return a.Text == b.Text }) {
+			t.Error("in the same order by chance?")
+		}
+		for _, list := range [][]drawn{ref, got} {
+			slices.SortFunc(list, func(a, b drawn) int { return strings.Compare(a.Text, b.Text) })
+		}
+		same(t, ref, got)
+	})
 	add("sharegpt again", plain, "--backend openai --dataset-name sharegpt --disable-shuffle --num-prompts 90 --dataset-path "+talks, again)
 	fails("sharegpt of numbers", "--backend openai --dataset-name sharegpt --num-prompts 500 --disable-shuffle --dataset-path "+
 		f.shareGPT("numbers.json", object{"conversations": []object{{"from": "human", "value": 5}, {"from": "gpt", "value": "five"}}}), "not a conversation")

@@ -63,7 +63,12 @@ func TestReferenceMedia(t *testing.T) {
 		return append([]string{"--tokenizer", plain, "--disable-shuffle"}, strings.Fields(line)...)
 	}
 	base := "--backend openai-chat --dataset-name custom_image --num-prompts 3 --custom-output-len 20 --dataset-path "
+	seen := func(question, image string) object {
+		return object{"image": image, "conversations": []object{{"from": "human", "value": question}, {"from": "gpt", "value": f.say(9)}}}
+	}
+	talks := f.lines("talks.json", []object{seen(f.say(20), one), seen("x", one), seen(f.say(9), "http://127.0.0.1/x.png")})
 	runCases(t, []refCase{
+		{name: "sharegpt", words: words("--backend openai-chat --dataset-name sharegpt --num-prompts 5 --no-oversample --dataset-path " + talks), check: sentAlong},
 		{name: "custom_image", words: words(base + images), check: sentAlong},
 		{name: "custom_image sent along", words: words("--custom-ensure-client-side-data --backend openai-chat --dataset-name custom_image --num-prompts 2 --dataset-path " + f.lines("local.jsonl",
 			object{"prompt": "How many?", "image_files": []string{one, two}}, object{"prompt": "Which?", "image_files": []string{two}})), check: sentAlong},

@@ -20,6 +20,7 @@ import (
 	"tacho"
 	"tacho/run"
 	"tacho/token"
+	"tacho/workload"
 )
 
 // A drawn sample is a request, as the reference or tacho would send it.
@@ -283,7 +284,15 @@ func tokensOf(t *testing.T, tokenizer string, samples []drawn) [][]int32 {
 // runCases holds tacho against the reference.
 func runCases(t *testing.T, cases []refCase) {
 	t.Helper()
-	samples, failed, _ := sampleAll(t, cases)
+	samples, failed, datasets := sampleAll(t, cases)
+	for _, name := range datasets {
+		if _, err := workload.Find(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if slices.Contains(datasets, "sonnet") {
+		t.Error("the reference has sonnet again: hold ours against it")
+	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := drawOurs(t, slices.Concat(c.words, c.ours))

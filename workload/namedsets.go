@@ -39,7 +39,7 @@ var namedSets = []namedSet{
 	{names: []string{"AI-MO/aimo-validation-aime", "AI-MO/NuminaMath-1.5", "AI-MO/NuminaMath-CoT"}, output: -1, bounds: &mathBounds, answer: "solution", plain: true},
 	{names: []string{"zed-industries/zeta"}, output: -1, plain: true},
 	{names: []string{"vdaita/edit_5k_char", "vdaita/edit_10k_char"}, output: 4000},
-	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &shareGPTBounds, always: true},
+	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &chatBounds, always: true},
 	{names: []string{functionSet}, output: 512, rounds: true},
 }
 

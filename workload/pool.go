@@ -104,8 +104,10 @@ func newPool(ctx context.Context, o Options, entries []entry, said ...string) (W
 	if o.Count > len(entries) && !o.Repeat {
 		o.Count = len(entries)
 	}
-	if err := o.frameAnswers(ctx); err != nil {
-		return nil, err
+	if o.frame == 0 && o.wantsData() {
+		if err := o.findFrame(ctx); err != nil {
+			return nil, err
+		}
 	}
 	w := &pool{Options: o, entries: entries, order: make([]int, len(entries)), said: said, fitted: newFitted(ctx, o.Counter)}
 	for i := range w.order {

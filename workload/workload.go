@@ -46,7 +46,7 @@ type Options struct {
 	Framed    bool   // a prompt is counted with a chat template around it, though the backend takes no messages
 	SendFiles bool   // files that a line names are sent along
 
-	answerFrame int // what counting an answer as a prompt puts around it
+	frame int // tokens that a chat template puts around a prompt, and counting around an answer
 
 	Images ImageOptions
 	Sounds SoundOptions
