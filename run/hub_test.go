@@ -41,7 +41,7 @@ func asked(t *testing.T, env run.Env, change func(*run.Plan)) (prompts, said []s
 		p.DatasetName, p.DatasetPath, p.DisableShuffle, p.NoOversample = "hf", "org/data", true, true
 		change(p)
 	})
-	work, err := p.Workload(t.Context(), token.Estimate{}, 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
+	work, _, err := p.Workload(t.Context(), 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
 	if err != nil {
 		return nil, said, err
 	}
@@ -147,15 +147,20 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 	hub := fakehub.New(t)
 	const coder, functions = "likaixin/InstructCoder", "gorilla-llm/Berkeley-Function-Calling-Leaderboard"
 	hub.Files[coder+"@main"] = map[string]string{"train.jsonl": `{"instruction":"sort it","input":"def f(): pass","output":"x"}` + "\n"}
+	call := func(question string) string {
+		return fmt.Sprintf(`{"question":[[{"role":"user","content":%q}]],"function":[{"name":"f"}]}`, question) + "\n"
+	}
 	hub.Files[functions+"@main"] = map[string]string{
 		"BFCL_v3_simple.json": `{"id":"1","question":[[{"role":"user","content":"area?"}]],"function":[{"name":"geo.area","parameters":{"type":"dict","properties":{"h":{"type":"float"}}}}]}` + "\n",
 		"BFCL_v3_rest.json":   "{}",
+		"BFCL_v3_a.json":      call("a1") + call("a2") + call("a3"),
+		"BFCL_v3_b.json":      call("b1"),
 	}
 	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: hub.URL}}
 	make1 := func(change func(*run.Plan)) workload.Workload {
 		t.Helper()
 		p := plan("http://127.0.0.1:1", func(p *run.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })
-		work, err := p.Workload(t.Context(), token.Estimate{}, 1, env, run.Hooks{})
+		work, _, err := p.Workload(t.Context(), 1, env, run.Hooks{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,5 +176,20 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 	want := `[{"type":"function","function":{"name":"geo.area","parameters":{"properties":{"h":{"type":"number"}},"type":"object"}}}]`
 	if err != nil || q.Input.Messages[0].Content != "area?" || q.MaxTokens != 512 || tools != want {
 		t.Errorf("%+v, %s, %v", q, tools, err)
+	}
+	// Categories take turns, and one that has rows enough is not all there is.
+	work := make1(func(p *run.Plan) {
+		p.DatasetPath, p.BFCLCategories, p.DisableShuffle, p.NumPrompts = functions, "a,b", true, run.IntLevels{3}
+	})
+	var order []string
+	for i := range uint64(3) {
+		s, err := work.Session(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order = append(order, s.Turns[0].Request.Input.Messages[0].Content)
+	}
+	if got := strings.Join(order, " "); got != "a1 b1 a2" {
+		t.Errorf("asked %s", got)
 	}
 }

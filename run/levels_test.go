@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"tacho/run"
-	"tacho/token"
 )
 
 func TestLevelLists(t *testing.T) {
@@ -177,7 +176,7 @@ func TestIgnoreEOSCanBeRefused(t *testing.T) {
 				}
 			}
 		}
-		work, err := p.Workload(t.Context(), token.Estimate{}, 1, run.Env{}, run.Hooks{})
+		work, _, err := p.Workload(t.Context(), 1, run.Env{}, run.Hooks{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -21,20 +22,61 @@ func (p *Plan) templates() bool {
 	return !p.SkipChatTemplate && slices.Contains(templatedSets, strings.ReplaceAll(p.DatasetName, "-", "_"))
 }
 
-// templated puts the prompts of work under the chat template, where the plan
-// wants it and the server does not do it.
-func (r *Runner) templated(p *Plan, kind workload.Kind, work workload.Workload) workload.Workload {
-	if r.template == nil || r.kind.Takes.Messages || !r.kind.Takes.Text || p.SkipChatTemplate || !slices.Contains(templatedSets, kind.Name) {
-		return work
-	}
-	return underTemplate{work, r.tokenizer, r.template}
+// templates says whether the prompts of a dataset, one of the hub by its name
+// there, go under the chat template here: the plan wants it and the server does
+// not do it.
+func (r *Runner) templates(p *Plan, kind workload.Kind, hub string) bool {
+	return r.template != nil && !r.kind.Takes.Messages && r.kind.Takes.Text && !p.SkipChatTemplate &&
+		slices.Contains(templatedSets, kind.Name) && !workload.SentPlain(hub)
 }
 
-// underTemplate is a workload whose plain prompts go under a chat template.
+// templateCounter counts what is sent when a prompt has been under the chat
+// template.
+type templateCounter struct {
+	promptCounter
+	template *token.ChatTemplate
+}
+
+// Count implements token.Counter.
+func (c templateCounter) Count(ctx context.Context, text string) (int, error) {
+	return c.CountTalk(ctx, []token.Message{{Role: "user", Content: text}})
+}
+
+// CountTalk implements token.TalkCounter.
+func (c templateCounter) CountTalk(_ context.Context, messages []token.Message) (int, error) {
+	_, n, err := c.render(messages)
+	return n, err
+}
+
+// render is a conversation under the chat template, and the tokens it has for
+// a completions endpoint.
+func (c templateCounter) render(messages []token.Message) (string, int, error) {
+	text, err := c.template.Render(messages, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()})
+	if err != nil {
+		return "", 0, err
+	}
+	text = c.withoutStart(text)
+	return text, len(c.Encode(text, true)), nil
+}
+
+// withoutStart takes away the token that opens a text: the server puts one
+// there itself, and two would be one too many.
+func (c templateCounter) withoutStart(text string) string {
+	if c.Overhead() == 0 {
+		return text
+	}
+	for _, s := range c.Specials() {
+		if rest, ok := strings.CutPrefix(text, s.Text); ok && s.Text != "" {
+			return rest
+		}
+	}
+	return text
+}
+
+// underTemplate is a workload whose prompts go under a chat template.
 type underTemplate struct {
 	workload.Workload
-	tokenizer *token.Tokenizer
-	template  *token.ChatTemplate
+	counter templateCounter
 }
 
 // Session implements tacho.Source.
@@ -55,31 +97,36 @@ func (u underTemplate) apply(s *tacho.Session, err error) error {
 	}
 	for t := range s.Turns {
 		q := &s.Turns[t].Request
+		messages := []token.Message{{Role: "user", Content: q.Input.Text}}
 		if q.Input.Text == "" {
+			messages = plainTalk(s, t)
+		}
+		if messages == nil {
 			continue
 		}
-		text, err := u.template.Render([]token.Message{{Role: "user", Content: q.Input.Text}}, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()})
+		text, n, err := u.counter.render(messages)
 		if err != nil {
 			return err
 		}
-		q.Input.Text = u.withoutStart(text)
-		q.InputTokens = len(u.tokenizer.Encode(q.Input.Text, true))
+		q.Input, q.InputTokens = tacho.Input{Text: text}, n
 	}
 	return nil
 }
 
-// withoutStart takes away the token that opens a text: the server puts one
-// there itself, and two would be one too many.
-func (u underTemplate) withoutStart(text string) string {
-	if u.tokenizer.Overhead() == 0 {
-		return text
+// plainTalk is the conversation of a turn that would be sent as one text; nil
+// where it is to quote answers, which nobody knows yet.
+func plainTalk(s *tacho.Session, turn int) (out []token.Message) {
+	in := &s.Turns[turn].Request.Input
+	if len(s.Turns) > 1 || !in.Plain {
+		return nil
 	}
-	for _, s := range u.tokenizer.Specials() {
-		if rest, ok := strings.CutPrefix(text, s.Text); ok && s.Text != "" {
-			return rest
+	for _, m := range in.Messages {
+		if m.Answer > 0 || m.Raw != nil {
+			return nil
 		}
+		out = append(out, token.Message{Role: m.Role, Content: m.Content})
 	}
-	return text
+	return out
 }
 
 // exactPrompts makes random prompts that need no counting, if the tokenizer

@@ -61,6 +61,10 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 	if err := r.locate(ctx, p, kind, &o); err != nil {
 		return nil, err
 	}
+	template := r.templates(p, kind, o.Hub)
+	if template && kind.Name == "hf" { // which chooses prompts by their lengths
+		o.Counter, o.Framed = templateCounter{promptCounter{r.tokenizer}, r.template}, true
+	}
 	work, err := kind.New(ctx, o)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -68,7 +72,10 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 		}
 		return nil, err
 	}
-	return p.Structured.Shape(r.templated(p, kind, work), p.StructuredRatio, seed), nil
+	if template {
+		work = underTemplate{work, templateCounter{promptCounter{r.tokenizer}, r.template}}
+	}
+	return p.Structured.Shape(work, p.StructuredRatio, seed), nil
 }
 
 // datasetOptions are the options of p that a dataset of this kind takes.
@@ -173,18 +180,22 @@ func (r *Runner) sendsIDs() bool {
 	return r.Plan.every(func(k workload.Kind) bool { return r.asIDs(&r.Plan, k) })
 }
 
-// Workload is what the plan would send, made without a server: prompts are
-// counted by counter.
-func (p Plan) Workload(ctx context.Context, counter token.Counter, seed uint64, env Env, hooks Hooks) (workload.Workload, error) {
+// Workload is what the plan would send, made without a server, and who counted
+// its prompts: the tokenizer that the plan names, or an estimate.
+func (p Plan) Workload(ctx context.Context, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
 	if err := p.Validate(); err != nil {
-		return nil, &UsageError{err}
+		return nil, nil, &UsageError{err}
 	}
 	kind, err := backend.Find(p.Backend)
 	if err != nil {
-		return nil, &UsageError{err}
+		return nil, nil, &UsageError{err}
 	}
-	r := &Runner{Plan: p, Counter: counter, kind: kind, env: env, hooks: hooks}
-	return r.workload(ctx, p.Levels()[0], seed)
+	r := &Runner{Plan: p, kind: kind, env: env, hooks: hooks}
+	if err := r.countAlone(ctx); err != nil {
+		return nil, nil, err
+	}
+	work, err := r.workload(ctx, p.Levels()[0], seed)
+	return work, r.Counter, err
 }
 
 // arrivals is when the sessions of a level are due: at the workload's own

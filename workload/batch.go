@@ -81,12 +81,16 @@ func newRandomRerank(ctx context.Context, o Options) (Workload, error) {
 	if !constant || w.query < 1 || documents < 1 {
 		return nil, fmt.Errorf("random_rerank: %d documents of %v tokens with their query: a plain number of at least 4 and one document are needed (--random-input-len, --random-batch-size)", documents, o.Input)
 	}
-	length := input - w.query - w.separator
-	if o.NoRank {
-		length = input
+	query, err := Fixed(w.query).Around(o.InRatio, 1)
+	w.query = query.Draw(rngOf(o.Seed, prefixIndex), 1) // which is one for all, and as long as it happens to be
+	length := input
+	if !o.NoRank {
+		length = max(input-w.query-w.separator, 1)
 	}
-	var err error
-	if w.document, err = Fixed(length).Around(o.InRatio); err != nil {
+	if err == nil {
+		w.document, err = Fixed(length).Around(o.InRatio, 1)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("random_rerank: %w", err)
 	}
 	return w, w.ready((o.Count+o.Batch-1)/o.Batch, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })

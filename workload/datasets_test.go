@@ -3,6 +3,7 @@ package workload_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -161,6 +162,39 @@ func TestPrefixRepetition(t *testing.T) {
 		if _, err := w.Session(100); !errors.Is(err, io.EOF) {
 			t.Errorf("past the end: %v", err)
 		}
+	}
+}
+
+// twofold counts two tokens in each word, and one that opens a text.
+type twofold struct{ byWord }
+
+func (*twofold) Count(_ context.Context, s string) (int, error) {
+	return 2*len(strings.Fields(s)) + 1, nil
+}
+
+// A prefix has as many tokens as asked, not words: else prompts of long words
+// would be nothing but prefix.
+func TestPrefixesAreCountedInTokens(t *testing.T) {
+	w := make1(t, "random", workload.Options{Input: workload.Fixed(21), Output: workload.Fixed(1), Prefix: 20, Counter: &twofold{}, Count: 9})
+	first := strings.Fields(requests(t, w, 1)[0].Input.Text)
+	for i, q := range requests(t, w, 9) {
+		units := strings.Fields(q.Input.Text)
+		if q.InputTokens != 41 || !slices.Equal(units[:10], first[:10]) || i > 0 && slices.Equal(units[10:12], first[10:12]) {
+			t.Errorf("prompt %d has %d tokens: %s", i, q.InputTokens, q.Input.Text)
+		}
+	}
+}
+
+// Of an output length from 0 to 2 tokens, 1 and 2 are equally likely: nobody
+// asks for 0.
+func TestShortOutputs(t *testing.T) {
+	w := make1(t, "random", workload.Options{IDs: true, Input: workload.Fixed(9), Output: workload.Fixed(1), OutRatio: 0.5})
+	counts := map[int]int{}
+	for _, q := range requests(t, w, 10_000) {
+		counts[q.MaxTokens]++
+	}
+	if len(counts) != 2 || counts[1] < 4800 || counts[1] > 5200 {
+		t.Errorf("%v", counts)
 	}
 }
 

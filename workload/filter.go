@@ -9,11 +9,15 @@ import (
 
 // bounds are the lengths in tokens that vLLM's benchmark keeps of questions
 // and their answers.
-type bounds struct{ least, prompt, total int }
+type bounds struct {
+	least, prompt, total int
+	framed               bool // a prompt counts with the chat template around it
+}
 
 var (
 	shareGPTBounds = bounds{least: 4, prompt: 1024, total: 2048}
 	mathBounds     = bounds{least: 4, prompt: 2048, total: 32_000}
+	chatBounds     = bounds{least: 4, prompt: 1024, total: 2048, framed: true}
 )
 
 // newFiltered makes a workload of those entries whose prompts and answers have
@@ -22,7 +26,7 @@ func newFiltered(ctx context.Context, name string, o Options, entries []entry, b
 	if o.Shuffle {
 		rngOf(o.Seed, 0).Shuffle(len(entries), func(a, b int) { entries[a], entries[b] = entries[b], entries[a] })
 	}
-	if err := o.frameAnswers(ctx); err != nil {
+	if err := o.findFrame(ctx); err != nil {
 		return nil, err
 	}
 	fit, err := b.filter(ctx, o, entries)
@@ -83,14 +87,18 @@ func (b bounds) fits(ctx context.Context, o Options, e *entry) (ok bool, err err
 	if e.tokens, err = o.countPrompt(ctx, e); err != nil {
 		return false, err
 	}
-	if e.tokens < b.least || e.tokens > b.prompt {
+	tokens := e.tokens
+	if !b.framed {
+		tokens -= o.frame
+	}
+	if tokens < b.least || tokens > b.prompt {
 		return false, nil
 	}
 	if given, constant := o.Output.Constant(); !constant || given > 0 {
 		// A length that was asked for may be short; it counts for the total
 		// as it will be drawn, which only a constant tells now.
-		return !constant || e.tokens+given <= b.total, nil
+		return !constant || tokens+given <= b.total, nil
 	}
 	e.OutputTokens, err = o.countAnswer(ctx, e.answer)
-	return e.OutputTokens >= b.least && e.tokens+e.OutputTokens <= b.total, err
+	return e.OutputTokens >= b.least && tokens+e.OutputTokens <= b.total, err
 }

@@ -133,8 +133,8 @@ func asMany(n int) func() (int, error) { return func() (int, error) { return n, 
 // words is a message of random words with n tokens, which seed and key make.
 func (f *fitted) words(seed, key uint64, n int) (tacho.Message, int, error) {
 	text, tokens, err := f.text(key, n, asMany(n),
-		func(units int) string { return prefixed(nil, key^seed, units, math.MaxInt) },
-		func(bytes int) string { return prefixed(nil, key^seed, math.MaxInt, bytes) })
+		func(units int) string { return prefixed("", key^seed, units, math.MaxInt) },
+		func(bytes int) string { return prefixed("", key^seed, math.MaxInt, bytes) })
 	return tacho.Message{Role: "user", Content: text}, tokens, err
 }
 

@@ -57,22 +57,36 @@ func framesOf(ctx context.Context, c token.Counter) (f frames, err error) {
 	return f, err
 }
 
-// frameAnswers finds what would be around an answer if it were the prompt of a
-// chat. A text that is completed is counted as the reference counts it, with
-// the token that opens it.
-func (o *Options) frameAnswers(ctx context.Context) error {
-	if !o.Messages || !o.wantsData() {
+// aroundText is how many tokens are counted of a prompt that are not in its
+// text: what a chat template puts around it, or the token that opens it.
+func aroundText(ctx context.Context, c token.Counter) (int, error) {
+	if !c.Exact() {
+		return 0, nil
+	}
+	one, err := c.Count(ctx, filler[1:])
+	if err != nil {
+		return 0, err
+	}
+	two, err := c.Count(ctx, filler[1:]+filler)
+	return max(2*one-two, 0), err
+}
+
+// findFrame finds what is around a prompt or an answer when it is counted as
+// the prompt of a chat. A text that is completed is counted as the reference
+// counts it, with the token that opens it.
+func (o *Options) findFrame(ctx context.Context) error {
+	if !o.Messages && !o.Framed {
 		return nil
 	}
 	f, err := framesOf(ctx, o.Counter)
-	o.answerFrame = f.alone
+	o.frame = f.alone
 	return err
 }
 
 // countAnswer is how many tokens an answer has.
 func (o *Options) countAnswer(ctx context.Context, text string) (int, error) {
 	n, err := o.Counter.Count(ctx, text)
-	return max(n-o.answerFrame, 1), err
+	return max(n-o.frame, 1), err
 }
 
 // countPrompt is how many tokens the prompt of an entry has, answers of the

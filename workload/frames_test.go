@@ -114,7 +114,7 @@ func TestConversationsOfFilesAreCountedAsSent(t *testing.T) {
 // An answer in the data has no frame around it.
 func TestAnswersAreCountedBare(t *testing.T) {
 	o := Options{Counter: templateCounter{}, Messages: true, Output: Fixed(-1)}
-	if err := o.frameAnswers(t.Context()); err != nil {
+	if err := o.findFrame(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := o.countAnswer(t.Context(), "an answer of five words"); n != 5 || err != nil {

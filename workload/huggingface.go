@@ -81,12 +81,31 @@ type table struct {
 }
 
 func (t *table) read(files []string) error {
+	var parts [][]entry // of the files
 	for _, path := range files {
+		t.entries = nil
 		if err := eachRow(path, t.bad, t.row); err != nil {
 			return err
 		}
+		parts = append(parts, t.entries)
+	}
+	if t.entries = slices.Concat(parts...); t.set.rounds {
+		t.entries = inRounds(parts, len(t.entries))
 	}
 	return nil
+}
+
+// inRounds are n entries of several lists: the first of each, then the second.
+func inRounds(parts [][]entry, n int) []entry {
+	out := make([]entry, 0, n)
+	for i := 0; len(out) < n; i++ {
+		for _, part := range parts {
+			if i < len(part) {
+				out = append(out, part[i])
+			}
+		}
+	}
+	return out
 }
 
 func (t *table) row(row json.RawMessage) error {
@@ -99,6 +118,9 @@ func (t *table) row(row json.RawMessage) error {
 	r, err := rowOfColumns(row)
 	if err != nil || !t.Distance.holds(r) {
 		return err
+	}
+	if t.set.pairs && !r.isPair() {
+		return nil
 	}
 	e, err := r.entry(&t.set)
 	if err != nil {
@@ -167,7 +189,7 @@ func (r tableRow) text(names ...string) string {
 
 // entry finds the prompt in a row, and the answer.
 func (r tableRow) entry(set *namedSet) (e entry, err error) {
-	e.answer = r.text(answerColumns...)
+	e.answer = r.text(slices.Concat([]string{set.answer}, answerColumns)...)
 	if region := strings.Index(e.answer, editedRegion); region >= 0 {
 		e.answer = e.answer[region:]
 	}
@@ -175,6 +197,12 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 		return e, err
 	} else if e.Tools != nil {
 		e.Extra = map[string]any{"tool_choice": "auto"}
+	}
+	if set.pairs {
+		talk := r.talk()
+		question := talk.said(0)
+		e.Prompt, e.answer = &question, talk.said(1)
+		return e, nil
 	}
 	for _, name := range talkColumns {
 		messages, answer := firstMessages(r[name])
@@ -204,6 +232,15 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 	return e, nil
 }
 
+// talk is the conversation of a row that has one in ShareGPT's form.
+func (r tableRow) talk() (t shareGPTTalk) {
+	_ = json.Unmarshal(r["conversations"], &t.Conversations) // a column of another type holds none
+	return t
+}
+
+// isPair says whether a row's conversation has a question and an answer.
+func (r tableRow) isPair() bool { return len(r.talk().Conversations) >= 2 }
+
 // prompt is what a row without a conversation asks.
 func (r tableRow) prompt(set *namedSet) string {
 	if code, request := r.text("code"), r.text("change_request"); code != "" && request != "" {
@@ -219,6 +256,9 @@ func (r tableRow) prompt(set *namedSet) string {
 		}
 		if more := r.text("input"); name == "instruction" && more != "" {
 			s = more + "\n\n" + s
+		}
+		if before, _, found := strings.Cut(s, set.cut); found && set.cut != "" {
+			s = strings.TrimSpace(before)
 		}
 		return s + r.choices() + set.suffix
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -130,6 +131,9 @@ func newRandomMM(ctx context.Context, o Options) (Workload, error) {
 	case i.Base < 0 || i.Images < 0 || i.Videos < 0:
 		return nil, fmt.Errorf("random_mm: %d items, at most %d images and %d films: none may be negative", i.Base, i.Images, i.Videos)
 	}
+	if low, high := i.items(); low > high {
+		return nil, fmt.Errorf("random_mm: at least %d items in a request, and at most %d are allowed (--random-mm-limit-mm-per-prompt)", low, high)
+	}
 	o.IDs, o.Batch = !o.Media, 0 // a text that is not sent need not be made
 	text, err := newRandom(ctx, o)
 	if err != nil {
@@ -190,11 +194,24 @@ func (w *randomPictures) illustrate(q *tacho.Request, i uint64) error {
 	return err
 }
 
+// items are how many there may be in a request, at least and at most: no more
+// than are allowed of the sorts that there are sizes for.
+func (o *ImageOptions) items() (low, high int) {
+	allowed := 0
+	if slices.ContainsFunc(o.Buckets.shapes, shape.isVideo) {
+		allowed += o.Videos
+	}
+	if slices.ContainsFunc(o.Buckets.shapes, func(s shape) bool { return !s.isVideo() }) {
+		allowed += o.Images
+	}
+	low = int(math.Floor(float64(o.Base) * (1 - o.Ratio)))
+	return low, min(int(math.Ceil(float64(o.Base)*(1+o.Ratio))), allowed)
+}
+
 // draw is what one request has: so many items, of shapes by their shares as
 // long as there may be more of their sort.
 func (o *ImageOptions) draw(rng *rand.Rand) []shape {
-	low := int(math.Floor(float64(o.Base) * (1 - o.Ratio)))
-	high := int(math.Ceil(float64(o.Base) * (1 + o.Ratio)))
+	low, high := o.items()
 	n := low + rng.IntN(high-low+1)
 	left := map[bool]int{false: o.Images, true: o.Videos} // by whether it is a film
 	var out []shape

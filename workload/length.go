@@ -109,8 +109,9 @@ func (l *Length) Draw(r *rand.Rand, least int) int {
 }
 
 // Around is the length that varies by ratio around a constant: from
-// floor(n(1-ratio)) to ceil(n(1+ratio)), each equally likely.
-func (l Length) Around(ratio float64) (Length, error) {
+// floor(n(1-ratio)) to ceil(n(1+ratio)), but not below least, each equally
+// likely.
+func (l Length) Around(ratio float64, least int) (Length, error) {
 	n, constant := l.Constant()
 	switch {
 	case !(ratio >= 0 && ratio < 1):
@@ -120,7 +121,8 @@ func (l Length) Around(ratio float64) (Length, error) {
 	case !constant:
 		return l, fmt.Errorf("a range ratio of %v goes with a plain number, not with %v", ratio, l)
 	}
-	low, high := math.Floor(float64(n)*(1-ratio)), math.Ceil(float64(n)*(1+ratio))
+	low := max(math.Floor(float64(n)*(1-ratio)), float64(least))
+	high := max(math.Ceil(float64(n)*(1+ratio)), low)
 	return Length{kind: lengthNamed("uniform"), a: low, b: high, text: fmt.Sprintf("uniform(%v,%v)", low, high)}, nil
 }
 

@@ -74,8 +74,14 @@ func TestRandomLimits(t *testing.T) {
 	if got := draw(workload.ImageOptions{Base: 3, Images: 255, Videos: 1}); got[[2]int{2, 1}]+got[[2]int{3, 0}] != 60 || got[[2]int{2, 1}] < 50 {
 		t.Errorf("at most one film: %v", got)
 	}
-	if got := draw(workload.ImageOptions{Base: 3, Images: 1, Videos: 1}); got[[2]int{1, 1}] != 60 {
-		t.Errorf("no more than the limits: %v", got)
+	got := draw(workload.ImageOptions{Base: 3, Ratio: 1, Images: 1, Videos: 1})
+	if none, one, two := got[[2]int{0, 0}], got[[2]int{1, 0}]+got[[2]int{0, 1}], got[[2]int{1, 1}]; min(none, one, two) < 10 || none+one+two != 60 {
+		t.Errorf("no more than the limits, each number alike: %v", got)
+	}
+	k, _ := workload.Find("random_mm")
+	_, err := k.New(t.Context(), workload.Options{Media: true, Images: workload.ImageOptions{Base: 3, Images: 1, Videos: 1, Buckets: shapes}})
+	if err == nil || !strings.Contains(err.Error(), "at most 2 are allowed") {
+		t.Errorf("three items where two are allowed: %v", err)
 	}
 	if got := draw(workload.ImageOptions{Base: 2, Images: 9}); got[[2]int{2, 0}] != 60 {
 		t.Errorf("no films: %v", got)

@@ -15,6 +15,11 @@ type namedSet struct {
 	subset, split string // where it has several
 	output        int    // tokens to ask for; negative is as long as the answer in the data
 	suffix        string // behind each prompt
+	cut           string // where what is asked ends
+	answer        string // column of the answer, where it is not the one that names tell
+	pairs         bool   // of a conversation the first two turns, whoever said them
+	plain         bool   // to a completions endpoint it goes as it is
+	rounds        bool   // its files are read by turns, a row of each
 	bounds        *bounds
 	always        bool // the bounds hold for an output length that was asked for, too
 }
@@ -25,17 +30,17 @@ const defaultOutput = 256
 var namedSets = []namedSet{
 	{names: []string{"lmarena-ai/VisionArena-Chat", "lmarena-ai/vision-arena-bench-v0.1"}, output: 128},
 	{names: []string{"yale-nlp/MMVU"}, split: "validation", output: 128},
-	{names: []string{"Lin-Chen/MMStar"}, split: "val", output: 128},
+	{names: []string{"Lin-Chen/MMStar"}, split: "val", output: 128, cut: "Options:"},
 	{names: []string{"likaixin/InstructCoder"}, output: 200, suffix: " Just output the code, do not include any explanation."},
 	{names: []string{"philschmid/mt-bench"}},
 	{names: []string{"openai/openai_humaneval"}, split: "test"},
 	{names: []string{"openai/gsm8k"}, subset: "main", split: "test"},
-	{names: []string{"lmms-lab/LLaVA-OneVision-Data", "Aeala/ShareGPT_Vicuna_unfiltered"}, output: -1, bounds: &shareGPTBounds},
-	{names: []string{"AI-MO/aimo-validation-aime", "AI-MO/NuminaMath-1.5", "AI-MO/NuminaMath-CoT"}, output: -1, bounds: &mathBounds},
-	{names: []string{"zed-industries/zeta"}, output: -1},
+	{names: []string{"lmms-lab/LLaVA-OneVision-Data", "Aeala/ShareGPT_Vicuna_unfiltered"}, output: -1, bounds: &shareGPTBounds, pairs: true, plain: true},
+	{names: []string{"AI-MO/aimo-validation-aime", "AI-MO/NuminaMath-1.5", "AI-MO/NuminaMath-CoT"}, output: -1, bounds: &mathBounds, answer: "solution", plain: true},
+	{names: []string{"zed-industries/zeta"}, output: -1, plain: true},
 	{names: []string{"vdaita/edit_5k_char", "vdaita/edit_10k_char"}, output: 4000},
-	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &shareGPTBounds, always: true},
-	{names: []string{functionSet}, output: 512},
+	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &chatBounds, always: true},
+	{names: []string{functionSet}, output: 512, rounds: true},
 }
 
 // knownSet is what is known of the dataset of that name.
@@ -58,6 +63,10 @@ func DefaultSplit(name string) string {
 
 // DefaultSubset is the same of subsets; empty if none is known.
 func DefaultSubset(name string) string { return knownSet(name).subset }
+
+// SentPlain says whether the prompts of a dataset of the hub go to a completions
+// endpoint without the chat template.
+func SentPlain(name string) bool { return knownSet(name).plain }
 
 // functionSet is the one dataset whose files are its subsets.
 const functionSet = "gorilla-llm/Berkeley-Function-Calling-Leaderboard"
@@ -164,15 +173,14 @@ func (g Range) holds(r tableRow) bool {
 	return distance >= g.Low && distance <= g.High
 }
 
-// choices are the answers of a question to choose from, by their letters.
+// choices are the answers of a question to choose from, by their letters: all
+// of them, as the reference has them, empty ones too.
 func (r tableRow) choices() string {
 	var by map[string]string
 	_ = json.Unmarshal(r["choices"], &by) // a column of another type holds none
 	var b strings.Builder
 	for _, letter := range slices.Sorted(maps.Keys(by)) {
-		if by[letter] != "" {
-			b.WriteString(" " + letter + "." + by[letter])
-		}
+		b.WriteString(" " + letter + "." + by[letter])
 	}
 	return b.String()
 }

@@ -27,12 +27,18 @@ func TestNamedSets(t *testing.T) {
 		{hub: "openai/gsm8k", rows: `{"question":"how many?","answer":"5"}`, want: []string{"how many? 256"}},
 		{
 			hub: "Aeala/ShareGPT_Vicuna_unfiltered", rows: share(10, 20) + "\n" + share(3, 20) + "\n" + share(1025, 20),
-			want: []string{"user:" + words(9, "q10") + " 20"},
+			want: []string{words(9, "q10") + " 20"},
 		},
 		{
 			hub: "Aeala/ShareGPT_Vicuna_unfiltered", rows: share(3, 20), o: workload.Options{Output: workload.Fixed(7)},
-			want: []string{"user:" + words(2, "q3") + " 7"}, // the bounds are for lengths of the data's own
+			want: []string{words(2, "q3") + " 7"}, // the bounds are for lengths of the data's own
 		},
+		{ // the first two turns, whoever said them; fewer are none
+			hub: "Aeala/ShareGPT_Vicuna_unfiltered", want: []string{"it is a b c 5"},
+			rows: `{"conversations":[{"from":"human","value":"alone a b c"}]}` + "\n" + `{"conversations":[{"from":"gpt","value":"it is a b c"},{"from":"human","value":"oh is it so"}]}`,
+		},
+		{hub: "AI-MO/NuminaMath-1.5", rows: `{"problem":"a b c d","answer":"5","solution":"a b c d e f"}`, want: []string{"a b c d 7"}},
+		{hub: "Lin-Chen/MMStar", rows: `{"question":"which colour?\nOptions: A: red, B: blue"}`, want: []string{"which colour? 128"}},
 		{
 			hub: "AI-MO/NuminaMath-CoT", rows: `{"problem":"` + long + `","solution":"a b c d"}` + "\n" + `{"problem":"short","solution":"a b c d"}`,
 			want: []string{long + " 5"},
@@ -50,8 +56,8 @@ func TestNamedSets(t *testing.T) {
 			o: workload.Options{Distance: workload.Range{High: 0.5}}, want: []string{"Change this file:\n\nc1\n\nas follows, and write all of it:\n\nr1 4000"},
 		},
 		{
-			hub: "yale-nlp/MMVU", rows: `{"question":"which?","choices":{"B":"two","A":"one"},"video":"http://127.0.0.1/v.mp4"}`,
-			want: []string{"which? A.one B.two 128"}, note: "1 rows have something in the column video",
+			hub: "yale-nlp/MMVU", rows: `{"question":"which?","choices":{"B":"two","A":"one","C":""},"video":"http://127.0.0.1/v.mp4"}`,
+			want: []string{"which? A.one B.two C. 128"}, note: "1 rows have something in the column video",
 		},
 		{
 			hub: "lmarena-ai/VisionArena-Chat", rows: `{"conversation":[[{"role":"user","content":"what is it?"}],[{"role":"assistant","content":"x"}]],"images":[{"bytes":"iVBORw0KGgo=","path":"a"}]}`,

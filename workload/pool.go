@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,17 +74,17 @@ func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)
 
 // text is all that counts as the entry's prompt.
 func (e *entry) text() string {
-	text := ""
+	var texts []string
 	if e.Prompt != nil {
-		text = *e.Prompt
+		texts = append(texts, *e.Prompt)
 	}
 	for _, m := range e.Messages {
-		text += m.Content + "\n"
+		texts = append(texts, m.Content)
 	}
 	if e.Content != nil {
-		text += e.contentText()
+		texts = append(texts, e.contentText())
 	}
-	return text
+	return strings.Join(texts, "\n")
 }
 
 // A pool is a workload of entries that were read from a file.
@@ -103,8 +104,10 @@ func newPool(ctx context.Context, o Options, entries []entry, said ...string) (W
 	if o.Count > len(entries) && !o.Repeat {
 		o.Count = len(entries)
 	}
-	if err := o.frameAnswers(ctx); err != nil {
-		return nil, err
+	if o.frame == 0 && o.wantsData() {
+		if err := o.findFrame(ctx); err != nil {
+			return nil, err
+		}
 	}
 	w := &pool{Options: o, entries: entries, order: make([]int, len(entries)), said: said, fitted: newFitted(ctx, o.Counter)}
 	for i := range w.order {

@@ -35,13 +35,15 @@ type drawn struct {
 	end     uint64                                       // sessions there are; 0 is no end
 	lengths func(i uint64, r *rand.Rand) (in, out int)   // of session i, the prefix not counted
 	group   func(i uint64, r *rand.Rand) (prefix uint64) // which prefix session i has
+	openers *fitted                                      // the prefixes, where they are texts
+	around  int                                          // tokens around a text, which are in its count
 	*fitted
 }
 
 func newRandom(ctx context.Context, o Options) (Workload, error) {
 	var err error
-	if o.Input, err = o.Input.Around(o.InRatio); err == nil {
-		o.Output, err = o.Output.Around(o.OutRatio)
+	if o.Input, err = o.Input.Around(o.InRatio, 0); err == nil {
+		o.Output, err = o.Output.Around(o.OutRatio, 1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("random: %w", err)
@@ -72,7 +74,13 @@ func newDrawn(ctx context.Context, name string, o Options) (*drawn, error) {
 	if o.Vocab <= minTokenID {
 		return nil, fmt.Errorf("%s: a vocabulary of %d tokens is too small, more than %d are needed", name, o.Vocab, minTokenID)
 	}
-	w := &drawn{Options: o, fitted: newFitted(ctx, o.Counter)}
+	w := &drawn{Options: o, fitted: newFitted(ctx, o.Counter), openers: newFitted(ctx, o.Counter)}
+	if o.Prefix > 0 && !o.IDs {
+		var err error
+		if w.around, err = aroundText(ctx, o.Counter); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	w.group = func(uint64, *rand.Rand) uint64 { return 0 }
 	w.lengths = func(_ uint64, r *rand.Rand) (in, out int) {
 		if w.Scenario.Given() {
@@ -113,9 +121,9 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	rng := rngOf(w.Seed, i)
 	input, output := w.lengths(i, rng)
 	q := tacho.Request{MaxTokens: output, IgnoreEOS: w.IgnoreEOS}
-	opening := rngOf(w.Seed, prefixIndex-w.group(i, rng))
+	opening := prefixIndex - w.group(i, rng)
 	if w.IDs {
-		q.Input.IDs = w.appendIDs(w.appendIDs(make([]int32, 0, w.Prefix+input), opening, w.Prefix), rng, input)
+		q.Input.IDs = w.appendIDs(w.appendIDs(make([]int32, 0, w.Prefix+input), rngOf(w.Seed, opening), w.Prefix), rng, input)
 		q.InputTokens = len(q.Input.IDs)
 		return single(i, q), nil
 	}
@@ -123,13 +131,25 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 		q.Input.Text, q.InputTokens = w.Exact(i, input), input
 		return single(i, q), nil
 	}
-	prefix := words(opening, w.Prefix)
+	prefix, err := w.prefix(opening)
+	if err != nil {
+		return tacho.Session{}, err
+	}
 	seed := rng.Uint64()
-	var err error
-	q.Input.Text, q.InputTokens, err = w.text(i, w.Prefix+input, asMany(w.Prefix+input),
+	q.Input.Text, q.InputTokens, err = w.text(i, w.Prefix+input, asMany(input),
 		func(n int) string { return prefixed(prefix, seed, n, math.MaxInt) },
 		func(bytes int) string { return prefixed(prefix, seed, math.MaxInt, bytes) })
 	return single(i, q), err
+}
+
+// prefix is a text of as many tokens as prompts share, without what is around
+// a prompt.
+func (w *drawn) prefix(opening uint64) (string, error) {
+	if w.Prefix == 0 {
+		return "", nil
+	}
+	m, _, err := w.openers.words(w.Seed, opening, w.Prefix+w.around)
+	return m.Content, err
 }
 
 // Warmup implements Workload. Its prefix is one that no session has.
@@ -150,28 +170,17 @@ func (w *drawn) appendIDs(ids []int32, r *rand.Rand, n int) []int32 {
 	return ids
 }
 
-// prefixed is the shared prefix and then words drawn by seed: n words in all,
-// or so many that there are the given bytes, whichever comes first.
-func prefixed(prefix []string, seed uint64, n, bytes int) string {
+// prefixed is the shared prefix and then n words drawn by seed, or so many that
+// there are the given bytes in all, whichever comes first.
+func prefixed(prefix string, seed uint64, n, bytes int) string {
 	var b strings.Builder
+	b.WriteString(prefix)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for k := 0; k < n && b.Len() < bytes; k++ {
-		if k > 0 {
+		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		if k < len(prefix) {
-			b.WriteString(prefix[k])
-		} else {
-			b.WriteString(commonWords[rng.IntN(len(commonWords))])
-		}
+		b.WriteString(commonWords[rng.IntN(len(commonWords))])
 	}
 	return b.String()
-}
-
-func words(r *rand.Rand, n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = commonWords[r.IntN(len(commonWords))]
-	}
-	return out
 }

@@ -22,6 +22,8 @@ type shareGPTTalk struct {
 		Value string `json:"value"`
 		Text  string `json:"content"`
 	} `json:"conversations"`
+	Image string          `json:"image"`
+	Video json.RawMessage `json:"video"`
 }
 
 // said is the text of turn i.
@@ -56,6 +58,7 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 		return nil, errors.New("sharegpt: no data: give ShareGPT_V3_unfiltered_cleaned_split.json with --dataset-path")
 	}
 	var pairs []entry
+	unsent := 0 // pictures and films
 	bad := badLines{skip: o.Trace.SkipBad}
 	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
 		var t shareGPTTalk
@@ -64,12 +67,23 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 		}
 		if len(t.Conversations) >= 2 {
 			prompt := t.said(0)
-			pairs = append(pairs, entry{Prompt: &prompt, answer: t.said(1)})
+			e := entry{Prompt: &prompt, answer: t.said(1)}
+			switch {
+			case t.Image != "" && o.Media:
+				e.ImageFiles = []string{t.Image}
+			case t.Image != "" || t.Video != nil:
+				unsent++
+			}
+			pairs = append(pairs, e)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sharegpt: %w", err)
 	}
-	return newFiltered(ctx, "sharegpt", o, pairs, shareGPTBounds, bad)
+	w, err := newFiltered(ctx, "sharegpt", o, pairs, shareGPTBounds, bad)
+	if err == nil && unsent > 0 {
+		w = noted{w, fmt.Sprintf("%d conversations have a picture or a film, which was not sent", unsent)}
+	}
+	return w, err
 }

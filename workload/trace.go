@@ -111,6 +111,7 @@ type traceCursor struct {
 	origin  time.Duration // of the first line
 	last    time.Duration // of the line before, since the origin
 	begun   bool
+	untimed bool   // nobody wants to know when, so lines may be in any order
 	index   uint64 // of the next request in the window
 	bad     badLines
 	empty   int // requests without tokens
@@ -183,7 +184,7 @@ func (c *traceCursor) read(line []byte) (traceRow, time.Duration, error) {
 		c.begun, c.origin = true, row.At
 	}
 	since := row.At - c.origin
-	if since < c.last {
+	if since < c.last && !c.untimed {
 		return row, 0, fmt.Errorf("its time, %v after the first line, is before that of a line above, %v: sort the trace by time", since, c.last)
 	}
 	c.last = since
@@ -229,7 +230,8 @@ func (t *TraceOptions) scale(d time.Duration) time.Duration {
 // close lets go of the file.
 func (c *traceCursor) close() { c.lines.Close() }
 
-// readTrace reads a trace whole, until fn has enough.
+// readTrace reads a trace whole, until fn has enough: what was asked, whenever
+// that was.
 func readTrace(f *traceFormat, o Options, fn func(traceRow) bool) error {
 	o.Count = 0
 	c, err := openTrace(f, &o)
@@ -237,6 +239,7 @@ func readTrace(f *traceFormat, o Options, fn func(traceRow) bool) error {
 		return err
 	}
 	defer c.close()
+	c.untimed = true
 	for {
 		row, _, err := c.next()
 		if errors.Is(err, io.EOF) {

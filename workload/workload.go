@@ -43,9 +43,10 @@ type Options struct {
 	Category  string // keep only lines of this category
 	Subset    string // of a dataset with several
 	Distance  Range  // keep only edits of this normalised distance
+	Framed    bool   // a prompt is counted with a chat template around it, though the backend takes no messages
 	SendFiles bool   // files that a line names are sent along
 
-	answerFrame int // what counting an answer as a prompt puts around it
+	frame int // tokens that a chat template puts around a prompt, and counting around an answer
 
 	Images ImageOptions
 	Sounds SoundOptions
