@@ -49,7 +49,8 @@ func (p *Plan) hubName(kind workload.Kind) (name, file string, ok bool) {
 func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *workload.Options) error {
 	name, file, ok := p.hubName(kind)
 	if !ok {
-		return p.locateNamed(o)
+		p.locateNamed(o)
+		return nil
 	}
 	if kind.Name != "hf" && file == "" {
 		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file: name it, as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
@@ -71,14 +72,12 @@ func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *wor
 
 // locateNamed puts the files into o of a dataset that is known by its files,
 // where they are in a directory here.
-func (p *Plan) locateNamed(o *workload.Options) error {
-	if info, err := os.Stat(p.DatasetPath); err != nil || !info.IsDir() {
-		return nil // who reads it says what is wrong
+func (p *Plan) locateNamed(o *workload.Options) {
+	if info, err := os.Stat(p.DatasetPath); err == nil && info.IsDir() {
+		for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {
+			o.Files = append(o.Files, filepath.Join(p.DatasetPath, file))
+		}
 	}
-	for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {
-		o.Files = append(o.Files, filepath.Join(p.DatasetPath, file))
-	}
-	return nil
 }
 
 // A download is a dataset on its way from the hub.
