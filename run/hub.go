@@ -71,7 +71,7 @@ func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *wor
 }
 
 // locateNamed puts the files into o of a dataset that is known by its files,
-// where they are in a directory here. Who reads them says what is wrong.
+// where they are in a directory here.
 func (p *Plan) locateNamed(o *workload.Options) {
 	if info, err := os.Stat(p.DatasetPath); err == nil && info.IsDir() {
 		for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {

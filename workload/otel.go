@@ -32,17 +32,6 @@ type otelSpan struct {
 	Attributes json.RawMessage `json:"attributes"`
 }
 
-// otelFile is what a line or a file may hold.
-type otelFile struct {
-	Spans         []otelSpan `json:"spans"`
-	ResourceSpans []struct {
-		ScopeSpans []struct {
-			Spans []otelSpan `json:"spans"`
-		} `json:"scopeSpans"`
-	} `json:"resourceSpans"`
-	otelSpan
-}
-
 // An otelCall is one call of a model.
 type otelCall struct {
 	trace      string
@@ -52,10 +41,9 @@ type otelCall struct {
 
 // otelBody is what of a call is not kept in memory.
 type otelBody struct {
-	Input    int             `json:"in"`
-	Output   int             `json:"out"`
-	Messages []tacho.Message `json:"messages,omitempty"`
-	Said     string          `json:"said,omitempty"`
+	Input, Output int
+	Messages      []tacho.Message
+	Said          string
 }
 
 // An otelSpot is what of a call is: 32 bytes.
@@ -68,7 +56,8 @@ type otelSpot struct {
 type otelTrace struct {
 	tokenMaker
 	Options
-	text   *scratch   // the bodies of the calls
+	paths  []string
+	texts  []*scratch // of the paths: the spans are there
 	calls  []otelSpot // of all sessions, one after the other
 	starts []uint32   // of the sessions in calls, and the end of the last
 	origin time.Duration
@@ -84,21 +73,10 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	w := &otelTrace{Options: o, tokenMaker: newTokenMaker(o)}
-	if w.text, err = newScratch(); err != nil {
-		return nil, fmt.Errorf("otel: %w", err)
-	}
 	bad := badLines{skip: o.Trace.SkipBad}
-	others := 0
-	traces := map[uint64]uint32{}
+	x := otelIndex{otelTrace: w, traces: map[uint64]uint32{}}
 	for _, path := range files {
-		if err := eachRow(path, &bad, func(text json.RawMessage) error {
-			calls, skipped, err := callsOf(text)
-			if err != nil {
-				return err
-			}
-			others += skipped
-			return w.keep(calls, traces)
-		}); err != nil {
+		if err := x.read(path, &bad); err != nil {
 			return nil, fmt.Errorf("otel: %w", err)
 		}
 	}
@@ -106,68 +84,91 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("otel: %s has no span with gen_ai.usage tokens%s", o.Path, bad.also())
 	}
 	w.said = bad.notes()
-	if others > 0 {
-		w.said = append(w.said, fmt.Sprintf("%d spans are no calls of a model, and were left out", others))
+	if x.others > 0 {
+		w.said = append(w.said, fmt.Sprintf("%d spans are no calls of a model, and were left out", x.others))
 	}
-	w.group(len(traces))
+	w.group(len(x.traces))
 	if len(w.starts) < 2 {
 		return nil, fmt.Errorf("otel: no session of %s begins in the window", o.Path)
 	}
-	return w, w.text.done()
+	return w, nil
 }
 
-// keep puts calls away; what stays is when they were and to which trace they
-// belong.
-func (w *otelTrace) keep(calls []otelCall, traces map[uint64]uint32) error {
-	for i := range calls {
-		c := &calls[i]
-		body, err := json.Marshal(&c.otelBody)
-		if err != nil {
-			return err
-		}
-		place, err := w.text.keep(body, 0)
-		if err != nil {
-			return err
-		}
-		id := hashOf(c.trace)
-		number, ok := traces[id]
-		if !ok {
-			number = uint32(len(traces))
-			traces[id] = number
-		}
-		place.tag = number
-		w.calls = append(w.calls, otelSpot{c.start, c.end, place})
-	}
-	return nil
+// otelIndex finds the calls.
+type otelIndex struct {
+	*otelTrace
+	traces map[uint64]uint32 // numbers of traces, by the hashes of their ids
+	others int               // spans that are no calls
 }
 
-// callsOf are the calls in a row, and how many spans are none.
-func callsOf(text json.RawMessage) (calls []otelCall, others int, err error) {
-	var f otelFile
-	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, 0, fmt.Errorf("not spans: %w", err)
+// fileBits is where the number of the file stands in the offset of a place.
+const fileBits = 44
+
+// read finds the calls in a file.
+func (x *otelIndex) read(path string, bad *badLines) error {
+	text, err := openScratch(path)
+	if err != nil {
+		return err
 	}
-	spans := f.Spans
-	for _, r := range f.ResourceSpans {
-		for _, s := range r.ScopeSpans {
-			spans = append(spans, s.Spans...)
+	file := int64(len(x.texts)) << fileBits
+	x.paths, x.texts = append(x.paths, path), append(x.texts, text)
+	err = eachRowFrom(path, bad, func(row json.RawMessage, offset int64) error {
+		n := 0
+		ok, err := spansIn(row, func(raw []byte, from int, f *spanFields) error {
+			n++
+			spot, isCall, err := x.spot(raw, f)
+			if err != nil {
+				return fmt.Errorf("span %d: %w", n-1, err)
+			}
+			if !isCall {
+				x.others++
+				return nil
+			}
+			place, err := text.keep(raw, offset+int64(from))
+			spot.offset, spot.size = file|place.offset, place.size
+			x.calls = append(x.calls, spot)
+			return err
+		})
+		if ok || err != nil {
+			return err
 		}
+		return fmt.Errorf("not spans: %w", cmpErr(json.Unmarshal(row, new(any)), errors.New("no JSON object")))
+	})
+	return errors.Join(err, text.done())
+}
+
+// spot is what is kept in memory of a span that is a call. Those that are
+// written in another way than usual, and all if bad ones are to be skipped, are
+// read whole: what else is wrong with one is told when it is due.
+func (x *otelIndex) spot(raw []byte, f *spanFields) (spot otelSpot, isCall bool, err error) {
+	usual := !f.unsure && len(f.trace) > 0 && f.start > 0 && f.end >= f.start && checkTokens(f.input(), f.output()) == nil
+	isCall = f.input() > 0 && f.output() > 0
+	if !f.unsure && !isCall && f.attributes {
+		return spot, false, nil
 	}
-	if f.Attributes != nil {
-		spans = append(spans, f.otelSpan)
-	}
-	for i := range spans {
-		call, ok, err := spans[i].call()
-		if err != nil {
-			return nil, others, fmt.Errorf("span %d: %w", i, err)
+	trace, start, end := hashOf(f.trace), time.Duration(f.start), time.Duration(f.end)
+	if !usual || x.Trace.SkipBad {
+		var c otelCall
+		if c, isCall, err = callOf(raw); err != nil || !isCall {
+			return spot, false, err
 		}
-		if !ok {
-			others++
-			continue
-		}
-		calls = append(calls, call)
+		trace, start, end = hashOf(c.trace), c.start, c.end
 	}
-	return calls, others, nil
+	number, ok := x.traces[trace]
+	if !ok {
+		number = uint32(len(x.traces))
+		x.traces[trace] = number
+	}
+	return otelSpot{start, end, rowPlace{tag: number}}, true, nil
+}
+
+// callOf reads a span; false if it is no call of a model.
+func callOf(raw []byte) (c otelCall, ok bool, err error) {
+	var s otelSpan
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return c, false, fmt.Errorf("not a span: %w", err)
+	}
+	return s.call()
 }
 
 // call reads a span; false if it is no call of a model.
@@ -264,14 +265,22 @@ func (w *otelTrace) Arrivals() iter.Seq[time.Duration] {
 // bodies reads what was said in some calls.
 func (w *otelTrace) bodies(calls []otelSpot) ([]otelBody, error) {
 	out := make([]otelBody, len(calls))
-	for k, c := range calls {
-		text, err := w.text.read(c.rowPlace)
+	for k, spot := range calls {
+		file, place := spot.offset>>fileBits, spot.rowPlace
+		place.offset &= 1<<fileBits - 1
+		text, err := w.texts[file].read(place)
+		var c otelCall
 		if err == nil {
-			err = json.Unmarshal(text, &out[k])
+			c, _, err = callOf(text)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("otel: the copy of %s: %w", w.Path, err)
+			where := ""
+			if !w.texts[file].copy {
+				where = fmt.Sprintf(":%d", w.texts[file].line(place.offset))
+			}
+			return nil, fmt.Errorf("otel: %s%s: %w (--bad-lines skip goes on without it)", w.paths[file], where, err)
 		}
+		out[k] = c.otelBody
 	}
 	return out, nil
 }

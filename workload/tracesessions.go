@@ -84,7 +84,7 @@ func (n *talkNumbers) of(row *traceRow) uint32 {
 }
 
 // hashOf is FNV-1a, the same in every process.
-func hashOf(text string) uint64 {
+func hashOf[T string | []byte](text T) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {
 		h = (h ^ uint64(text[i])) * 1099511628211
