@@ -68,7 +68,7 @@ func (ref *reference) streams(t *testing.T) {
 		},
 		"empty text": {
 			pieces: []string{text("w1"), text(""), text(" w3"), stopText, usage(3) + done},
-			theirs: reading{0, 3, 3, 3, "w1 w3", false}, ours: reading{0, 2, 1, 3, "w1 w3", false},
+			theirs: reading{0, 3, 3, 3, "w1 w3", false}, ours: reading{0, 2, 2, 3, "w1 w3", false},
 		},
 		"reasoning only": {
 			pieces: []string{delta(`"reasoning_content":"w1"`), delta(`"reasoning_content":" w2"`), stop, usage(2) + done},
