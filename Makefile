@@ -47,16 +47,15 @@ test-tokenizers:
 test-engines: $(OLLAMA)
 	OLLAMA=$(CURDIR)/$(OLLAMA) go test -tags engines -run Engine -count 1 -timeout 20m ./backend $(ARGS)
 
-## test-vllm: the same against vLLM on processors, and our samples against its benchmark's (installs it in .cache: 6 GB; two minutes to start)
+## test-vllm: the same against vLLM on processors (installs it in .cache: 6 GB; two minutes to start)
 .PHONY: test-vllm
-test-vllm: $(VLLM) $(VLLM_DIR)/datasets
+test-vllm: $(VLLM)
 	VLLM=$(CURDIR)/$(VLLM) go test -tags engines,vllm -run EngineVLLM -count 1 -timeout 20m ./backend $(ARGS)
-	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run Reference -count 1 -timeout 20m ./run
 
-## test-reference: flags, reports, files, requests and the reading of answers against vllm bench serve itself (installs it likewise; a minute)
+## test-reference: flags, reports, files, requests, samples and the reading of answers against vllm bench serve itself (installs it likewise)
 .PHONY: test-reference
-test-reference: $(VLLM)
-	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 10m ./cli $(ARGS)
+test-reference: $(VLLM) $(VLLM_DIR)/datasets
+	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./cli ./run $(ARGS)
 
 # The wheel wants a build of torch that is in no registry; the usual one does, and what is for sound and video is not needed.
 $(VLLM):

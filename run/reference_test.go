@@ -56,7 +56,7 @@ func reference(t *testing.T) string {
 	t.Helper()
 	python := os.Getenv("VLLM")
 	if python == "" {
-		t.Fatal("the variable VLLM does not say where its Python is: run make test-vllm")
+		t.Fatal("the variable VLLM does not say where its Python is: run make test-reference")
 	}
 	return python
 }
