@@ -172,6 +172,9 @@ func TestReferenceFiles(t *testing.T) {
 	burst := f.write("burst.csv", "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"+
 		"5,ChatGPT,472,18,490,Conversation log\n45,GPT-4,30,7,37,API log\n118,GPT-4,25,0,25,API log\n120,GPT-4,31,8,39,Conversation log\n90,GPT-4,32,9,41,API log\n")
 	add("burstgpt", plain, "--backend openai --dataset-name burstgpt --num-prompts 3 --dataset-path "+burst, rowsOf(3))
+	add("burstgpt empty", plain, "--backend openai --dataset-name burstgpt --num-prompts 2 --no-oversample --dataset-path "+f.write("empty.csv",
+		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,GPT-4,0,18,18,API log\n6,GPT-4,7,9,16,API log\n"), leftOut)
+	cases[len(cases)-1].fewer = 1
 	add("burstgpt again", plain, "--backend openai --dataset-name burstgpt --num-prompts 600 --dataset-path "+burst, rowsOf(3))
 
 	add("timed_trace", plain, "--backend vllm --dataset-name timed_trace --num-prompts 5 --dataset-path "+f.lines("timed.jsonl",
@@ -183,6 +186,9 @@ func TestReferenceFiles(t *testing.T) {
 	add("timed_trace by other names", plain, "--backend vllm --dataset-name timed_trace --num-prompts 2 --timed-trace-chunk-hash-size 8 --timed-trace-sec-multiplier 0.001 "+
 		"--timed-trace-label-timestamp t --timed-trace-label-input-length in --timed-trace-label-output-length out --timed-trace-label-hash-ids blocks --dataset-path "+
 		f.lines("other.jsonl", object{"t": 0, "in": 16, "out": 5, "blocks": []int{1, 2}}, object{"t": 1500, "in": 20, "out": 6, "blocks": []int{1, 2, 4}}), replayed)
+	add("timed_trace cut", plain, "--backend vllm --dataset-name timed_trace --num-prompts 2 --dataset-path "+f.lines("cut.jsonl",
+		object{"timestamp": 3, "input_length": 40, "output_length": 5, "hash_ids": []int{1, 2}},
+		object{"timestamp": 4.5, "input_length": 24, "output_length": 5, "hash_ids": []int{1, 2}}), cutShort)
 	runCases(t, cases)
 }
 
@@ -249,6 +255,33 @@ func rowsOf(rows int) func(t *testing.T, ref, got []drawn) {
 		}
 		alike(t, "prompt tokens", each(ref, inputOf), each(got, inputOf))
 		alike(t, "output tokens", each(ref, outputOf), each(got, outputOf))
+	}
+}
+
+// leftOut is the check of a row without a prompt, which tacho leaves out.
+func leftOut(t *testing.T, ref, got []drawn) {
+	if len(ref) != 2 || len(got) != 1 || min(ref[0].Input, ref[1].Input) != 0 || got[0].Input != 7 || got[0].Output != 9 {
+		t.Errorf("%+v, the reference has %+v", got, ref)
+	}
+}
+
+// cutShort is the check of where tacho replays a trace otherwise: prompts are as
+// long as it says, the same block begins with the same tokens however much
+// there is of it, and times count from the first line.
+func cutShort(t *testing.T, ref, got []drawn) {
+	type replay struct {
+		lengths [2]int
+		shared  int
+		times   [2]float64
+	}
+	of := func(s []drawn) replay {
+		return replay{[2]int{s[0].Input, s[1].Input}, common(s[0].IDs, s[1].IDs), [2]float64{*s[0].At, *s[1].At}}
+	}
+	if have, want := of(got), (replay{[2]int{40, 24}, 24, [2]float64{0, 1.5}}); have != want {
+		t.Errorf("%+v, want %+v", have, want)
+	}
+	if have, want := of(ref), (replay{[2]int{32, 24}, 16, [2]float64{3, 4.5}}); have != want {
+		t.Errorf("the reference now has %+v, and had %+v", have, want)
 	}
 }
 
