@@ -21,7 +21,6 @@ type Request struct {
 	Model       string // overrides the backend's model, for adapters; empty is the backend's
 	Input       Input
 	InputTokens int            // as the workload counts them; 0 unknown
-	Inputs      int            // texts or documents in it, where a model that reads only takes several; 0 is one
 	MaxTokens   int            // output tokens asked for
 	IgnoreEOS   bool           // go on to MaxTokens whatever the model says
 	AudioS      float64        // seconds of sound in the input, as far as they are known

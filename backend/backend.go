@@ -50,6 +50,8 @@ type Kind struct {
 
 	encode  func(o *Options, r *tacho.Request) ([]byte, error)
 	decoder func(o *Options) decoder
+	// inputs is how many texts or documents a request has; nil is always one.
+	inputs func(r *tacho.Request) int
 	// contentType is the type of an encoded body; nil is JSON.
 	contentType func(body []byte) string
 	// live are the byte strings of which an event with a token holds one,

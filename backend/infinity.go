@@ -23,6 +23,7 @@ var (
 		Pools:       true,
 		framing:     oneDocument,
 		encode:      encodeInfinity,
+		inputs:      inputsOf,
 		decoder:     func(*Options) decoder { return new(poolingDecoder) },
 		models:      infinityModels,
 	}
@@ -36,6 +37,7 @@ var (
 		Pools:       true,
 		framing:     oneDocument,
 		encode:      encodeInfinity,
+		inputs:      inputsOf,
 		decoder:     func(*Options) decoder { return new(poolingDecoder) },
 		models:      infinityModels,
 	}

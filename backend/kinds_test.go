@@ -70,6 +70,19 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 	}
+	for want, r := range map[int]*tacho.Request{
+		1: lines, 3: {Input: tacho.Input{Text: "a"}, Extra: map[string]any{"input": []any{"a", "b", "c"}}},
+	} {
+		if rec := exchange(t, find(t, "openai-embeddings"), typed("application/json", documents["openai-embeddings"]), r); rec.Inputs != want {
+			t.Errorf("%d texts to embed, want %d", rec.Inputs, want)
+		}
+	}
+	three := []tacho.Message{{Role: "user", Content: "query"}, {Role: "user", Content: "a"}, {Role: "user", Content: "b"}}
+	for want, in := range map[int]tacho.Input{1: lines.Input, 2: {Messages: three}} {
+		if rec := exchange(t, find(t, "vllm-rerank"), typed("application/json", documents["vllm-rerank"]), &tacho.Request{Input: in}); rec.Inputs != want {
+			t.Errorf("%d documents to rank, want %d", rec.Inputs, want)
+		}
+	}
 	b := newBackend(t, "vllm-rerank", "http://127.0.0.1:1", backend.Options{})
 	if _, err := b.Prepare(textRequest("a query alone")); err == nil || !strings.Contains(err.Error(), "line") {
 		t.Errorf("nothing to rank: %v", err)

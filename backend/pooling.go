@@ -24,6 +24,7 @@ var (
 		Pools:       true,
 		framing:     oneDocument,
 		encode:      encodeEmbeddings,
+		inputs:      inputsOf,
 		decoder:     func(*Options) decoder { return new(poolingDecoder) },
 		models:      openAIModels,
 		count:       countPromptTokens,
@@ -39,6 +40,7 @@ var (
 		Pools:       true,
 		framing:     oneDocument,
 		encode:      encodePooling,
+		inputs:      inputsOf,
 		decoder:     func(*Options) decoder { return new(poolingDecoder) },
 		models:      openAIModels,
 		count:       countPromptTokens,
@@ -54,6 +56,7 @@ var (
 		Pools:       true,
 		framing:     oneDocument,
 		encode:      encodeRerank,
+		inputs:      func(r *tacho.Request) int { return len(toRank(r)) - 1 },
 		decoder:     func(*Options) decoder { return new(poolingDecoder) },
 		models:      openAIModels,
 		count:       countPromptTokens,
@@ -84,14 +87,27 @@ func encodePooling(o *Options, r *tacho.Request) ([]byte, error) {
 	}{modelOf(o, r), -1, openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}}, o.Extra, r.Extra)
 }
 
-func encodeRerank(o *Options, r *tacho.Request) ([]byte, error) {
+// inputsOf is how many texts are embedded: those that a workload has put in the
+// place of the one.
+func inputsOf(r *tacho.Request) int {
+	several, _ := r.Extra["input"].([]any)
+	return max(len(several), 1)
+}
+
+// toRank is the query, and the documents behind it.
+func toRank(r *tacho.Request) []string {
+	if r.Input.Messages == nil {
+		return strings.Split(strings.TrimRight(r.Input.Text, "\n"), "\n")
+	}
 	var texts []string
 	for _, m := range r.Input.Messages {
 		texts = append(texts, m.Content)
 	}
-	if r.Input.Messages == nil {
-		texts = strings.Split(strings.TrimRight(r.Input.Text, "\n"), "\n")
-	}
+	return texts
+}
+
+func encodeRerank(o *Options, r *tacho.Request) ([]byte, error) {
+	texts := toRank(r)
 	if len(texts) < 2 {
 		return nil, errors.New("nothing to rank: the first line of the prompt is the query, and each further line a document")
 	}

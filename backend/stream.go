@@ -84,7 +84,11 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}
-	return &call{client: c, req: req, asked: r.MaxTokens}, nil
+	made := &call{client: c, req: req, asked: r.MaxTokens}
+	if c.inputs != nil {
+		made.inputs = c.inputs(r)
+	}
+	return made, nil
 }
 
 // headers are what every request carries; the options have the last word.
@@ -109,6 +113,7 @@ type call struct {
 	client *client
 	req    *http.Request
 	asked  int
+	inputs int  // texts or documents in it; 0 is one
 	sent   bool // once already
 }
 
@@ -117,7 +122,7 @@ func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
 	if c.sent && c.req.GetBody != nil {
 		c.req.Body, _ = c.req.GetBody() // it is in memory, and cannot fail
 	}
-	c.sent = true
+	c.sent, rec.Inputs = true, c.inputs
 	start := time.Now()
 	var x transport.Exchange
 	r := newReader(c.client, &x, rec)

@@ -177,7 +177,7 @@ func (r *runner) do(ctx context.Context, call tacho.Call, rec *tacho.Record) {
 func newRecord(stage int, q *tacho.Request, due time.Duration) *tacho.Record {
 	return &tacho.Record{
 		Stage: stage, Session: q.Session, Turn: q.Turn, ID: q.ID, Labels: q.Labels,
-		Input: q.InputTokens, Asked: q.MaxTokens, Exact: q.IgnoreEOS, Inputs: q.Inputs, AudioS: q.AudioS,
+		Input: q.InputTokens, Asked: q.MaxTokens, Exact: q.IgnoreEOS, AudioS: q.AudioS,
 		Timeline: tacho.NewTimeline(due),
 	}
 }

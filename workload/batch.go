@@ -48,7 +48,6 @@ func (b batched) join(i, n uint64, of func(uint64) (tacho.Session, error)) (tach
 	}
 	all.Turns[0].Request.Session = i
 	all.ID = i
-	all.Turns[0].Request.Inputs = len(inputs)
 	all.Turns[0].Request.Extra = map[string]any{"input": inputs}
 	return all, nil
 }
@@ -132,7 +131,7 @@ func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
 		}
 	}
 	if !w.NoRank {
-		q.Input.Messages, q.Inputs = messages, len(messages)-1
+		q.Input.Messages = messages
 		return single(i, q), nil
 	}
 	q.InputTokens += tokens
@@ -140,7 +139,7 @@ func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
 	for _, m := range messages {
 		inputs = append(inputs, m.Content)
 	}
-	q.Input.Text, q.Inputs, q.Extra = query.Content, len(inputs), map[string]any{"input": inputs}
+	q.Input.Text, q.Extra = query.Content, map[string]any{"input": inputs}
 	return single(i, q), nil
 }
 
