@@ -27,7 +27,7 @@ func WriteLine(w io.Writer, s *tacho.Session) error {
 
 func entryOf(q *tacho.Request) entry {
 	e := entry{
-		IDs: q.Input.IDs, Messages: q.Input.Messages, OutputTokens: q.MaxTokens, Inputs: q.Inputs, Extra: q.Extra, Model: q.Model, IgnoreEOS: q.IgnoreEOS,
+		IDs: q.Input.IDs, Messages: q.Input.Messages, OutputTokens: q.MaxTokens, Extra: q.Extra, Model: q.Model, IgnoreEOS: q.IgnoreEOS,
 		Labels: pairsOf(q.Labels), Headers: pairsOf(q.Header),
 	}
 	if q.Input.Audio != nil {

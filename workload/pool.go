@@ -26,7 +26,6 @@ type entry struct {
 	ImageFiles   []string          `json:"image_files,omitempty"` // the same, as custom_image has it
 	Content      json.RawMessage   `json:"content,omitempty"`     // texts and images in order, as custom_image has it
 	Audio        string            `json:"audio,omitempty"`       // a file or a data URL
-	Inputs       int               `json:"inputs,omitempty"`      // texts in it, where there are several
 	Tools        json.RawMessage   `json:"tools,omitempty"`
 	Extra        map[string]any    `json:"extra_body,omitempty"`
 	Model        string            `json:"model,omitempty"`
@@ -206,7 +205,7 @@ func (w *pool) session(i uint64, e *entry, opening string) (tacho.Session, error
 }
 
 func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Request, error) {
-	q := tacho.Request{Session: i, Turn: turn, Model: e.Model, InputTokens: e.tokens, Inputs: e.Inputs, IgnoreEOS: w.IgnoreEOS || e.IgnoreEOS, Extra: e.Extra}
+	q := tacho.Request{Session: i, Turn: turn, Model: e.Model, InputTokens: e.tokens, IgnoreEOS: w.IgnoreEOS || e.IgnoreEOS, Extra: e.Extra}
 	q.MaxTokens = w.outputOf(i, turn, e)
 	q.Labels, q.Header = labelsOf(e.Labels), labelsOf(e.Headers)
 	if e.Tools != nil {
