@@ -137,7 +137,6 @@ func (d *Delta) deltaMember(key []byte) {
 	switch string(key) {
 	case "role":
 		d.role = true
-		s.Skip()
 	case "content", "refusal":
 		d.text(ContentToken)
 	case "reasoning", "reasoning_content":
@@ -164,8 +163,8 @@ func (d *Delta) toolCall() {
 // text reads a string that was generated and says whether there was any.
 func (d *Delta) text(k Kind) bool {
 	before := len(d.Text)
-	isString := d.scan.Type() == '"'
-	d.Text, _ = d.scan.String(d.Text)
+	var isString bool
+	d.Text, isString = d.scan.String(d.Text)
 	if len(d.Text) == before {
 		d.blank = d.blank || isString && k == ContentToken
 		return false
