@@ -13,49 +13,30 @@ import (
 // The embeddings endpoint with messages, as vLLM has it for models that read
 // pictures. What sets the three apart is the words that go with a picture.
 var (
-	openAIEmbeddingsChat = Kind{
-		Name:        "openai-embeddings-chat",
-		Doc:         "the embeddings endpoint with messages, as vLLM has it: text or messages, with pictures in them; no tokens out",
-		Endpoint:    embeddings.Path,
-		Port:        8000,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, Messages: true, Media: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeEmbeddingsChat(nil),
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      openAIModels,
-		count:       countChatTokens,
-	}
-	openAIEmbeddingsCLIP = Kind{
-		Name:        "openai-embeddings-clip",
-		Doc:         "the same for CLIP, which reads a picture or a text: the text beside a picture is left out",
-		Endpoint:    embeddings.Path,
-		Port:        8000,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, Messages: true, Media: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeEmbeddingsChat(clipParts),
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      openAIModels,
-		count:       countChatTokens,
-	}
-	openAIEmbeddingsVLM2Vec = Kind{
-		Name:        "openai-embeddings-vlm2vec",
-		Doc:         "the same for VLM2Vec: pictures come first, and the text asks for the picture alone or, every other time, for picture and prompt",
-		Endpoint:    embeddings.Path,
-		Port:        8000,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, Messages: true, Media: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeEmbeddingsChat(vlm2vecParts),
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      openAIModels,
-		count:       countChatTokens,
-	}
+	openAIEmbeddingsChat = embeddingsChat("openai-embeddings-chat",
+		"the embeddings endpoint with messages, as vLLM has it: text or messages, with pictures in them; no tokens out", nil)
+	openAIEmbeddingsCLIP = embeddingsChat("openai-embeddings-clip",
+		"the same for CLIP, which reads a picture or a text: the text beside a picture is left out", clipParts)
+	openAIEmbeddingsVLM2Vec = embeddingsChat("openai-embeddings-vlm2vec",
+		"the same for VLM2Vec: pictures come first, and the text asks for the picture alone or, every other time, for picture and prompt", vlm2vecParts)
 )
+
+func embeddingsChat(name, doc string, as wording) Kind {
+	return Kind{
+		Name:        name,
+		Doc:         doc,
+		Endpoint:    embeddings.Path,
+		Port:        8000,
+		MetricsPath: "/metrics",
+		Takes:       Forms{Text: true, Messages: true, Media: true},
+		Pools:       true,
+		framing:     oneDocument,
+		encode:      encodeEmbeddingsChat(as),
+		decoder:     func(*Options) decoder { return new(poolingDecoder) },
+		models:      openAIModels,
+		count:       countChatTokens,
+	}
+}
 
 // A wording is how the text and the pictures of one prompt are put to a model.
 type wording func(r *tacho.Request, text string, pictures []any) (parts []any)

@@ -12,36 +12,29 @@ import (
 // The embeddings endpoint of Infinity, which takes a picture by its address in
 // place of a text.
 var (
-	infinityEmbeddings = Kind{
-		Name:        "infinity-embeddings",
-		Aliases:     []string{"infinity"},
-		Doc:         "the embeddings endpoint of Infinity: text in, no tokens out",
-		Endpoint:    embeddings.InfinityPath,
-		Port:        7997,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeInfinity,
-		inputs:      inputsOf,
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      infinityModels,
-	}
-	infinityEmbeddingsCLIP = Kind{
-		Name:        "infinity-embeddings-clip",
-		Doc:         "the same for models that read a picture, a sound or a text: the text beside a picture is left out",
-		Endpoint:    embeddings.InfinityPath,
-		Port:        7997,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, Media: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeInfinity,
-		inputs:      inputsOf,
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      infinityModels,
-	}
+	infinityEmbeddings = infinity("infinity-embeddings", "the embeddings endpoint of Infinity: text in, no tokens out",
+		Forms{Text: true}, "infinity")
+	infinityEmbeddingsCLIP = infinity("infinity-embeddings-clip",
+		"the same for models that read a picture, a sound or a text: the text beside a picture is left out", Forms{Text: true, Media: true})
 )
+
+func infinity(name, doc string, takes Forms, aliases ...string) Kind {
+	return Kind{
+		Name:        name,
+		Aliases:     aliases,
+		Doc:         doc,
+		Endpoint:    embeddings.InfinityPath,
+		Port:        7997,
+		MetricsPath: "/metrics",
+		Takes:       takes,
+		Pools:       true,
+		framing:     oneDocument,
+		encode:      encodeInfinity,
+		inputs:      inputsOf,
+		decoder:     func(*Options) decoder { return new(poolingDecoder) },
+		models:      infinityModels,
+	}
+}
 
 func encodeInfinity(o *Options, r *tacho.Request) ([]byte, error) {
 	input, modality := r.Input.Text, ""
