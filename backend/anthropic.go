@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/jsonscan"
 	"tacho/wire/anthropic"
-	"tacho/wire/jsonscan"
 	"tacho/wire/openai"
 )
 

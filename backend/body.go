@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/plain"
 )
 

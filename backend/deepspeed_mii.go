@@ -2,7 +2,7 @@ package backend
 
 import (
 	"tacho"
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/mii"
 	"tacho/wire/openai"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/jsonscan"
 	"tacho/wire/gemini"
-	"tacho/wire/jsonscan"
 )
 
 var geminiStream = Kind{

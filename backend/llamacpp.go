@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"tacho"
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/llamacpp"
 	"tacho/wire/openai"
 )

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 )
 
 // maxMessage is how much of a server's words is kept.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/ollama"
 )
 

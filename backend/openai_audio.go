@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/openai"
 )
 

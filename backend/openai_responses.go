@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/responses"
 )
 

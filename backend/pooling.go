@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/jsonscan"
 	"tacho/wire/embeddings"
-	"tacho/wire/jsonscan"
 	"tacho/wire/openai"
 )
 

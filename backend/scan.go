@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 )
 
 // millis is a number of milliseconds as a server gives it.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/openai"
 	"tacho/wire/sglang"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"tacho"
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 	"tacho/wire/triton"
 )
 

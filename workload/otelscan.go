@@ -3,6 +3,8 @@ package workload
 import (
 	"bytes"
 	"strconv"
+
+	"tacho/internal/jsonscan"
 )
 
 // A spanScanner finds the spans in a row of JSON and reads of them what must be
@@ -11,8 +13,11 @@ import (
 // spans are looked through in the time that a parser takes for some ten thousand.
 // What it passes over is parsed when the call is due.
 type spanScanner struct {
-	data []byte
-	at   int
+	jsonscan.Scanner
+	row []byte
+	fn  func(raw []byte, offset int, f *spanFields) error
+	err error // of fn
+	odd bool  // something is there where an object should be
 }
 
 // spanFields are what is read of a span.
@@ -41,11 +46,12 @@ func firstAbove0(a, b int) int {
 // spansIn tells fn of all spans in a row: a span, or OTLP's nest of them. It is
 // false where the row is no JSON.
 func spansIn(row []byte, fn func(raw []byte, offset int, f *spanFields) error) (ok bool, err error) {
-	s := spanScanner{data: row}
+	s := spanScanner{row: row, fn: fn}
+	s.Reset(row)
 	var own spanFields
-	ok, err = s.nest(&own, fn)
-	if s.space(); !ok || err != nil || s.at != len(row) {
-		return false, err
+	s.nest(&own)
+	if s.odd || s.err != nil || s.Err() != nil {
+		return false, s.err
 	}
 	if own.attributes {
 		err = fn(row, 0, &own)
@@ -53,92 +59,94 @@ func spansIn(row []byte, fn func(raw []byte, offset int, f *spanFields) error) (
 	return true, err
 }
 
-// nest reads an object that has spans somewhere in it, or is one.
-func (s *spanScanner) nest(own *spanFields, fn func([]byte, int, *spanFields) error) (ok bool, err error) {
-	ok = s.members(func(key []byte) bool {
-		switch string(key) {
-		case "resourceSpans", "scopeSpans":
-			return s.elements(func() (ok bool) {
-				var none spanFields
-				ok, err = s.nest(&none, fn)
-				return ok && err == nil
-			})
-		case "spans":
-			return s.elements(func() bool {
-				s.space()
-				from := s.at
-				var f spanFields
-				if !s.members(func(key []byte) bool { return s.spanMember(key, &f) }) {
-					return false
-				}
-				err = fn(s.data[from:s.at], from, &f)
-				return err == nil
-			})
-		}
-		return s.spanMember(key, own)
-	})
-	return ok, err
+// object reads an object, or nothing.
+func (s *spanScanner) object(member func(key []byte)) {
+	null := s.Type() == 'n'
+	s.odd = !s.Object(member) && !null || s.odd
 }
 
-// spanMember reads a member of a span.
-func (s *spanScanner) spanMember(key []byte, f *spanFields) bool {
+// nest reads an object that has spans somewhere in it, or is one.
+func (s *spanScanner) nest(own *spanFields) {
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "resourceSpans", "scopeSpans":
+			s.Array(func() { s.nest(new(spanFields)) })
+		case "spans":
+			s.Array(s.span)
+		default:
+			s.member(key, own)
+		}
+	})
+}
+
+func (s *spanScanner) span() {
+	from := s.Offset()
+	var f spanFields
+	s.object(func(key []byte) { s.member(key, &f) })
+	if s.err == nil && !s.odd {
+		s.err = s.fn(bytes.TrimRight(s.row[from:s.Offset()], " \t\r\n"), from, &f)
+	}
+}
+
+// member reads a member of a span.
+func (s *spanScanner) member(key []byte, f *spanFields) {
 	switch string(key) {
-	case "traceId", "trace_id":
-		text, ok := s.plain(&f.unsure)
-		if len(f.trace) == 0 || key[5] == 'I' {
+	case "traceId":
+		f.trace = s.plain(&f.unsure)
+	case "trace_id":
+		if text := s.plain(&f.unsure); len(f.trace) == 0 {
 			f.trace = text
 		}
-		return ok
 	case "startTimeUnixNano":
-		return s.whole(&f.start, &f.unsure)
+		f.start = s.whole(&f.unsure)
 	case "endTimeUnixNano":
-		return s.whole(&f.end, &f.unsure)
+		f.end = s.whole(&f.unsure)
 	case "start_time", "end_time":
 		f.unsure = true
 	case "attributes":
 		f.attributes = true
-		return s.attributes(f)
+		s.attributes(f)
 	}
-	return s.skip()
 }
 
 // attributes reads an object of attributes, or OTLP's list of pairs.
-func (s *spanScanner) attributes(f *spanFields) bool {
-	if s.peek() == '{' {
-		return s.members(func(key []byte) bool { return s.usage(key, f) })
+func (s *spanScanner) attributes(f *spanFields) {
+	if s.Type() == '{' {
+		s.object(func(key []byte) { s.usage(usageOf(key), f) })
+		return
 	}
-	return s.elements(func() bool {
-		var key []byte
-		from := -1
-		ok := s.members(func(name []byte) (ok bool) {
+	s.Array(func() {
+		var key, value []byte
+		s.object(func(name []byte) {
 			switch string(name) {
 			case "key":
-				key, ok = s.plain(&f.unsure)
-				return ok
+				key = s.plain(&f.unsure)
 			case "value":
-				s.space()
-				from = s.at
+				value = s.Skip()
 			}
-			return s.skip()
 		})
-		if !ok || from < 0 || usageOf(key, f) < 0 {
-			return ok
+		i := usageOf(key)
+		if i < 0 {
+			return
 		}
-		value := spanScanner{data: s.data[:s.at], at: from}
-		return value.members(func(name []byte) bool {
+		one := spanScanner{}
+		one.Reset(value)
+		known := false
+		one.object(func(name []byte) {
 			switch string(name) {
 			case "intValue", "stringValue", "doubleValue":
-				return value.usage(key, f)
+				known = true
+				one.usage(i, f)
+			default:
+				f.unsure = true
 			}
-			f.unsure = true
-			return value.skip()
 		})
+		f.unsure = f.unsure || !known // let the parser say
 	})
 }
 
 // usageOf is which number of tokens an attribute tells; -1 if none.
-func usageOf(key []byte, f *spanFields) int {
-	f.unsure = f.unsure || !isASCII(key)
+func usageOf(key []byte) int {
 	for i, name := range usageNames {
 		if string(key) == name {
 			return i
@@ -147,90 +155,34 @@ func usageOf(key []byte, f *spanFields) int {
 	return -1
 }
 
-// usage reads the value of an attribute, if it tells a number of tokens.
-func (s *spanScanner) usage(key []byte, f *spanFields) bool {
-	i := usageOf(key, f)
-	if i < 0 {
-		return s.skip()
+// usage reads the value of an attribute that tells the i-th number of tokens.
+func (s *spanScanner) usage(i int, f *spanFields) {
+	if i >= 0 {
+		f.usage[i] = int(s.whole(&f.unsure))
 	}
-	var n int64
-	ok := s.whole(&n, &f.unsure)
-	f.usage[i] = int(n)
-	return ok
 }
 
 // whole reads a number without a fraction, in quotes or not. What is none is
 // left to the parser.
-func (s *spanScanner) whole(n *int64, unsure *bool) bool {
-	s.space()
-	from := s.at
-	if !s.skip() {
-		return false
-	}
-	text := s.data[from:s.at]
+func (s *spanScanner) whole(unsure *bool) int64 {
+	text := s.Skip()
 	if len(text) > 1 && text[0] == '"' {
 		text = text[1 : len(text)-1]
 	}
-	v, err := strconv.ParseInt(string(text), 10, 64)
-	*n, *unsure = v, *unsure || err != nil
-	return true
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	*unsure = *unsure || err != nil
+	return n
 }
 
-func (s *spanScanner) space() {
-	for s.at < len(s.data) && (s.data[s.at] == ' ' || s.data[s.at] == '\n' || s.data[s.at] == '\r' || s.data[s.at] == '\t') {
-		s.at++
-	}
-}
-
-// peek is the next sign, 0 at the end.
-func (s *spanScanner) peek() byte {
-	if s.space(); s.at < len(s.data) {
-		return s.data[s.at]
-	}
-	return 0
-}
-
-// take takes a sign, if it is the next.
-func (s *spanScanner) take(c byte) bool {
-	if s.peek() != c {
-		return false
-	}
-	s.at++
-	return true
-}
-
-// text takes a string, as it is written.
-func (s *spanScanner) text() ([]byte, bool) {
-	if !s.take('"') {
-		return nil, false
-	}
-	from := s.at
-	for {
-		n := bytes.IndexByte(s.data[s.at:], '"')
-		if n < 0 {
-			return nil, false
-		}
-		s.at += n + 1
-		slashes := s.at - 2
-		for slashes >= from && s.data[slashes] == '\\' {
-			slashes--
-		}
-		if (s.at-slashes)%2 == 0 { // an even number of them before the quote
-			return s.data[from : s.at-1], true
-		}
-	}
-}
-
-// plain takes a string that is as it is written. What is none is left to the
+// plain reads a string that is as it is written. What is none is left to the
 // parser.
-func (s *spanScanner) plain(unsure *bool) ([]byte, bool) {
-	if s.peek() != '"' {
+func (s *spanScanner) plain(unsure *bool) []byte {
+	text := s.Skip()
+	if len(text) < 2 || text[0] != '"' || !isASCII(text[1:len(text)-1]) {
 		*unsure = true
-		return nil, s.skip()
+		return nil
 	}
-	text, ok := s.text()
-	*unsure = *unsure || !isASCII(text)
-	return text, ok
+	return text[1 : len(text)-1]
 }
 
 // isASCII says whether a text has neither escapes nor signs that may be badly
@@ -243,83 +195,3 @@ func isASCII(text []byte) bool {
 	}
 	return true
 }
-
-// members takes an object, or nothing; fn takes the value of each key.
-func (s *spanScanner) members(fn func(key []byte) bool) bool {
-	if s.peek() == 'n' {
-		return s.skip()
-	}
-	if !s.take('{') {
-		return false
-	}
-	if s.take('}') {
-		return true
-	}
-	for {
-		key, ok := s.text()
-		if !ok || !s.take(':') || !fn(key) {
-			return false
-		}
-		if !s.take(',') {
-			return s.take('}')
-		}
-	}
-}
-
-// elements takes a list; fn takes each element. Anything else is passed over.
-func (s *spanScanner) elements(fn func() bool) bool {
-	if s.peek() != '[' {
-		return s.skip()
-	}
-	s.at++
-	if s.take(']') {
-		return true
-	}
-	for {
-		if !fn() {
-			return false
-		}
-		if !s.take(',') {
-			return s.take(']')
-		}
-	}
-}
-
-// skip passes over a value.
-func (s *spanScanner) skip() bool {
-	for depth := 0; ; {
-		switch c := s.peek(); c {
-		case 0:
-			return false
-		case '"':
-			if _, ok := s.text(); !ok {
-				return false
-			}
-		case '{', '[':
-			depth++
-			s.at++
-			continue
-		case '}', ']':
-			if depth--; depth < 0 {
-				return false
-			}
-			s.at++
-		case ',', ':':
-			if depth == 0 {
-				return false
-			}
-			s.at++
-			continue
-		default:
-			for s.at < len(s.data) && !endsWord[s.data[s.at]] {
-				s.at++
-			}
-		}
-		if depth == 0 {
-			return true
-		}
-	}
-}
-
-// endsWord are the signs that can be behind a number or a name.
-var endsWord = [256]bool{',': true, '}': true, ']': true, ' ': true, '\n': true, '\r': true, '\t': true, ':': true, '"': true, '{': true, '[': true}

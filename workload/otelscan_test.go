@@ -59,7 +59,7 @@ func TestBadSpans(t *testing.T) {
 		{strings.Replace(good, `Nano":"2"`, `Nano":"soon"`, 1), `s.jsonl:2: span 0: time "soon"`},
 		{strings.Replace(good, `"30"`, `"300000000"`, 1), "s.jsonl:2: span 0: 300000000 tokens in"},
 		{messages, "s.jsonl:2: gen_ai.input.messages: unexpected end of JSON input"},
-		{strings.Replace(good, `"traceId"`, `"kind":nothing,"traceId"`, 1), "s.jsonl:2: not a span: invalid character"},
+		{strings.Replace(good, `"traceId"`, `"kind":nothing,"traceId"`, 1), "s.jsonl:2: not spans: invalid character"},
 	} {
 		path := filepath.Join(t.TempDir(), "s.jsonl")
 		if err := os.WriteFile(path, []byte(good+"\n"+c.row+"\n"), 0o600); err != nil {
@@ -96,7 +96,7 @@ func attributesAre(first *otelSpan, more ...otelSpan) bool {
 
 // Where the scanner is sure, the parser agrees.
 func FuzzSpans(f *testing.F) {
-	for _, row := range spanForms {
+	for _, row := range append(spanForms, `{"spans":[{"attributes":[{"key":"gen_ai.usage.input_tokens"}]},null]}`, `{"spans":[5]}`) {
 		f.Add([]byte(row))
 	}
 	f.Fuzz(func(t *testing.T, row []byte) {

@@ -3,7 +3,7 @@ package openai
 import (
 	"errors"
 
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 )
 
 // Kind is what sort of token a chunk brings.

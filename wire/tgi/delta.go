@@ -3,7 +3,7 @@ package tgi
 import (
 	"errors"
 
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 )
 
 // A Delta is what a client wants to know of one stream event. Its slices are

@@ -59,6 +59,9 @@ func (s *Scanner) Type() byte {
 	return s.doc[s.pos]
 }
 
+// Offset is where in the document the value that comes next begins.
+func (s *Scanner) Offset() int { return s.pos }
+
 // Object calls member for every member of the object that comes next; member
 // may read the value, and what it does not read is skipped. It says whether
 // there was an object; any other value is skipped. key is valid until the

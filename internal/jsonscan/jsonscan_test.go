@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tacho/wire/jsonscan"
+	"tacho/internal/jsonscan"
 )
 
 // read is the document as encoding/json reads it into an any, but with
