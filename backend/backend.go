@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/spelling"
 	"tacho/transport"
 )
 
@@ -171,45 +172,18 @@ func (k Kind) New(o Options) (tacho.Backend, error) {
 // Find returns the Kind of a name or an alias.
 func Find(name string) (Kind, error) {
 	want := strings.ToLower(strings.TrimSpace(name))
-	nearest, least := "", max(3, len(want)/2+1)
-	names := make([]string, 0, len(Kinds))
+	var names, all []string
 	for _, k := range Kinds {
 		known := append([]string{k.Name}, k.Aliases...)
 		if slices.Contains(known, want) {
 			return k, nil
 		}
-		names = append(names, k.Name)
-		for _, n := range known {
-			if d := editDistance(want, n); d < least {
-				nearest, least = n, d
-			}
-		}
+		names, all = append(names, k.Name), append(all, known...)
 	}
-	if nearest != "" {
+	if nearest := spelling.Nearest(want, all); nearest != "" {
 		return Kind{}, fmt.Errorf("unknown backend %q, did you mean %q? there are %s", name, nearest, strings.Join(names, ", "))
 	}
 	return Kind{}, fmt.Errorf("unknown backend %q, there are %s", name, strings.Join(names, ", "))
-}
-
-// editDistance is the number of letters to add, drop or change to get from a to b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j+1]+1, row[j]+1, change)
-		}
-	}
-	return row[len(b)]
 }
 
 // accepts complains about an input the protocol cannot carry.

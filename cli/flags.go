@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"tacho/internal/spelling"
 	"tacho/run"
 )
 
@@ -167,20 +168,14 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 	if f := cmd.Flags().Lookup(name); f != nil {
 		return f, nil
 	}
-	var starts []string
-	nearest, least := "", len(name)/2+2
+	var starts, all []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		all = append(all, f.Name)
 		if strings.HasPrefix(f.Name, name) {
 			starts = append(starts, f.Name)
 		}
-		d := distance(name, f.Name)
-		if hasWords(f.Name, name) {
-			d = 1 // a word left out is the likeliest slip
-		}
-		if d < least {
-			nearest, least = f.Name, d
-		}
 	})
+	nearest := spelling.Nearest(name, all)
 	switch {
 	case len(starts) == 1 && len(name) > 1:
 		return cmd.Flags().Lookup(starts[0]), nil
@@ -190,41 +185,6 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 		return nil, fmt.Errorf("unknown flag --%s, did you mean --%s? (tacho %s --help lists all)", name, nearest, cmd.Name())
 	}
 	return nil, fmt.Errorf("unknown flag --%s (tacho %s --help lists all)", name, cmd.Name())
-}
-
-// hasWords says whether all the words of part are among those of name.
-func hasWords(name, part string) bool {
-	words := strings.Split(name, "-")
-	for w := range strings.SplitSeq(part, "-") {
-		if !slices.Contains(words, w) {
-			return false
-		}
-	}
-	return true
-}
-
-// distance is the number of letters to add, drop, change or swap with their
-// neighbour to get from a to b.
-func distance(a, b string) int {
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := range len(a) {
-		before, prev, row := rows[(i+2)%3], rows[i%3], rows[(i+1)%3]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(prev[j+1]+1, row[j]+1, prev[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return rows[len(a)%3][len(b)]
 }
 
 // groups are the groups of options in the order of the plan.
