@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"tacho"
 	"tacho/backend"
+	"tacho/hub"
 	"tacho/token"
 	"tacho/workload"
 )
@@ -31,8 +33,8 @@ type Tokenizers struct {
 func (t *Tokenizers) local() string { return cmp.Or(t.Cache, t.Home) }
 
 // hub is how the hub is asked.
-func (t *Tokenizers) hub() token.Hub {
-	return token.Hub{Endpoint: t.Endpoint, Token: t.Token, Home: t.Home, Cache: t.Cache, Offline: !t.Online}
+func (t *Tokenizers) hub() hub.Hub {
+	return hub.Hub{Endpoint: t.Endpoint, Token: t.Token, Home: t.Home, Cache: t.Cache, Offline: !t.Online}
 }
 
 // hubTimeout bounds the download of a tokenizer.
@@ -47,15 +49,12 @@ func (r *Runner) findTokenizer(ctx context.Context) error {
 	}
 	from := r.env.Tokenizers
 	if info, err := os.Stat(p.Tokenizer); p.Tokenizer != "" && err == nil {
+		if r.tokenizer, err = token.Open(p.Tokenizer, from.Tables); err != nil {
+			return &UsageError{fmt.Errorf("--tokenizer: %w", err)}
+		}
 		dir := p.Tokenizer
 		if !info.IsDir() {
 			dir = filepath.Dir(dir)
-			r.tokenizer, err = token.LoadCached(p.Tokenizer, from.Tables)
-		} else {
-			r.tokenizer, err = token.FromDir(dir, from.Tables)
-		}
-		if err != nil {
-			return &UsageError{fmt.Errorf("--tokenizer: %w", err)}
 		}
 		r.findTemplate(dir)
 		return nil
@@ -82,22 +81,57 @@ func (r *Runner) loadNamed(ctx context.Context, name string) error {
 		return fmt.Errorf("%q is no owner/name: %w", name, fs.ErrNotExist)
 	}
 	name, revision, _ := strings.Cut(name, "@")
-	var err error
-	if r.tokenizer, err = token.FromCache(name, revision, from.local(), from.Tables); err != nil {
-		if !from.Online {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(ctx, hubTimeout)
-		defer cancel()
-		var hubErr error
-		if r.tokenizer, hubErr = token.FromHub(ctx, from.hub(), name, revision, from.Tables); hubErr != nil {
-			return errors.Join(err, hubErr)
-		}
+	repo := hub.Repo{Name: name, Revision: revision}
+	err := r.openModel(repo, func(h hub.Hub) (string, error) { return h.Snapshot(repo) })
+	if err == nil || !from.Online {
+		return err
 	}
-	if dir, err := token.Snapshot(name, revision, from.local()); err == nil {
-		r.findTemplate(dir)
+	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	if hubErr := r.openModel(repo, func(h hub.Hub) (string, error) { return downloadTokenizer(ctx, h, repo) }); hubErr != nil {
+		return errors.Join(err, hubErr)
 	}
 	return nil
+}
+
+// openModel takes the tokenizer and the template of a model from a directory.
+func (r *Runner) openModel(repo hub.Repo, find func(hub.Hub) (string, error)) error {
+	dir, err := find(r.env.Tokenizers.hub())
+	if err != nil {
+		return err
+	}
+	t, err := token.Open(dir, r.env.Tokenizers.Tables)
+	if err != nil {
+		return err
+	}
+	r.tokenizer = t.Of(repo.Name)
+	r.findTemplate(dir)
+	return nil
+}
+
+// downloadTokenizer fetches the files of a model that tokenizing takes, and
+// returns the directory they are in.
+func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir string, err error) {
+	list, err := h.List(ctx, repo)
+	if err != nil {
+		return "", fmt.Errorf("download a tokenizer: %w", err)
+	}
+	has := func(name string) bool { return slices.Contains(list.Files, name) }
+	best := slices.IndexFunc(token.Files, has)
+	if best < 0 {
+		return "", fmt.Errorf("download a tokenizer: %s has none of %s", repo.Name, strings.Join(token.Files, ", "))
+	}
+	for _, name := range append([]string{token.Files[best]}, token.TemplateFiles...) {
+		if !has(name) {
+			continue
+		}
+		file, err := h.Fetch(ctx, repo, list.Commit, name, nil)
+		if err != nil {
+			return "", fmt.Errorf("download a tokenizer: %w", err)
+		}
+		dir = filepath.Dir(file)
+	}
+	return dir, nil
 }
 
 // findTemplate loads the chat template beside the tokenizer, where prompts

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tacho"
+	"tacho/internal/fakehub"
 	"tacho/run"
 	"tacho/workload"
 )
@@ -104,6 +105,45 @@ func TestTokenizerFromCache(t *testing.T) {
 		if (out.err == nil) != want || !want && !strings.Contains(out.err.Error(), "not at revision v2") {
 			t.Errorf("at %s: %v", revision, out.err)
 		}
+	}
+}
+
+// What is not in the cache is downloaded from the hub, with the template, and
+// is there without a network from then on.
+func TestTokenizerFromHub(t *testing.T) {
+	dir := tinyTokenizer(t, t.TempDir())
+	server := fakehub.New(t)
+	server.Token = "secret"
+	files := map[string]string{"weights.bin": "many"}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(b)
+	}
+	server.Files["tiny/model@main"], server.Files["tiny/none@main"] = files, map[string]string{"weights.bin": "many"}
+	url, _ := serve(t, nil)
+	env := run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: server.URL, Token: "secret"}}
+	ask := func(name string) outcome {
+		return execute(t.Context(), plan(url, func(p *run.Plan) { p.Backend, p.Tokenizer = "openai-chat", name }), env)
+	}
+	if out := ask("tiny/model"); out.err != nil || out.runner.Counter.Name() != "tokenizer.json of tiny/model under its chat template" {
+		t.Fatalf("counted by %v, %v", out.runner.Counter, out.err)
+	}
+	if asked := strings.Join(server.Asked(), " "); strings.Contains(asked, "weights") {
+		t.Errorf("asked for more than it takes: %s", asked)
+	}
+	before := len(server.Asked())
+	if out := ask("tiny/model"); out.err != nil || len(server.Asked()) != before {
+		t.Errorf("again: %v, asked %q", out.err, server.Asked()[before:])
+	}
+	if out := ask("tiny/none"); out.err == nil || !strings.Contains(out.err.Error(), "has none of") {
+		t.Errorf("no tokenizer: %v", out.err)
+	}
+	env.Tokenizers.Home, env.Tokenizers.Token = t.TempDir(), ""
+	if out := ask("tiny/model"); out.err == nil || !strings.Contains(out.err.Error(), "HF_TOKEN") {
+		t.Errorf("no token: %v", out.err)
 	}
 }
 

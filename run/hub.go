@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/token"
+	"tacho/hub"
 	"tacho/workload"
 )
 
@@ -83,7 +83,7 @@ func (p *Plan) locateNamed(o *workload.Options) {
 // A download is a dataset on its way from the hub.
 type download struct {
 	*Runner
-	hub           token.Hub
+	hub           hub.Hub
 	named         []string // files by their names, where that is how the dataset is read
 	name          string
 	subset, split string
@@ -96,9 +96,9 @@ type download struct {
 // network; the Parquet files that the hub makes of a dataset are asked for
 // first, for their names tell subset and split.
 func (d *download) files(ctx context.Context, file string) ([]string, error) {
-	converted := token.Repo{Dataset: true, Name: d.name, Revision: convertedRevision}
-	original := token.Repo{Dataset: true, Name: d.name}
-	repos := []token.Repo{converted, original}
+	converted := hub.Repo{Dataset: true, Name: d.name, Revision: convertedRevision}
+	original := hub.Repo{Dataset: true, Name: d.name}
+	repos := []hub.Repo{converted, original}
 	if file != "" {
 		d.named = []string{file}
 	}
@@ -110,7 +110,7 @@ func (d *download) files(ctx context.Context, file string) ([]string, error) {
 		return local, err
 	}
 	if d.hub.Offline {
-		return nil, fmt.Errorf("%w; %w", err, token.ErrOffline)
+		return nil, fmt.Errorf("%w; %w", err, hub.ErrOffline)
 	}
 	files, err := d.fromAny(ctx, repos, true)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +121,7 @@ func (d *download) files(ctx context.Context, file string) ([]string, error) {
 
 // fromAny takes the files from the first repository that has them. What there
 // is to choose from says more than that there is nothing else.
-func (d *download) fromAny(ctx context.Context, repos []token.Repo, online bool) (files []string, err error) {
+func (d *download) fromAny(ctx context.Context, repos []hub.Repo, online bool) (files []string, err error) {
 	for _, repo := range repos {
 		var next error
 		if files, next = d.from(ctx, repo, online); next == nil {
@@ -143,8 +143,8 @@ type choiceError struct{ error }
 func isChoice(err error) bool { return errors.As(err, new(choiceError)) }
 
 // from takes the files from a repository, by what the cache or the hub lists.
-func (d *download) from(ctx context.Context, repo token.Repo, online bool) ([]string, error) {
-	var list token.Listing
+func (d *download) from(ctx context.Context, repo hub.Repo, online bool) ([]string, error) {
+	var list hub.Listing
 	var err error
 	if online {
 		list, err = d.hub.List(ctx, repo)
@@ -164,7 +164,7 @@ func (d *download) from(ctx context.Context, repo token.Repo, online bool) ([]st
 }
 
 // fetch gets files in order until they have rows enough.
-func (d *download) fetch(ctx context.Context, repo token.Repo, commit string, want []string) ([]string, error) {
+func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want []string) ([]string, error) {
 	var out []string
 	rows := 0
 	for i, file := range want {
@@ -176,8 +176,8 @@ func (d *download) fetch(ctx context.Context, repo token.Repo, commit string, wa
 				d.hooks.Fetch(path.Base(file), done, all)
 			}
 		})
-		if errors.Is(err, token.ErrOffline) && len(out) > 0 {
-			d.say("Only the first %d of %d files of the dataset %s are in the cache, and %v: no others are used.", i, len(want), d.name, token.ErrOffline)
+		if errors.Is(err, hub.ErrOffline) && len(out) > 0 {
+			d.say("Only the first %d of %d files of the dataset %s are in the cache, and %v: no others are used.", i, len(want), d.name, hub.ErrOffline)
 			break
 		} else if err != nil {
 			return nil, err

@@ -10,9 +10,9 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"tacho/hub"
 	"tacho/internal/fakehub"
 	"tacho/run"
-	"tacho/token"
 	"tacho/workload"
 )
 
@@ -59,15 +59,15 @@ func asked(t *testing.T, env run.Env, change func(*run.Plan)) (prompts, said []s
 // A dataset of the hub is downloaded as far as it is needed, by subset and
 // split, and then had without a network.
 func TestDatasetOfTheHub(t *testing.T) {
-	hub := fakehub.New(t)
-	hub.Token = "secret"
-	hub.Files["org/data@refs/convert/parquet"] = map[string]string{
+	server := fakehub.New(t)
+	server.Token = "secret"
+	server.Files["org/data@refs/convert/parquet"] = map[string]string{
 		"main/train/0000.parquet": questions(t, "train", 10), "main/train/0001.parquet": questions(t, "more", 10),
 		"main/test/0000.parquet": questions(t, "test", 5), "other/train/0000.parquet": questions(t, "other", 3),
 	}
-	hub.Files["org/data@main"] = map[string]string{"q.jsonl": `{"question":"plain?"}` + "\n"}
+	server.Files["org/data@main"] = map[string]string{"q.jsonl": `{"question":"plain?"}` + "\n"}
 	home := t.TempDir()
-	env := run.Env{Tokenizers: run.Tokenizers{Home: home, Online: true, Endpoint: hub.URL, Token: "secret"}}
+	env := run.Env{Tokenizers: run.Tokenizers{Home: home, Online: true, Endpoint: server.URL, Token: "secret"}}
 	number := func(n int) run.IntLevels { return run.IntLevels{n} }
 
 	if _, _, err := asked(t, env, func(p *run.Plan) { p.NumPrompts = number(4) }); err == nil || !strings.Contains(err.Error(), "there are main, other: choose with --hf-subset") {
@@ -93,18 +93,18 @@ func TestDatasetOfTheHub(t *testing.T) {
 	}
 
 	// All that is here is used without asking anybody.
-	before := len(hub.Asked())
+	before := len(server.Asked())
 	env.Tokenizers.Online = false
 	got, said, err = asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset = number(15), "main" })
-	if err != nil || len(got) != 15 || len(said) != 0 || len(hub.Asked()) != before {
-		t.Errorf("%d prompts, %q, %v, asked %q", len(got), said, err, hub.Asked()[before:])
+	if err != nil || len(got) != 15 || len(said) != 0 || len(server.Asked()) != before {
+		t.Errorf("%d prompts, %q, %v, asked %q", len(got), said, err, server.Asked()[before:])
 	}
 	_, _, err = asked(t, env, func(p *run.Plan) { p.HFSubset = "other" })
-	if !errors.Is(err, token.ErrOffline) || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
+	if !errors.Is(err, hub.ErrOffline) || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
 		t.Errorf("%v", err)
 	}
 	env.Tokenizers.Home = t.TempDir()
-	if _, _, err = asked(t, env, func(*run.Plan) {}); !errors.Is(err, token.ErrOffline) || !strings.Contains(err.Error(), "is not in the cache") {
+	if _, _, err = asked(t, env, func(*run.Plan) {}); !errors.Is(err, hub.ErrOffline) || !strings.Contains(err.Error(), "is not in the cache") {
 		t.Errorf("%v", err)
 	}
 }
@@ -112,11 +112,11 @@ func TestDatasetOfTheHub(t *testing.T) {
 // Where the hub has made no Parquet of it, the files are those people put
 // there; and other datasets take one file of the hub.
 func TestFilesOfTheHub(t *testing.T) {
-	hub := fakehub.New(t)
-	hub.Files["org/data@main"] = map[string]string{
+	server := fakehub.New(t)
+	server.Files["org/data@main"] = map[string]string{
 		"data/train-0.jsonl": `{"prompt":"a train"}` + "\n", "data/test-0.jsonl": `{"prompt":"a test"}` + "\n", "talks.json": `[]`,
 	}
-	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: hub.URL}}
+	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: server.URL}}
 	for want, change := range map[string]func(*run.Plan){
 		"a train": func(*run.Plan) {},
 		"a test":  func(p *run.Plan) { p.HFSplit = "test" },
@@ -130,11 +130,11 @@ func TestFilesOfTheHub(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*run.Plan){
-		"no such dataset or file":  func(p *run.Plan) { p.DatasetPath = "org/none" },
-		"sharegpt reads one file":  func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "hf://datasets/org/data" },
-		"no such file":             func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "org/data" },
-		"no data: give ShareGPT_V": func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "" },
-		"is not a dataset of the":  func(p *run.Plan) { p.DatasetPath = "or g/data" },
+		"no such dataset or file":      func(p *run.Plan) { p.DatasetPath = "org/none" },
+		"sharegpt reads one file":      func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "hf://datasets/org/data" },
+		"no such file":                 func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "org/data" },
+		"no data: give ShareGPT_V":     func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "" },
+		"is not the name of a dataset": func(p *run.Plan) { p.DatasetPath = "or g/data" },
 	} {
 		if _, _, err := asked(t, env, change); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -144,19 +144,19 @@ func TestFilesOfTheHub(t *testing.T) {
 
 // The sets that vLLM knows by name are asked as it asks them.
 func TestNamedSetsOfTheHub(t *testing.T) {
-	hub := fakehub.New(t)
+	server := fakehub.New(t)
 	const coder, functions = "likaixin/InstructCoder", "gorilla-llm/Berkeley-Function-Calling-Leaderboard"
-	hub.Files[coder+"@main"] = map[string]string{"train.jsonl": `{"instruction":"sort it","input":"def f(): pass","output":"x"}` + "\n"}
+	server.Files[coder+"@main"] = map[string]string{"train.jsonl": `{"instruction":"sort it","input":"def f(): pass","output":"x"}` + "\n"}
 	call := func(question string) string {
 		return fmt.Sprintf(`{"question":[[{"role":"user","content":%q}]],"function":[{"name":"f"}]}`, question) + "\n"
 	}
-	hub.Files[functions+"@main"] = map[string]string{
+	server.Files[functions+"@main"] = map[string]string{
 		"BFCL_v3_simple.json": `{"id":"1","question":[[{"role":"user","content":"area?"}]],"function":[{"name":"geo.area","parameters":{"type":"dict","properties":{"h":{"type":"float"}}}}]}` + "\n",
 		"BFCL_v3_rest.json":   "{}",
 		"BFCL_v3_a.json":      call("a1") + call("a2") + call("a3"),
 		"BFCL_v3_b.json":      call("b1"),
 	}
-	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: hub.URL}}
+	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: server.URL}}
 	make1 := func(change func(*run.Plan)) workload.Workload {
 		t.Helper()
 		p := plan("http://127.0.0.1:1", func(p *run.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })

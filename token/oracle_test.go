@@ -320,7 +320,7 @@ func TestSameAsTiktokenPublished(t *testing.T) {
 	o := newOracle(t)
 	for _, path := range inModules(t, rankFiles, 2) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
-			tok, err := FromDir(filepath.Dir(path), t.TempDir())
+			tok, err := Open(filepath.Dir(path), t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func TestTekken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second is from the cache
-		tok, err := FromDir(dir, filepath.Join(dir, "cache"))
+		tok, err := Open(dir, filepath.Join(dir, "cache"))
 		if err != nil {
 			t.Fatal(err)
 		}

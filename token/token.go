@@ -1,10 +1,9 @@
 // Package token counts and cuts tokens as the model's own tokenizer does.
 //
 // A Tokenizer is loaded from the files a model is published with
-// (tokenizer.json, tekken.json, a tiktoken rank file, a SentencePiece .model),
-// from a local Hugging Face cache or from the hub, or is one of those built in,
-// and gives the same ids as the reference implementation of that format. Where there is no such file a Server asks the
-// server's own /tokenize, and Estimate is the last resort. Each is a Counter,
+// (tokenizer.json, tekken.json, a tiktoken rank file, a SentencePiece .model) or
+// is one of those built in, and gives the same ids as the reference
+// implementation of that format. Estimate is the last resort. Each is a Counter,
 // and says who it is, so that no figure rests on a silent guess.
 //
 // The package reads no environment: paths, addresses and secrets are arguments.

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// A Hub serves datasets. Change its fields before it is asked.
+// A Hub serves datasets and models. Change its fields before it is asked.
 type Hub struct {
 	URL   string
 	Files map[string]map[string]string // contents by "name@revision" and path
@@ -67,16 +67,18 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "gated", http.StatusUnauthorized)
 		return
 	}
-	if rest, ok := strings.CutPrefix(r.URL.Path, "/api/datasets/"); ok {
-		h.list(w, rest)
-		return
+	for _, kind := range []string{"/api/datasets/", "/api/models/"} {
+		if rest, ok := strings.CutPrefix(r.URL.Path, kind); ok {
+			h.list(w, rest)
+			return
+		}
 	}
-	rest, ok := strings.CutPrefix(r.URL.Path, "/datasets/")
+	rest := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/datasets"), "/")
 	name, rest, cut := strings.Cut(rest, "/resolve/")
 	commit, file, split := strings.Cut(rest, "/")
 	for at, files := range h.Files {
 		n, revision, _ := strings.Cut(at, "@")
-		if content, there := files[file]; ok && cut && split && n == name && Commit(n, revision) == commit && there {
+		if content, there := files[file]; cut && split && n == name && Commit(n, revision) == commit && there {
 			h.send(w, r, at, file, content)
 			return
 		}
@@ -89,7 +91,7 @@ func (h *Hub) list(w http.ResponseWriter, rest string) {
 	files, ok := h.Files[name+"@"+revision]
 	if !ok {
 		w.Header().Set("X-Error-Code", "RepoNotFound")
-		http.Error(w, "no such dataset", http.StatusNotFound)
+		http.Error(w, "no such repository", http.StatusNotFound)
 		return
 	}
 	type sibling struct {

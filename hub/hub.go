@@ -1,6 +1,9 @@
-package token
+// Package hub fetches files of the model hub and keeps them in a local cache, in
+// the layout of Hugging Face's own tools. It does not know what is in them.
+package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +13,32 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"tacho/internal/wholefile"
+)
+
+// address is where models are published.
+const address = "https://huggingface.co"
+
+// maxListing bounds what the hub may answer to a question, in bytes.
+const maxListing = 1 << 28
+
+// A Hub is a place that models and datasets can be downloaded from.
+type Hub struct {
+	Client   *http.Client // nil is http.DefaultClient
+	Endpoint string       // empty is the Hugging Face hub
+	Token    string       // sent as bearer token; empty for what is public
+	Home     string       // keeps what was downloaded; HF_HOME, or the cache itself
+	Cache    string       // the same, where it is not the directory hub of Home
+	Offline  bool         // nothing is to be downloaded
+}
+
+var (
+	repoName     = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$`)
+	revisionName = regexp.MustCompile(`^[A-Za-z0-9][\w./-]*$`)
 )
 
 // ErrOffline says that something would have to be downloaded, and must not be.
@@ -25,18 +52,23 @@ type Repo struct {
 }
 
 func (r Repo) revision() string {
-	if r.Revision == "" {
-		return mainRevision
-	}
-	return r.Revision
+	return cmp.Or(r.Revision, "main")
 }
 
+// check refuses names that cannot be names of a repository or a revision: they
+// become part of paths and addresses.
 func (r Repo) check() error {
-	err := checkModel(r.Name, r.revision())
-	if err != nil && r.Dataset {
-		return fmt.Errorf("%q at %q is not a dataset of the hub (owner/name)", r.Name, r.revision())
+	what := "model"
+	if r.Dataset {
+		what = "dataset"
 	}
-	return err
+	if !repoName.MatchString(r.Name) || strings.Contains(r.Name, "..") {
+		return fmt.Errorf("%q is not the name of a %s (owner/name)", r.Name, what)
+	}
+	if !revisionName.MatchString(r.revision()) || strings.Contains(r.revision(), "..") {
+		return fmt.Errorf("%q is not a revision of a %s (a branch, a tag or a commit)", r.revision(), what)
+	}
+	return nil
 }
 
 // folder is the directory of the repository in a cache.
@@ -71,6 +103,12 @@ func (h Hub) caches() []string {
 		out = slices.Insert(out, 0, h.Cache)
 	}
 	return out
+}
+
+// Snapshot is the directory of the repository in a local cache.
+func (h Hub) Snapshot(r Repo) (string, error) {
+	dir, _, _, err := h.snapshot(r)
+	return dir, err
 }
 
 // snapshot is the directory of the repository in a local cache, its commit, and
@@ -148,7 +186,7 @@ func (h Hub) List(ctx context.Context, r Repo) (Listing, error) {
 			Name string `json:"rfilename"`
 		} `json:"siblings"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxDownload)).Decode(&answer); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxListing)).Decode(&answer); err != nil {
 		return Listing{}, fmt.Errorf("%s: not an answer of the hub: %w", response.Request.URL, err)
 	}
 	l := Listing{Commit: answer.SHA, Whole: true}
@@ -173,8 +211,8 @@ func (h Hub) keepListing(r Repo, l Listing) error {
 		return err
 	}
 	return errors.Join(
-		writeWhole(filepath.Join(repo, listingFile+l.Commit+".json"), b),
-		writeWhole(filepath.Join(repo, "refs", filepath.FromSlash(r.revision())), []byte(l.Commit)),
+		wholefile.Write(filepath.Join(repo, listingFile+l.Commit+".json"), b),
+		wholefile.Write(filepath.Join(repo, "refs", filepath.FromSlash(r.revision())), []byte(l.Commit)),
 		os.MkdirAll(filepath.Join(repo, "snapshots", l.Commit), 0o755),
 	)
 }
@@ -191,17 +229,11 @@ func (h Hub) Have(r Repo, commit, file string) (string, bool) {
 }
 
 func (h Hub) endpoint() string {
-	if h.Endpoint == "" {
-		return hubEndpoint
-	}
-	return strings.TrimRight(h.Endpoint, "/")
+	return strings.TrimRight(cmp.Or(h.Endpoint, address), "/")
 }
 
 func (h Hub) client() *http.Client {
-	if h.Client == nil {
-		return http.DefaultClient
-	}
-	return h.Client
+	return cmp.Or(h.Client, http.DefaultClient)
 }
 
 const maxRedirects = 10

@@ -1,4 +1,4 @@
-package token
+package hub
 
 import (
 	"errors"
@@ -10,9 +10,17 @@ import (
 	"testing"
 
 	"tacho/internal/fakehub"
+	"tacho/internal/wholefile"
 )
 
 const dataset = "org/data"
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := wholefile.Write(path, data); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func dataHub(t *testing.T, files map[string]string) (*fakehub.Hub, Hub) {
 	t.Helper()
@@ -174,5 +182,33 @@ func TestRefusedDownloads(t *testing.T) {
 	delete(server.Files, dataset+"@main")
 	if _, err := hub.List(t.Context(), Repo{Dataset: true, Name: dataset}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no such dataset") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What others have downloaded is found by revision, through links to blobs.
+func TestSnapshot(t *testing.T) {
+	home := t.TempDir()
+	repo := filepath.Join(home, "hub", "models--org--model")
+	writeFile(t, filepath.Join(repo, "refs", "main"), []byte("c0ffee\n"))
+	writeFile(t, filepath.Join(repo, "refs", "pr", "1"), []byte("beef"))
+	writeFile(t, filepath.Join(repo, "snapshots", "c0ffee", "tokenizer.json"), nil)
+	writeFile(t, filepath.Join(repo, "snapshots", "beef", "tokenizer.json"), nil)
+	for revision, want := range map[string]string{"": "c0ffee", "main": "c0ffee", "c0ffee": "c0ffee", "pr/1": "beef", "beef": "beef"} {
+		for _, h := range []Hub{{Home: home}, {Home: filepath.Join(home, "hub")}, {Cache: filepath.Join(home, "hub")}} {
+			dir, err := h.Snapshot(Repo{Name: "org/model", Revision: revision})
+			if err != nil || filepath.Base(dir) != want {
+				t.Errorf("revision %q: %s, %v", revision, dir, err)
+			}
+		}
+	}
+	for _, name := range []string{"org/other", "../model", "org/../../etc", "org/model/x", "", "/abs"} {
+		if _, err := (Hub{Home: home}).Snapshot(Repo{Name: name}); err == nil {
+			t.Errorf("model %q: no error", name)
+		}
+	}
+	for _, revision := range []string{"dead", "../main", "a b"} {
+		if _, err := (Hub{Home: home}).Snapshot(Repo{Name: "org/model", Revision: revision}); err == nil {
+			t.Errorf("revision %q: no error", revision)
+		}
 	}
 }

@@ -1,0 +1,44 @@
+package token
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+var (
+	// Files are the files of a model that hold its tokenizer, best first.
+	Files = []string{"tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model", "spiece.model", "qwen.tiktoken"}
+	// TemplateFiles are the files of a model that may hold its chat template.
+	TemplateFiles = []string{"chat_template.jinja", "chat_template.json", configFile}
+)
+
+// Open loads a tokenizer file, or the one in a directory that holds a model;
+// cacheDir is as in LoadCached.
+func Open(path, cacheDir string) (*Tokenizer, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("load a tokenizer: %w", err)
+	}
+	if !info.IsDir() {
+		return LoadCached(path, cacheDir)
+	}
+	for _, name := range Files {
+		file := filepath.Join(path, name)
+		if _, err := os.Stat(file); err == nil {
+			return LoadCached(file, cacheDir)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("load a tokenizer: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("load a tokenizer: %s has none of %s: %w", path, strings.Join(Files, ", "), fs.ErrNotExist)
+}
+
+// Of says in the name of the tokenizer which model it belongs to.
+func (t *Tokenizer) Of(model string) *Tokenizer {
+	t.name = filepath.Base(t.name) + " of " + model
+	return t
+}
