@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -112,7 +113,8 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 		return usage(err)
 	}
 	engine.Tune()
-	stopSim, err := startSim(env, &plan)
+	random := randomSeed()
+	stopSim, err := startSim(env, &plan, *cmp.Or(plan.Seed, &random))
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	defer b.progress.stop()
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.keepSamples, End: b.end}
 	apiKey := env.Getenv("OPENAI_API_KEY")
-	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: randomSeed(), Tokenizers: tokenizers(env)}, hooks)
+	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
 	if err != nil {
 		return err
 	}

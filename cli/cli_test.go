@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SEEDS", seeds)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "waitfor": waitFor, "glob": glob, "measure": measure},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "waitfor": waitFor, "glob": glob, "measure": measure, "same": same},
 	})
 }
 
@@ -110,6 +111,21 @@ func measure(ts *testscript.TestScript, _ bool, args []string) {
 	var exit *exec.ExitError
 	if err := ts.Exec("tacho", append([]string{"bench"}, args...)...); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 4) {
 		ts.Fatalf("tacho bench: %v", err)
+	}
+}
+
+// same wants a line of two files to be there and alike: same WORDS FILE FILE.
+func same(ts *testscript.TestScript, _ bool, args []string) {
+	var found [2]string
+	for i := range found {
+		for line := range strings.Lines(ts.ReadFile(args[1+i])) {
+			if strings.Contains(line, args[0]) {
+				found[i] = line
+			}
+		}
+	}
+	if found[0] == "" || found[0] != found[1] {
+		ts.Fatalf("%q is not %q", found[0], found[1])
 	}
 }
 

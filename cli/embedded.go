@@ -78,8 +78,9 @@ func defaultScenario(flags *pflag.FlagSet, plan *run.Plan) {
 var announced = regexp.MustCompile(`http://\S+`)
 
 // startSim starts the simulated engine, if the plan has one, as a process of
-// its own: sharing one, the two would take each other's time.
-func startSim(env *Env, plan *run.Plan) (stop func(), err error) {
+// its own: sharing one, the two would take each other's time. The seed is that
+// of the run, so that a run that is repeated gets the same answers.
+func startSim(env *Env, plan *run.Plan, seed uint64) (stop func(), err error) {
 	if plan.Sim == "" {
 		return func() {}, nil
 	}
@@ -88,7 +89,7 @@ func startSim(env *Env, plan *run.Plan) (stop func(), err error) {
 		return nil, fmt.Errorf("start the simulated engine: %w", err)
 	}
 	cmd := exec.Command(self, "sim", "--"+childFlag, "--profile", plan.Sim, "--host", "127.0.0.1", "--port", "0", //nolint:noctx // it ends with its standard input
-		"--speedup", strconv.FormatFloat(plan.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(randomSeed(), 10))
+		"--speedup", strconv.FormatFloat(plan.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10))
 	cmd.Stderr = env.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 const (
 	defaultDimensions = 1024
 	maxDimensions     = 1 << 16
+	maxNumbers        = 2 << 20 // in one answer, which is then some 25 MB of text
 )
 
 // embedding answers when the model has read all inputs.
@@ -45,6 +46,9 @@ func readEmbedding(in *incoming) (*ask, error) {
 	default:
 		seeds = p.addInputs(&q.Input)
 	}
+	if err := fits(len(seeds), cmp.Or(q.Dimensions, defaultDimensions)); err != nil {
+		return nil, err
+	}
 	return in.askDocument(p, func(a *ask) any {
 		res := embeddings.Response{Object: "list", Model: in.modelName(q.Model), Data: []embeddings.Item{}}
 		if !a.fx.noUsage {
@@ -57,6 +61,14 @@ func readEmbedding(in *incoming) (*ask, error) {
 		}
 		return res
 	})
+}
+
+// fits complains about an answer of so many vectors if it would be too long.
+func fits(vectors, dimensions int) error {
+	if vectors*dimensions > maxNumbers {
+		return fmt.Errorf("input: %d vectors of %d dimensions are more than %d numbers: send fewer at once", vectors, dimensions, maxNumbers)
+	}
+	return nil
 }
 
 func encodeVector(vector []float32, format string) json.RawMessage {

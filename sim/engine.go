@@ -78,7 +78,8 @@ func (m *batched) emit(e step.Emission) {
 }
 
 func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
-	q := &step.Request{Prompt: a.input, MaxNew: a.limit, IgnoreEOS: a.ignoreEOS}
+	// The same prompt gets an answer of the same length, whenever it comes.
+	q := &step.Request{Prompt: a.input, MaxNew: a.limit, IgnoreEOS: a.ignoreEOS, Draw: a.seed}
 	if m.profile.KV.PrefixCache {
 		q.Blocks = a.blockHashes(a.limit)
 	}

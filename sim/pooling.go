@@ -30,6 +30,9 @@ func readPooling(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	seeds := p.addInputs(&q.Input)
+	if err := fits(len(seeds), defaultDimensions); err != nil {
+		return nil, err
+	}
 	return in.askDocument(p, func(a *ask) any {
 		res := embeddings.PoolingResponse{
 			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: in.modelName(q.Model), Data: []embeddings.PoolingItem{},

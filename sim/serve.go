@@ -15,8 +15,7 @@ import (
 // receives, and what faults that happen to connections need; a server behind
 // another http.Server has neither.
 func (s *Server) Serve(l net.Listener) error {
-	// Without timeouts: clients keep connections ready for as long as they like.
-	h := &http.Server{Handler: s, ConnContext: withConn}
+	h := &http.Server{Handler: s, ConnContext: withConn, ReadHeaderTimeout: headPatience, IdleTimeout: idlePatience}
 	// What it closes is of no more use.
 	defer context.AfterFunc(s.open, func() { _ = h.Close() })()
 	sl := &simListener{server: s, inner: l}

@@ -15,6 +15,14 @@ import (
 // bodyLimit is the longest request body accepted: a few million tokens of text.
 const bodyLimit = 64 << 20
 
+// How long a client may take to send, so that half a request does not stay for
+// ever. Connections between two requests may wait longer.
+const (
+	headPatience = time.Minute
+	bodyPatience = 5 * time.Minute
+	idlePatience = time.Hour
+)
+
 // The headers with which one request can ask for something special.
 const (
 	faultHeader = "X-Sim-Fault" // faults for this request, see Faults
@@ -61,10 +69,13 @@ type answer struct {
 
 func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) error {
 	s := an.server
+	// What cannot have a deadline is no connection, and will not keep one busy.
+	_ = an.flush.SetReadDeadline(now.Add(bodyPatience))
 	body, err := io.ReadAll(http.MaxBytesReader(an.w, r.Body, bodyLimit))
-	if err != nil {
+	if err != nil { // the deadline stays, for what is left of the body is waited for
 		return an.refuse(http.StatusRequestEntityTooLarge, "read the request: "+err.Error())
 	}
+	_ = an.flush.SetReadDeadline(time.Time{})
 	if an.dialect.pick != nil {
 		an.dialect = an.dialect.pick(s.pose, body)
 	}
@@ -297,8 +308,11 @@ func (an *answer) next(ctx context.Context, run run, have int) (emission, error)
 		return m, err
 	}
 	if have == 0 {
-		an.cached, an.firstAt, an.admittedAt = m.cached, time.Now(), an.server.clock.wall(m.admitted)
-		an.truth.Cached, an.truth.Admitted = m.cached, an.admittedAt.UnixNano()
+		an.cached, an.firstAt = m.cached, time.Now()
+		// By rounding, or in a pause, the model's clock puts it before the arrival.
+		waited := max(0, an.server.clock.wall(m.admitted).Sub(an.arrivedAt))
+		an.admittedAt = an.arrivedAt.Add(waited)
+		an.truth.Cached, an.truth.Admitted = m.cached, an.truth.Arrival+int64(waited)
 	}
 	if m.last {
 		an.output, an.eos, an.finish, an.lastAt = have+m.tokens, m.eos, m.finish, time.Now()

@@ -19,6 +19,7 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,6 +35,7 @@ type Request struct {
 	MaxNew    int      // most tokens to generate; 0: the profile's output.max
 	IgnoreEOS bool     // generate exactly MaxNew
 	Output    int      // tokens the model would generate before it stops; 0: the profile's distribution
+	Draw      uint64   // which draw of that distribution is its own; 0: that of its ID
 
 	index int // of the arrival, for Simulate
 }
@@ -202,7 +204,7 @@ func (e *Engine) outcome(s *seq) (emits int, stops bool) {
 	}
 	out := s.Output
 	if out == 0 {
-		out = e.p.Output.draw(rand.New(rand.NewPCG(e.seed, s.ID)))
+		out = e.p.Output.draw(rand.New(rand.NewPCG(e.seed, cmp.Or(s.Draw, s.ID))))
 	}
 	if out >= s.MaxNew {
 		return s.MaxNew, false
