@@ -105,7 +105,7 @@ func TestLineTimes(t *testing.T) {
 				for _, p := range []string{
 					a[:len(a)-1], // 1 s
 					"\n",         // 2 s: the first token
-					b + strings.TrimSuffix(d.last("ab"), "\n"), // 3 s: the second, and an end without a newline
+					b + d.token("c", 3) + strings.TrimSuffix(d.last("abc"), "\n"), // 3 s: two more, and an end without a newline
 				} {
 					time.Sleep(time.Second)
 					_, _ = io.WriteString(w, p)
@@ -114,10 +114,10 @@ func TestLineTimes(t *testing.T) {
 			}
 			inBubble(t, kind, serve, backend.Options{OnToken: func(n int) { live += n }}, func(b tacho.Backend) {
 				rec := send(t.Context(), t, b, textRequest("hi"))
-				if rec.Failure != nil || len(rec.Events) != 2 {
+				if rec.Failure != nil || len(rec.Events) != 3 {
 					t.Fatalf("%v, %d events", rec.Failure, len(rec.Events))
 				}
-				if first, second := rec.Events[0].At, rec.Events[1].At; first != 2*time.Second || second != 3*time.Second || live != 2 {
+				if first, second := rec.Events[0].At, rec.Events[1].At; first != 2*time.Second || second != 3*time.Second || live != 3 {
 					t.Errorf("%s: tokens at %v and %v, %d told", kind.Name, first, second, live)
 				}
 			})

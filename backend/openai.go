@@ -148,6 +148,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 		c.said = x.Content
 	}
 	c.end = len(x.Finish) > 0
+	c.blank = x.Blank && c.end
 	if x.HasUsage {
 		c.counted = true
 		c.usage = tacho.Usage(x.Usage)
@@ -161,7 +162,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	}
 	generated := d.generated()
 	// A first chunk that is the last, too, tells a total and not what it brings.
-	c.token = x.Kind != openai.NoToken || x.Blank || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
+	c.token = x.Kind != openai.NoToken || x.Blank && !c.end || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
 	c.kind = tokenKinds[x.Kind]
 	switch {
 	case x.TokenIDs > 0:

@@ -74,7 +74,7 @@ func TestOpenAIStreams(t *testing.T) {
 		},
 		{
 			"usage on the finish chunk", events(content("a", ""), content("b", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":9}}`, done),
-			[]event{{}, {}},
+			[]event{{}, {}, {}},
 			"ab", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9}, "",
 		},
 		{

@@ -10,6 +10,7 @@ import (
 
 	"tacho"
 	"tacho/transport"
+	"tacho/wire/openai"
 	"tacho/wire/sse"
 )
 
@@ -32,6 +33,7 @@ type chunk struct {
 
 	end    bool   // the stream is complete
 	finish []byte // the finish reason, empty while there is none
+	blank  bool   // beside the finish reason there is a text, and it is empty
 
 	counted bool // usage is given
 	usage   tacho.Usage
@@ -76,8 +78,17 @@ type reader struct {
 	text     []byte
 	said     []byte // of text, the content
 	ended    bool
-	marked   bool // there will be an end mark
+	closing  *closing // an event that ends the answer and has no text
+	marked   bool     // there will be an end mark
 	failure  *tacho.Failure
+}
+
+// A closing is an event with a finish reason and nothing else. Some servers
+// (vLLM) send the token that made the model stop in it, and others only say
+// that all was sent: the server's count tells, and it comes later.
+type closing struct {
+	at    transport.Read
+	blank bool
 }
 
 func newReader(c *client, x *transport.Exchange, rec *tacho.Record) *reader {
@@ -157,6 +168,8 @@ func (r *reader) event(e sse.Event) {
 			c.message = e.Data
 		}
 		c.failed = true
+	case err != nil && r.ended && string(bytes.TrimSpace(e.Data)) == openai.Done:
+		return // gateways end every stream so, whatever its protocol
 	case err != nil:
 		r.note(tacho.Malformed, err.Error()+": "+r.client.quote(e.Data))
 		return
@@ -164,8 +177,12 @@ func (r *reader) event(e sse.Event) {
 	if c.failed {
 		r.note(tacho.InBand, r.client.clip(string(c.message)))
 	}
-	if c.token {
+	switch {
+	case c.token:
+		r.closing = nil
 		r.token(c, r.arrival(e.End))
+	case len(c.finish) > 0:
+		r.closing = &closing{r.arrival(e.End), c.blank}
 	}
 	if r.client.KeepText {
 		r.keep(c)
@@ -238,6 +255,7 @@ func (r *reader) finish() {
 	if r.whole {
 		r.wholeFailure()
 	}
+	r.close()
 	if r.client.KeepText {
 		r.rec.Text = string(r.text)
 		if r.rec.Said = r.rec.Text; len(r.said) < len(r.text) {
@@ -245,6 +263,22 @@ func (r *reader) finish() {
 		}
 	}
 	r.rec.Output, r.rec.OutputFrom = output(r.rec)
+}
+
+// close enters the closing event as a token where the server counted one more
+// than had come. Where it counted several more, some events had several, and
+// only a place for a text tells that the closing event had one, too.
+func (r *reader) close() {
+	if r.closing == nil || r.rec.Usage == nil || r.failure != nil {
+		return
+	}
+	more := r.rec.Usage.Completion
+	for _, e := range r.rec.Events {
+		more -= max(int(e.Tokens), 1)
+	}
+	if more == 1 || more > 1 && r.closing.blank {
+		r.token(&chunk{}, r.closing.at)
+	}
 }
 
 // wholeFailure looks for an error in an answer that came in one document.

@@ -70,6 +70,18 @@ func (ref *reference) streams(t *testing.T) {
 			pieces: []string{text("w1"), text(""), text(" w3"), stopText, usage(3) + done},
 			theirs: reading{0, 3, 3, 3, "w1 w3", false}, ours: reading{0, 2, 2, 3, "w1 w3", false},
 		},
+		"the stop token, counted": {
+			pieces: []string{text("w1"), text(" w2"), stopText, usage(3) + done},
+			theirs: reading{0, 2, 2, 3, "w1 w2", false}, ours: reading{0, 2, 2, 3, "w1 w2", false},
+		},
+		"the stop token of a chat, counted": {
+			pieces: []string{role, a, b, stop, usage(3) + done},
+			theirs: reading{0, 3, 3, 3, "w1 w2", false}, ours: reading{1, 3, 2, 3, "w1 w2", false},
+		},
+		"one token without a text": {
+			pieces: []string{stopText, usage(1) + done},
+			theirs: reading{0, 0, 0, 1, "", false}, ours: reading{0, 0, 0, 1, "", false},
+		},
 		"reasoning only": {
 			pieces: []string{delta(`"reasoning_content":"w1"`), delta(`"reasoning_content":" w2"`), stop, usage(2) + done},
 			theirs: reading{0, 2, 2, 2, "", false}, ours: reading{0, 1, 1, 2, "w1 w2", false},

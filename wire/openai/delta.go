@@ -32,7 +32,7 @@ type Delta struct {
 	Kind     Kind   // of Text
 	Text     []byte // all that was generated, whatever its kind
 	Content  []byte // of Text, the answer itself
-	Blank    bool   // something was generated that is no text yet, such as the first byte of a character
+	Blank    bool   // there is a text and it is empty: of half a character, or of the token that ends the answer
 	TokenIDs int    // ids of generated tokens, if the server sends them
 	Finish   []byte // the finish reason, empty while there is none
 	Usage    Counts
@@ -70,7 +70,7 @@ func (d *Delta) Decode(chunk []byte) error {
 	if !isObject {
 		return errNotObject
 	}
-	d.Blank = d.blank && !d.role && len(d.Text) == 0 && len(d.Finish) == 0
+	d.Blank = d.blank && !d.role && len(d.Text) == 0
 	if !d.Failed && string(d.object) == "error" { // TensorRT-LLM has no error member
 		d.Failed, d.Error = true, append(d.Error, d.message...)
 	}
