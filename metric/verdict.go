@@ -45,6 +45,7 @@ type Rule struct {
 	Invalid   float64
 	value     func(*Summary) (float64, bool) // false: the question does not apply
 	inWords   func(s *Summary, value float64) string
+	Do        string              // what to do about it: a reason ends with it
 	lightened func(*Summary) bool // true: whatever the number, it is a note
 }
 
@@ -56,20 +57,23 @@ var never = math.Inf(1)
 var Rules = []Rule{
 	{
 		Code: "no-success", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
+		Do:      "read the causes, and try one request by hand",
 		Doc:     "1 when no request succeeded: there is nothing to report",
 		value:   func(s *Summary) (float64, bool) { return oneIf(s.Completed == 0), true },
 		inWords: func(s *Summary, _ float64) string { return fmt.Sprintf("none of %d requests succeeded", s.Requests) },
 	},
 	{
 		Code: "failures", Unit: "share", Note: never, Degraded: 0, Invalid: 0.5,
+		Do:    "read the causes, and measure again when they are gone",
 		Doc:   "failed / (completed + failed): latencies are of the survivors, so any failure flatters them; with half of them gone they say nothing",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Completed+s.Failed) },
 		inWords: func(s *Summary, v float64) string {
-			return fmt.Sprintf("%d of %d requests failed (%s): see the causes", s.Failed, s.Completed+s.Failed, percent(v))
+			return fmt.Sprintf("%d of %d requests failed (%s), and latencies are of the others", s.Failed, s.Completed+s.Failed, percent(v))
 		},
 	},
 	{
 		Code: "interrupted", Unit: "runs", Note: never, Degraded: 0, Invalid: never,
+		Do:    "let it end by itself, or plan less (--num-prompts, --max-seconds)",
 		Doc:   "1 when the run was stopped before its plan was done: slow requests are the ones cut off",
 		value: func(s *Summary) (float64, bool) { return oneIf(s.Config.Interrupted), true },
 		inWords: func(s *Summary, _ float64) string {
@@ -78,18 +82,21 @@ var Rules = []Rule{
 	},
 	{
 		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 50,
+		Do:      "give the client more CPU, or ask for less",
 		Doc:     "median lag of sending, from due, or from slot where the limit bound: half of the requests were later than this, which is a visible part of a short TTFT",
 		value:   func(s *Summary) (float64, bool) { return lagAt(s, 50) },
 		inWords: func(_ *Summary, v float64) string { return lagWords("half", v) },
 	},
 	{
 		Code: "lag-p99", Unit: "ms", Note: never, Degraded: 50, Invalid: 500,
+		Do:      "give the client more CPU, or ask for less",
 		Doc:     "99th percentile of the same lag: bursts of our own making",
 		value:   func(s *Summary) (float64, bool) { return lagAt(s, 99) },
 		inWords: func(_ *Summary, v float64) string { return lagWords("one in a hundred", v) },
 	},
 	{
 		Code: "drift", Unit: "ms", Note: never, Degraded: 50, Invalid: 500,
+		Do:  "give it more CPU or less load",
 		Doc: "mean lag of the last tenth - mean lag of the first tenth: the client falls behind its own schedule",
 		value: func(s *Summary) (float64, bool) {
 			if s.Drift == nil || allAtOnce(s) {
@@ -98,11 +105,12 @@ var Rules = []Rule{
 			return s.Drift.LastTenthMillis - s.Drift.FirstTenthMillis, true
 		},
 		inWords: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the client fell %.0f ms behind its schedule in the course of the run: give it more CPU or less load", v)
+			return fmt.Sprintf("the client fell %.0f ms behind its schedule in the course of the run", v)
 		},
 	},
 	{
 		Code: "rate", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
+		Do:  "give the client more CPU, or ask for less",
 		Doc: fmt.Sprintf("|achieved / scheduled rate - 1|, where the schedule spans at least %d s and the limit did not bind", rateMinSpanS),
 		value: func(s *Summary) (float64, bool) {
 			if r := s.Rate; !s.LimitBound && r != nil && r.SpanS >= rateMinSpanS && r.ScheduledPerS != nil && r.AchievedPerS != nil {
@@ -111,21 +119,23 @@ var Rules = []Rule{
 			return 0, false
 		},
 		inWords: func(s *Summary, v float64) string {
-			return fmt.Sprintf("sent %.2f req/s where the schedule has %.2f (%s off): the client cannot keep this rate",
+			return fmt.Sprintf("sent %.2f req/s where the schedule has %.2f (%s off)",
 				*s.Rate.AchievedPerS, *s.Rate.ScheduledPerS, percent(v))
 		},
 	},
 	{
 		Code: "limit-bound", Unit: "runs", Note: 0, Degraded: never, Invalid: never,
+		Do:    "read the latencies from due, or raise --max-concurrency",
 		Doc:   "1 when the concurrency limit held back an asked rate: latency from due counts the wait, the classic numbers do not",
 		value: func(s *Summary) (float64, bool) { return oneIf(s.LimitBound && s.Config.RequestRate > 0), true },
 		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("the limit of %d concurrent requests was reached, so requests may have waited in the client: read the latencies from due",
+			return fmt.Sprintf("the limit of %d concurrent requests was reached, so requests may have waited in the client",
 				s.Config.MaxConcurrency)
 		},
 	},
 	{
 		Code: "coalesced", Unit: "share", Note: never, Degraded: 0.01, Invalid: 0.10,
+		Do:  "give the client more CPU where its reads were late; where the server sends tokens together, read TPOT and not ITL",
 		Doc: fmt.Sprintf("token events that shared a read with a later one / all: their times are upper bounds, by about our delay in reading; a note where the kernel's stamps show that delay to be at most %d ms at p99, for then the server sent them together", promptReadMillis),
 		value: func(s *Summary) (float64, bool) {
 			return ratio(s.CoalescedEvents, s.Events)
@@ -138,22 +148,25 @@ var Rules = []Rule{
 	},
 	{
 		Code: "clock-step", Unit: "share", Note: never, Degraded: 0, Invalid: 0.10,
+		Do:    "stop time synchronization while measuring",
 		Doc:   fmt.Sprintf("requests during which the wall clock was moved by more than %v and more than %g of their time / all: their latencies are off by as much", clockStepMin, clockStepShare),
 		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Steps, s.Requests) },
 		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("the wall clock moved during %d requests, by up to %.3f s: stop time synchronization while measuring", s.Clock.Steps, s.Clock.WorstStepS)
+			return fmt.Sprintf("the wall clock moved during %d requests, by up to %.3f s", s.Clock.Steps, s.Clock.WorstStepS)
 		},
 	},
 	{
 		Code: "read-clock", Unit: "share", Note: 0, Degraded: never, Invalid: never,
+		Do:    "read latencies as upper bounds; on Linux, HTTP/1.1 over TCP has kernel times",
 		Doc:   "requests stamped when the read returned and not by the kernel / all: delays of our own process are in the latencies",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Read, s.Clock.Kernel+s.Clock.Read) },
 		inWords: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("%s of the requests have no kernel receive times: delays of the client are in their latencies", percent(v))
+			return fmt.Sprintf("%s of the requests have no kernel receive times, so delays of the client are in their latencies", percent(v))
 		},
 	},
 	{
 		Code: "retried", Unit: "share", Note: 0, Degraded: 0.05, Invalid: never,
+		Do:    "raise the keep-alive time of the server or of the proxy before it",
 		Doc:   "requests that started over because the server had closed their first connection before it got a byte of them / all: the server or something before it drops connections",
 		value: func(s *Summary) (float64, bool) { return ratio(s.RetriedConns, s.Requests) },
 		inWords: func(s *Summary, _ float64) string {
@@ -162,6 +175,7 @@ var Rules = []Rule{
 	},
 	{
 		Code: "resent", Unit: "share", Note: never, Degraded: 0, Invalid: never,
+		Do:    "repeat the run without --retries to see the failures",
 		Doc:   "requests sent more than once because the plan has retries / all: the server had more load than the plan says, and failures it made up for are not counted",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Resent, s.Requests) },
 		inWords: func(s *Summary, _ float64) string {
@@ -170,16 +184,18 @@ var Rules = []Rule{
 	},
 	{
 		Code: "prompt-count", Unit: "share", Note: 0, Degraded: 0.02, Invalid: never,
+		Do:    "check the tokenizer and the chat template",
 		Doc:   "sum of |server's - workload's prompt tokens| / workload's: a few are the chat template, more is another tokenizer or another prompt than was meant",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.Prompt.Off, s.Tokens.Prompt.Asked) },
 		inWords: func(s *Summary, v float64) string {
 			p := s.Tokens.Prompt
-			return fmt.Sprintf("server and workload differ on %d of %d prompts, by %s of the tokens and %+d in the worst prompt: check the tokenizer and the chat template",
+			return fmt.Sprintf("server and workload differ on %d of %d prompts, by %s of the tokens and %+d in the worst prompt",
 				p.Differ, p.Requests, percent(v), p.Worst)
 		},
 	},
 	{
 		Code: "input-estimated", Unit: "share", Note: never, Degraded: 0, Invalid: never,
+		Do:  "give a tokenizer (--tokenizer)",
 		Doc: "successes whose prompt tokens are an estimate / all: total token throughput is an estimate too",
 		value: func(s *Summary) (float64, bool) {
 			if !s.Config.InputEstimated {
@@ -188,40 +204,44 @@ var Rules = []Rule{
 			return ratio(s.Tokens.InputByWorkload, s.Completed)
 		},
 		inWords: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the input tokens of %s of the requests are estimated: give a tokenizer", percent(v))
+			return fmt.Sprintf("the input tokens of %s of the requests are estimated", percent(v))
 		},
 	},
 	{
 		Code: "output-count", Unit: "share", Note: 0, Degraded: 0.01, Invalid: never,
+		Do:    "see that the server honours ignore_eos, and that its context is long enough",
 		Doc:   "requests told to give an exact number of tokens that gave another / all told so: the load was not the one asked for",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.Short+s.Tokens.Long, s.Tokens.Exact) },
 		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("of %d requests that had to give an exact number of tokens %d gave fewer and %d more: does the server honour ignore_eos?",
+			return fmt.Sprintf("of %d requests that had to give an exact number of tokens %d gave fewer and %d more",
 				s.Tokens.Exact, s.Tokens.Short, s.Tokens.Long)
 		},
 	},
 	{
 		Code: "more-events", Unit: "share", Note: 0, Degraded: 0.01, Invalid: never,
+		Do:    "trust neither of them before it is clear what the server sends in an event",
 		Doc:   "token events beyond the output tokens of their requests / output tokens: one of the two counts is wrong, and so is ITL or TPOT",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.SurplusEvents, s.Tokens.Output) },
 		inWords: func(s *Summary, v float64) string {
-			return fmt.Sprintf("%d requests have more token events than output tokens, %s of all tokens: ITL and TPOT do not describe the same tokens", s.Tokens.MoreEvents, percent(v))
+			return fmt.Sprintf("%d requests have more token events than output tokens, %s of all tokens, so ITL and TPOT do not describe the same tokens", s.Tokens.MoreEvents, percent(v))
 		},
 	},
 	{
 		Code: "output-by-events", Unit: "share", Note: never, Degraded: 0.01, Invalid: never,
+		Do:    "ask the server for usage or give a tokenizer",
 		Doc:   "successes whose output tokens were counted as one for each event / all: a lower bound where an event holds several tokens",
 		value: func(s *Summary) (float64, bool) { return ratio(countedBy(s, tacho.FromEvents), s.Completed) },
 		inWords: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the output tokens of %s of the requests are a count of events: ask the server for usage or give a tokenizer", percent(v))
+			return fmt.Sprintf("the output tokens of %s of the requests are a count of events", percent(v))
 		},
 	},
 	{
 		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never,
+		Do:    "run longer or read it as a maximum",
 		Doc:   "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99): the largest sample is shown where the percentile should be",
 		value: func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
 		inWords: func(s *Summary, _ float64) string {
-			return "too few samples for " + strings.Join(thinPercentiles(s), ", ") + ": run longer or read it as a maximum"
+			return "too few samples for " + strings.Join(thinPercentiles(s), ", ")
 		},
 	},
 }
@@ -257,7 +277,7 @@ func (r *Rule) ask(s *Summary) (Reason, bool) {
 	if r.lightened != nil && r.lightened(s) {
 		level = Note
 	}
-	return Reason{r.Code, level, r.inWords(s, value)}, true
+	return Reason{r.Code, level, r.inWords(s, value) + ": " + r.Do}, true
 }
 
 // weigh is the level of the highest threshold value is above, or Valid.
@@ -292,7 +312,7 @@ func lagAt(s *Summary, p float64) (float64, bool) {
 }
 
 func lagWords(who string, v float64) string {
-	return fmt.Sprintf("%s of the requests were sent %.1f ms late or more: the client is short of CPU, or the rate is beyond it", who, v)
+	return fmt.Sprintf("%s of the requests were sent %.1f ms late or more, as the client is short of CPU or the rate is beyond it", who, v)
 }
 
 func coalescedWords(s *Summary, v float64) string {

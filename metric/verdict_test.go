@@ -162,8 +162,8 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("no case for %s", what)
 			}
 		}
-		if r.Doc == "" || r.Unit == "" {
-			t.Errorf("rule %s has no doc or no unit", r.Code)
+		if r.Doc == "" || r.Unit == "" || r.Do == "" {
+			t.Errorf("rule %s has no doc, no unit or nothing to do about it", r.Code)
 		}
 	}
 }

@@ -65,7 +65,7 @@ type Load struct {
 	ReadyCheck      Seconds     `flag:"ready-check-timeout-sec" help:"wait this long for the server to answer a request; 0 only checks that it can be reached"`
 	RequestTimeout  Seconds     `flag:"request-timeout" help:"+ give a request up after this long"`
 	ProbeRate       float64     `flag:"probe-request-rate" help:"one-token probes per second beside the load, reported apart"`
-	Seed            *uint64     `flag:"seed" help:"seed of prompts, arrivals and the simulated engine; by default another for each run and level, so that no cache knows them"`
+	Seed            *uint64     `flag:"seed" help:"seed of prompts, arrivals and the simulated engine, by default another for each run; each level has its own, made from it, so that no cache knows its prompts"`
 	LoraModules     []string    `flag:"lora-modules" help:"adapters to spread the requests over, in place of the model"`
 	LoraAssignment  string      `flag:"lora-assignment" help:"random or round-robin"`
 	Retries         int         `flag:"retries" help:"+ send a request again, so often, when it fails in a way that may pass; the report says how many were"`

@@ -161,14 +161,10 @@ func (r *Runner) Run(ctx context.Context, sink tacho.Sink) error {
 	return nil
 }
 
-// seedOf is the seed of a level. A seed that was asked for is used as it is, as
-// if each level were a run of its own; otherwise no two levels share prompts.
-func (r *Runner) seedOf(l Level) uint64 {
-	if r.Plan.Seed != nil {
-		return r.Seed
-	}
-	return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15
-}
+// seedOf is the seed of a level: one seed fixes the run, and yet no two levels
+// share prompts, for a server's cache would answer the second of them. The first
+// level has the seed itself, so that it is the same as a run of its own.
+func (r *Runner) seedOf(l Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
 
 // Pacer is the arrival process of a level.
 func (r *Runner) Pacer(l Level) (tacho.Pacer, error) {
@@ -204,7 +200,7 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	}
 	if r.Plan.Sim != "" {
 		config.Known = append(config.Known, metric.Reason{
-			Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + r.Plan.Sim + "): these are not figures of any hardware",
+			Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + r.Plan.Sim + "): these are not figures of any hardware: measure a real server for those",
 		})
 	}
 	if err := r.warmUp(ctx, l, work); err != nil {

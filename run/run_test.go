@@ -153,8 +153,9 @@ func TestEveryBackend(t *testing.T) {
 	}
 }
 
-// Prompts differ between levels and between runs, unless a seed is asked for;
-// and a warm-up or a ready check never sends a prompt that is measured.
+// Prompts differ between levels and, unless a seed is asked for, between runs;
+// a warm-up or a ready check never sends a prompt that is measured. With a seed
+// the first level is what a run of that level alone would be.
 func TestPromptsDiffer(t *testing.T) {
 	bodiesOf := func(change func(*run.Plan), random uint64) (measured, others map[string]int) {
 		url, got := serve(t, nil)
@@ -193,12 +194,18 @@ func TestPromptsDiffer(t *testing.T) {
 		seeded := func(p *run.Plan) { asText(p); p.Seed = &seed }
 		c, warm := bodiesOf(seeded, 1)
 		d, _ := bodiesOf(seeded, 2)
-		if len(c) != 3 || len(d) != 3 {
-			t.Errorf("with a seed: %d and %d different prompts in two equal levels of 3", len(c), len(d))
+		if len(c) != 6 || len(d) != 6 || len(warm) != 9 {
+			t.Errorf("with a seed: %d and %d different prompts in two levels of 3, %d of 9 before them", len(c), len(d), len(warm))
 		}
 		for body := range c {
-			if d[body] != 2 || warm[body] > 0 {
-				t.Errorf("with a seed: a prompt came %d times", d[body])
+			if d[body] != 1 || warm[body] > 0 {
+				t.Errorf("with a seed: a prompt came %d times in a second run", d[body])
+			}
+		}
+		alone, _ := bodiesOf(func(p *run.Plan) { seeded(p); p.NumPrompts = run.IntLevels{3} }, 3)
+		for body := range alone {
+			if c[body] != 1 {
+				t.Errorf("with a seed: a run of one level sends what no level of several does: %.80s", body)
 			}
 		}
 	}

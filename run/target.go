@@ -198,7 +198,7 @@ func (r *Runner) cannot() []metric.Reason {
 	}
 	return []metric.Reason{{
 		Code: "output-length", Level: metric.Note,
-		Text: r.kind.Name + " servers cannot be asked for an exact output length: the one asked for is an upper bound, and outputs are as long as the model likes",
+		Text: r.kind.Name + " servers cannot be asked for an exact output length: the one asked for is an upper bound, and outputs are as long as the model likes; compare runs by TTFT and TPOT, not by E2EL",
 	}}
 }
 
@@ -209,7 +209,7 @@ func (r *Runner) unkept() []metric.Reason {
 		if !c.Keeps() {
 			reasons = append(reasons, metric.Reason{
 				Code: "connections", Level: metric.Note,
-				Text: "the server at " + redactURLs(r.Plan.baseURLs())[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own",
+				Text: "the server at " + redactURLs(r.Plan.baseURLs())[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own; raise its keep-alive time to measure without connecting",
 			})
 		}
 	}
