@@ -110,7 +110,7 @@ func (f *dataFlags) keeper() (keep func(*tacho.Session) error, done func() error
 	if f.write == "" {
 		return func(*tacho.Session) error { return nil }, func() error { return nil }, nil
 	}
-	file, err := os.Create(f.write)
+	file, err := os.OpenFile(f.write, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // headers are in it
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,7 +26,7 @@ func (b *benchRun) keepSamples(s run.Stage, samples []instrument.Sample) (err er
 	if len(samples) == 0 {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(b.keep.Dir(), instrumentsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(filepath.Join(b.keep.Dir(), instrumentsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

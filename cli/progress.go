@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tacho/engine"
+	"tacho/internal/visible"
 	"tacho/run"
 )
 
@@ -139,16 +140,17 @@ func (p *progress) clear() {
 }
 
 func (p *progress) draw(line string) {
+	line = visible.Line(line)
 	if w := p.env.Width() - 1; len(line) > w && w > 0 {
 		line = line[:w]
 	}
-	_, _ = fmt.Fprint(p.env.Stderr, "\r\x1b[K"+line) // a broken terminal stops nothing
+	_, _ = fmt.Fprint(p.env.line, "\r\x1b[K"+line) // a broken terminal stops nothing
 	p.shown = true
 }
 
 func (p *progress) erase() {
 	if p.shown {
-		_, _ = fmt.Fprint(p.env.Stderr, "\r\x1b[K")
+		_, _ = fmt.Fprint(p.env.line, "\r\x1b[K")
 		p.shown = false
 	}
 }

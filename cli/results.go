@@ -172,7 +172,7 @@ func writeResult(path string, appending bool, v *report.VLLMResult) (err error) 
 	if appending {
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
-	f, err := os.OpenFile(path, mode, 0o644)
+	f, err := os.OpenFile(path, mode, 0o600)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (b *benchRun) plotTimeline(s run.Stage, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

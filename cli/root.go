@@ -37,6 +37,8 @@ type Env struct {
 	Width     func() int       // of that terminal
 	Interrupt <-chan os.Signal // Ctrl-C
 	Kill      func(code int)   // ends the process at once
+
+	line io.Writer // the terminal itself, for the line that moves
 }
 
 // System is the Env of the real process.
@@ -79,7 +81,19 @@ func usage(err error) error { return &exitError{exitUsage, err} }
 var commands = []func(*Env) *cobra.Command{newBench, newData, newSim, newReport, newMetrics, newVersion}
 
 // Main runs the program and returns its exit code.
-func Main(env *Env) int {
+func Main(process *Env) int {
+	stdout, stderr := &screen{to: process.Stdout}, &screen{to: process.Stderr}
+	screened := *process
+	env := &screened
+	env.Stdout, env.Stderr, env.line = stdout, stderr, process.Stderr
+	code := execute(env)
+	if err := errors.Join(stdout.flush(), stderr.flush()); err != nil && code == exitOK {
+		return exitFailed
+	}
+	return code
+}
+
+func execute(env *Env) int {
 	ctx, stop := interruptible(context.Background(), env)
 	defer stop()
 	root := newRoot(env)

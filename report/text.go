@@ -6,10 +6,10 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"tacho"
+	"tacho/internal/visible"
 	"tacho/metric"
 )
 
@@ -268,26 +268,15 @@ func orNotMeasured(text string) string {
 // safeLimit is how much of a foreign string is worth a reader's time.
 const safeLimit = 300
 
-// safe makes a foreign string fit to print on a terminal, on one line:
-// whatever is not a printable character (control characters, newlines, marks
-// that turn the direction of writing, bytes that are no UTF-8) is shown escaped.
+// safe makes a foreign string fit to print, on one line.
 func safe(text string) string {
-	var b strings.Builder
-	for i, r := range text {
-		if b.Len() >= safeLimit {
-			b.WriteString("...")
-			break
-		}
-		_, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
+	text = visible.Line(text)
+	if len(text) <= safeLimit {
+		return text
 	}
-	return b.String()
+	cut := safeLimit
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "..."
 }

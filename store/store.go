@@ -92,7 +92,7 @@ func Create(root string, m Manifest) (*Writer, error) {
 }
 
 func appendTo(dir, name string) (*os.File, error) {
-	return os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	return os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)
@@ -116,7 +116,7 @@ func makeDir(root, name string) (string, error) {
 		if n > 1 {
 			dir = fmt.Sprintf("%s-%d", dir, n)
 		}
-		if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(dir, 0o700); !errors.Is(err, fs.ErrExist) {
 			return dir, err
 		}
 	}
@@ -162,7 +162,7 @@ func (w *Writer) writeJSON(name string, v any) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	path := filepath.Join(w.dir, name)
-	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".tmp", path)

@@ -2,8 +2,11 @@ package store_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +158,30 @@ func TestNamesDoNotCollide(t *testing.T) {
 func TestNotARun(t *testing.T) {
 	if _, err := store.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a run") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What a run keeps is for its owner's eyes.
+func TestNobodyElseReadsIt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("rights are told another way")
+	}
+	w := create(t)
+	err := errors.Join(w.Stage(store.Stage{}), w.Add(records()[0]), w.Summary(1), w.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(w.Dir(), func(path string, _ fs.DirEntry, err error) error {
+		info, statErr := os.Stat(path)
+		if err := errors.Join(err, statErr); err != nil {
+			return err
+		}
+		if rights := info.Mode().Perm(); rights&0o077 != 0 {
+			t.Errorf("%s has the rights %v", path, rights)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"sync"
+
+	"tacho/internal/visible"
+)
+
+// A screen is where the program prints: all that any command says goes through
+// one. Others have a say in it (servers, files), so what a terminal would obey
+// is made visible. It works by lines; what has no end yet is held back.
+type screen struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	held []byte
+}
+
+// mostHeld bounds what is held back: a document of a single line is not text.
+const mostHeld = 1 << 20
+
+// Write implements io.Writer.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = append(s.held, p...)
+	end := bytes.LastIndexByte(s.held, '\n') + 1
+	if len(s.held)-end > mostHeld {
+		end = len(s.held)
+	}
+	return len(p), s.show(end)
+}
+
+// flush shows what was held back.
+func (s *screen) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.show(len(s.held))
+}
+
+func (s *screen) show(end int) error {
+	if end == 0 {
+		return nil
+	}
+	_, err := io.WriteString(s.to, visible.Text(string(s.held[:end])))
+	s.held = append(s.held[:0], s.held[end:]...)
+	return err
+}
