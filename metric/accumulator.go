@@ -162,14 +162,14 @@ func tokens(records []tacho.Record) Tokens {
 		if !r.OK() {
 			continue
 		}
-		t.Input += InputTokens(r)
-		t.Output += r.Output
+		t.add(&t.Input, InputTokens(r))
+		t.add(&t.Output, r.Output)
 		by[r.OutputFrom]++
-		t.Prompt.add(r)
+		t.checkPrompt(r)
 		t.checkOutput(r)
 		if r.Usage != nil {
-			t.Cached += r.Usage.Cached
-			t.Reasoning += r.Usage.Reasoning
+			t.add(&t.Cached, r.Usage.Cached)
+			t.add(&t.Reasoning, r.Usage.Reasoning)
 		}
 		if r.Usage != nil && r.Usage.Prompt > 0 {
 			t.InputByServer++
@@ -183,6 +183,19 @@ func tokens(records []tacho.Record) Tokens {
 		}
 	}
 	return t
+}
+
+// mostTokens bounds every sum of tokens. It is beyond all that a server can
+// have done, and the greatest whole number that every reader of JSON takes.
+const mostTokens = 1 << 53
+
+// add adds n to one of the sums of t, up to mostTokens.
+func (t *Tokens) add(sum *int, n int) {
+	if n >= mostTokens-*sum {
+		*sum, t.Saturated = mostTokens, true
+		return
+	}
+	*sum += n
 }
 
 func (t *Tokens) checkOutput(r *tacho.Record) {
@@ -201,18 +214,19 @@ func (t *Tokens) checkOutput(r *tacho.Record) {
 	}
 }
 
-func (p *PromptCheck) add(r *tacho.Record) {
+func (t *Tokens) checkPrompt(r *tacho.Record) {
+	p := &t.Prompt
 	if r.Usage == nil || r.Usage.Prompt == 0 || r.Input == 0 {
 		return
 	}
 	p.Requests++
-	p.Asked += r.Input
-	p.Served += r.Usage.Prompt
+	t.add(&p.Asked, r.Input)
+	t.add(&p.Served, r.Usage.Prompt)
 	d := r.Usage.Prompt - r.Input
 	if d != 0 {
 		p.Differ++
 	}
-	p.Off += abs(d)
+	t.add(&p.Off, abs(d))
 	p.Worst = fartherFromZero(p.Worst, d)
 }
 

@@ -1,7 +1,9 @@
 package metric_test
 
 import (
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/quick"
 	"time"
@@ -112,7 +114,7 @@ func TestPeaks(t *testing.T) {
 	across := at(900*ms, success(4, 50*ms, 150*ms, 160*ms, 170*ms)) // 1 event in the first second, 3 in the next
 	failed := at(100*ms, failure(tacho.Reset, 400*ms, ""))          // in flight from 215 to 500 ms
 	got := *sumUp(metric.DefaultConfig(), across, third, other, second, failed).Peaks
-	want := metric.Peaks{EventsPerS: 7, TouchingASecond: 4, InFlight: 3}
+	want := metric.Peaks{EventsPerS: 7, TouchingASecond: 4, TokensPerS: 10, InFlight: 3} // any second: from 300 to 1,300 ms
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -120,6 +122,38 @@ func TestPeaks(t *testing.T) {
 	got = *sumUp(metric.DefaultConfig(), success(1, 100*ms), at(102*ms, success(1, 100*ms))).Peaks
 	if got.InFlight != 1 || got.TouchingASecond != 2 {
 		t.Errorf("one after another: got %+v, want 1 in flight, 2 in a second", got)
+	}
+	// Two events of three tokens each, which the wire does not tell, in half a second.
+	merged := success(6, 250*ms, 500*ms)
+	merged.Events[0].Tokens, merged.Events[1].Tokens = 0, 0
+	got = *sumUp(metric.DefaultConfig(), merged).Peaks
+	if got.EventsPerS != 2 || got.TokensPerS != 12 {
+		t.Errorf("merged tokens: got %+v, want 2 events, and 12 tokens a second", got)
+	}
+}
+
+// A server's nonsense must not turn into nonsense of ours, such as a negative sum.
+func TestTokenSumsEndBeforeTheyTurnOver(t *testing.T) {
+	var records []*tacho.Record
+	for range 10 {
+		r := success(999_999_999_999_999_999, 10*ms)
+		r.Usage = &tacho.Usage{Prompt: math.MaxInt, Completion: r.Output, Cached: math.MaxInt, Reasoning: math.MaxInt}
+		records = append(records, r)
+	}
+	s := sumUp(metric.DefaultConfig(), records...)
+	for name, sum := range map[string]int{
+		"input": s.Tokens.Input, "output": s.Tokens.Output, "cached": s.Tokens.Cached, "reasoning": s.Tokens.Reasoning,
+		"served": s.Tokens.Prompt.Served, "off": s.Tokens.Prompt.Off,
+	} {
+		if sum != 1<<53 {
+			t.Errorf("%s: %d, want 2^53", name, sum)
+		}
+	}
+	if !slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "token-sums" }) || s.Verdict.Level != metric.Invalid {
+		t.Errorf("the verdict is %+v", s.Verdict)
+	}
+	if s = sumUp(metric.DefaultConfig(), success(5, 10*ms)); s.Tokens.Saturated {
+		t.Error("five tokens are too many")
 	}
 }
 

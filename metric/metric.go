@@ -170,6 +170,40 @@ var (
 	}
 )
 
+// What an event of several tokens hides: ITL is the gap between events.
+var (
+	TokensPerEvent = &Metric{
+		Name: "tokens_per_event", Title: "Tokens per Event", Unit: TokenCount,
+		Doc: "output tokens / token events; successful requests with tokens",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if r.OK() && len(r.Events) > 0 && r.Output > 0 {
+				emit(float64(r.Output) / float64(len(r.Events)))
+			}
+		},
+	}
+	TokenGap = &Metric{
+		Name: "token_gap", Title: "Gap by Token", Unit: Millis,
+		Doc: "gap between successive token events / tokens in the later one, as the wire tells them or else as an event of the request has on average; one value for each gap; successful requests",
+		Of: func(r *tacho.Record, emit func(float64)) {
+			if !r.OK() {
+				return
+			}
+			for i := 1; i < len(r.Events); i++ {
+				emit(millis(r.Events[i].At-r.Events[i-1].At) / tokensIn(r, i))
+			}
+		},
+	}
+)
+
+// tokensIn is how many tokens event i of r brought: as the wire tells it, or on
+// average; never less than one.
+func tokensIn(r *tacho.Record, i int) float64 {
+	if n := r.Events[i].Tokens; n > 0 {
+		return float64(n)
+	}
+	return max(float64(r.Output)/float64(len(r.Events)), 1)
+}
+
 // What else there is to know of a request.
 var (
 	FirstByte = &Metric{
@@ -216,7 +250,7 @@ var All = []*Metric{
 	TTFT, TPOT, ITL, E2EL,
 	TTFTDue, E2ELDue,
 	Lag, Queue, Wait, SendLag, Connect, Write, ReadLag,
-	FirstByte, RequestTime, StreamRate, InputLen, OutputLen,
+	FirstByte, RequestTime, StreamRate, TokensPerEvent, TokenGap, InputLen, OutputLen,
 	TTFTContent, ServerTTFT, ServerQueue, ServerPrefill, ServerDecode, ServerTotal,
 }
 

@@ -45,6 +45,14 @@ func thinking() *tacho.Record {
 	return r
 }
 
+func merged(tokens ...int16) *tacho.Record {
+	r := success(9, 30*ms, 50*ms, 80*ms)
+	for i := range r.Events {
+		r.Events[i].Tokens = tokens[i]
+	}
+	return r
+}
+
 func TestFormulas(t *testing.T) {
 	five := success(5, 30*ms, 40*ms, 60*ms, 90*ms)
 	for _, c := range []struct {
@@ -71,6 +79,15 @@ func TestFormulas(t *testing.T) {
 		}},
 		{"all tokens in one event", success(8, 30*ms), map[string][]float64{
 			"ttft": {30}, "tpot": {0}, "itl": nil, "stream_rate": nil,
+		}},
+		{"several tokens an event, by the wire", merged(2, 2, 5), map[string][]float64{
+			"tokens_per_event": {3}, "itl": {20, 30}, "token_gap": {10, 6},
+		}},
+		{"several tokens an event, by the server's count", merged(0, 0, 0), map[string][]float64{
+			"tokens_per_event": {3}, "itl": {20, 30}, "token_gap": {20.0 / 3, 10},
+		}},
+		{"more events than tokens", success(2, 10*ms, 20*ms, 50*ms), map[string][]float64{
+			"tokens_per_event": {2.0 / 3}, "itl": {10, 30}, "token_gap": {10, 30},
 		}},
 		{"a failure counts for the client only", failure(tacho.Reset, 200*ms, "x"), map[string][]float64{
 			"ttft": nil, "e2el": nil, "request_time": nil, "output_tokens": nil, "lag": {15}, "connect": {2},

@@ -13,7 +13,8 @@ import (
 // as vLLM does: seconds are cut from the first start of a successful request, a
 // token event is one token, and a request is in every second it touches. Both
 // mislead (several tokens in an event, requests one after another in a second),
-// so the third says how many were in flight at one moment.
+// so the others say how many tokens came in any second, and how many requests
+// were in flight at one moment.
 func peaks(records []tacho.Record) *Peaks {
 	origin := time.Duration(math.MaxInt64)
 	for i := range records {
@@ -44,8 +45,39 @@ func peaks(records []tacho.Record) *Peaks {
 			return second(r.Sent)
 		},
 		func(r *tacho.Record) time.Duration { return second(r.Last()) + 1 })
+	p.TokensPerS = peakTokens(records, origin)
 	p.InFlight = peakOverlap(records, sent, end)
 	return &p
+}
+
+// peakTokens is the most output tokens in a second that may begin anywhere, or
+// in the whole time since origin, if that is shorter, by the second.
+func peakTokens(records []tacho.Record, origin time.Duration) float64 {
+	type arrival struct {
+		at     time.Duration
+		tokens float64
+	}
+	var all []arrival
+	for i := range records {
+		if r := &records[i]; measured(r) {
+			for k := range r.Events {
+				all = append(all, arrival{r.Events[k].At, tokensIn(r, k)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b arrival) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.tokens, b.tokens)) })
+	window := min(all[len(all)-1].at-origin, time.Second)
+	if window <= 0 {
+		return 0
+	}
+	first, now, peak := 0, 0.0, 0.0
+	for _, a := range all {
+		for now += a.tokens; all[first].at <= a.at-window; first++ {
+			now -= all[first].tokens
+		}
+		peak = max(peak, now)
+	}
+	return peak / window.Seconds()
 }
 
 // measured says whether r has the marks of a streamed success.

@@ -75,6 +75,8 @@ type Tokens struct {
 	MoreEvents int         `json:"more_events"` // requests with more token events than output tokens
 
 	SurplusEvents int `json:"surplus_events"` // by how many these are more
+
+	Saturated bool `json:"saturated,omitempty"` // a sum would have been beyond all reason, and was cut there
 }
 
 // CountedBy is how many requests one counter counted.
@@ -105,9 +107,10 @@ type Throughput struct {
 
 // Peaks are the busiest moments.
 type Peaks struct {
-	EventsPerS      int `json:"events_per_s"`       // token events in one second, as vLLM counts its peak output
-	TouchingASecond int `json:"touching_a_second"`  // requests that touch one second, as vLLM counts its peak concurrency
-	InFlight        int `json:"requests_in_flight"` // requests truly in flight at one moment, failed ones included
+	EventsPerS      int     `json:"events_per_s"`       // token events in one second, as vLLM counts its peak output
+	TouchingASecond int     `json:"touching_a_second"`  // requests that touch one second, as vLLM counts its peak concurrency
+	TokensPerS      float64 `json:"tokens_per_s"`       // output tokens in any second, wherever it begins; in a shorter run, per second of it
+	InFlight        int     `json:"requests_in_flight"` // requests truly in flight at one moment, failed ones included
 }
 
 // Rate is how the arrivals came out, in requests per second.

@@ -227,6 +227,22 @@ var Rules = []Rule{
 		},
 	},
 	{
+		Code: "tokens-per-event", Unit: "tokens", Note: 1.02, Degraded: never, Invalid: never,
+		Doc:   "mean of output tokens / token events: above 1 the server sent several tokens at once, and ITL is not the time of a token",
+		value: func(s *Summary) (float64, bool) { return s.Classic(TokensPerEvent).Mean, true },
+		inWords: func(_ *Summary, v float64) string {
+			return fmt.Sprintf("the server sent %.2f tokens in an event, so ITL is the gap between events: read TPOT, or the gap by token", v)
+		},
+	},
+	{
+		Code: "token-sums", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
+		Doc:   "1 when a sum of tokens was beyond all that a server can have done: its counts are wrong, and so is all that is made of them",
+		value: func(s *Summary) (float64, bool) { return oneIf(s.Tokens.Saturated), true },
+		inWords: func(*Summary, float64) string {
+			return "the server's token counts add up to more than can be (sums end at 2^53): look at its usage in the kept records, and count with --tokenizer"
+		},
+	},
+	{
 		Code: "output-by-events", Unit: "share", Note: never, Degraded: 0.01, Invalid: never,
 		Do:    "ask the server for usage or give a tokenizer",
 		Doc:   "successes whose output tokens were counted as one for each event / all: a lower bound where an event holds several tokens",

@@ -118,6 +118,9 @@ var verdictCases = []struct {
 	{"outputs too short and too long", func(s *metric.Summary) { s.Tokens.Short, s.Tokens.Long = 6, 6 }, "output-count DEGRADED"},
 	{"more events than tokens, once", func(s *metric.Summary) { s.Tokens.MoreEvents, s.Tokens.SurplusEvents = 1, 1 }, "more-events NOTE"},
 	{"more events than tokens", func(s *metric.Summary) { s.Tokens.MoreEvents, s.Tokens.SurplusEvents = 1, 11 }, "more-events DEGRADED"},
+	{"several tokens an event", func(s *metric.Summary) { s.Dist(metric.TokensPerEvent).Stats.Mean = 1.63 }, "tokens-per-event NOTE"},
+	{"hardly ever several tokens an event", func(s *metric.Summary) { s.Dist(metric.TokensPerEvent).Stats.Mean = 1.01 }, ""},
+	{"sums beyond all reason", func(s *metric.Summary) { s.Tokens.Saturated = true }, "token-sums INVALID"},
 	{"output counted by events", func(s *metric.Summary) {
 		s.Tokens.OutputBy = append(s.Tokens.OutputBy, metric.CountedBy{Source: tacho.FromEvents, Requests: 11})
 	}, "output-by-events DEGRADED"},

@@ -296,3 +296,31 @@ func TestWriteErrors(t *testing.T) {
 		}
 	}
 }
+
+// Events of several tokens: ITL is the gap between events, and the gap by token
+// stands beside it; vLLM's peak counts events and is below the mean.
+func TestMergedTokensAreTold(t *testing.T) {
+	list := records(40)
+	for _, r := range list {
+		r.Output *= 3
+		r.Usage.Completion = r.Output
+		for i := range r.Events {
+			r.Events[i].Tokens = 0
+		}
+	}
+	text := render(t, "text", &report.Report{Stages: []report.Stage{{Summary: summarize(metric.DefaultConfig(), list)}}})
+	for _, want := range []string{
+		"Tokens per event p50/p99/max:            3.00 / 3.00 / 3.00\n",
+		"Gap by event p50/p99/max (ms):           11.00 / 13.00 / 13.00\n",
+		"Gap by token p50/p99/max (ms):           3.67 / 4.33 / 4.33\n",
+		"Most output in any second (tok/s):       183.00 (vLLM's peak of 60 is of events, in fixed seconds)\n",
+		"tokens-per-event: the server sent 3.00 tokens in an event",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if text := render(t, "text", reports["one"]); strings.Contains(text, "Gap by") {
+		t.Error("gaps by event and by token where they are the same")
+	}
+}

@@ -72,6 +72,7 @@ func (p printer) behind(s *metric.Summary) {
 	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)
+	p.events(s)
 	p.finishes(s.Finishes)
 	p.server(s)
 	p.endpoints(s)
@@ -104,16 +105,38 @@ func (p printer) schedule(s *metric.Summary) {
 		scheduled, achieved = s.Rate.ScheduledPerS, s.Rate.AchievedPerS
 	}
 	p.fact("Request rate scheduled/sent (req/s):", fixed(scheduled)+" / "+fixed(achieved))
-	inFlight := notMeasured
-	if s.Peaks != nil {
-		inFlight = strconv.Itoa(s.Peaks.InFlight)
-	}
-	p.fact("Most requests in flight at once:", inFlight)
+	p.peaks(s)
 	if s.Resent > 0 {
 		p.fact("Requests sent again after a failure:", strconv.Itoa(s.Resent))
 	}
 	if s.RetriedConns > 0 {
 		p.fact("Requests on a second connection:", strconv.Itoa(s.RetriedConns))
+	}
+}
+
+// peaks writes the exact peaks, with a word where the classic ones say otherwise.
+func (p printer) peaks(s *metric.Summary) {
+	if s.Peaks == nil {
+		p.fact("Most requests in flight at once:", notMeasured)
+		return
+	}
+	inFlight, tokens := strconv.Itoa(s.Peaks.InFlight), fixed(&s.Peaks.TokensPerS)
+	if n := s.Peaks.TouchingASecond; n != s.Peaks.InFlight {
+		inFlight += fmt.Sprintf(" (vLLM's peak of %d is of all that touch one second)", n)
+	}
+	if n := float64(s.Peaks.EventsPerS); fixed(&n) != tokens {
+		tokens += fmt.Sprintf(" (vLLM's peak of %.0f is of events, in fixed seconds)", n)
+	}
+	p.fact("Most requests in flight at once:", inFlight)
+	p.fact("Most output in any second (tok/s):", tokens)
+}
+
+// events writes how tokens came in events, where some came together.
+func (p printer) events(s *metric.Summary) {
+	if n := s.Dist(metric.TokensPerEvent).Stats; n != nil && n.Max > 1 {
+		p.fact("Tokens per event p50/p99/max:", spread(s, metric.TokensPerEvent))
+		p.fact("Gap by event p50/p99/max (ms):", spread(s, metric.ITL))
+		p.fact("Gap by token p50/p99/max (ms):", spread(s, metric.TokenGap))
 	}
 }
 

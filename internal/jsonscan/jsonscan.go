@@ -174,10 +174,15 @@ func (s *Scanner) Int() (int64, bool) {
 	return n, true
 }
 
-// Natural is the count that comes next; what cannot be one is 0.
+// mostNatural is the greatest whole number that all readers of JSON agree on.
+// Some hundreds of counts can be added without going over the top of an int.
+const mostNatural = 1 << 53
+
+// Natural is the count that comes next, mostNatural if it is above it; what
+// cannot be a count is 0.
 func (s *Scanner) Natural() int {
 	n, _ := s.Int()
-	return int(max(n, 0))
+	return int(min(max(n, 0), mostNatural))
 }
 
 // Float is the number that comes next; any other value is 0.
