@@ -126,7 +126,7 @@ func (c *client) fetch(ctx context.Context, path string) (*page, error) {
 	}
 	resp, err := c.Client.HTTP().Do(req.WithContext(ctx))
 	if err != nil {
-		return nil, err
+		return nil, c.failed(err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/jsonscan"
+	"tacho/transport"
 	"tacho/wire/openai"
 )
 
@@ -80,7 +82,7 @@ func (c *client) ask(ctx context.Context, method, path string, question, answer 
 	req.Header["Idempotency-Key"] = nil
 	resp, err := c.Client.HTTP().Do(req.WithContext(ctx))
 	if err != nil {
-		return errors.New(c.redact(err.Error()))
+		return c.failed(err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -92,15 +94,26 @@ func (c *client) ask(ctx context.Context, method, path string, question, answer 
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return fmt.Errorf("%s %s: status %d: %w", method, path, resp.StatusCode, ErrNoEndpoint)
 	default:
-		return fmt.Errorf("%s %s: status %d: %s", method, path, resp.StatusCode, c.words(text, http.StatusText(resp.StatusCode)))
+		return &tacho.Failure{
+			Cause: tacho.Status, Status: resp.StatusCode,
+			Message: fmt.Sprintf("%s %s: status %d: %s", method, path, resp.StatusCode, c.words(text, http.StatusText(resp.StatusCode))),
+		}
 	}
 	if answer == nil || len(text) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("read the answer of %s: %w: %s", path, err, c.quote(text))
+		return &tacho.Failure{Cause: tacho.Malformed, Status: resp.StatusCode, Message: fmt.Sprintf(
+			"the answer to %s %s is no %s server's: is this its address? (%s: %s)", method, path, c.Name, jsonscan.Plain(err), c.quote(text))}
 	}
 	return nil
+}
+
+// failed is the error of a question that got no answer.
+func (c *client) failed(err error) error {
+	f := transport.Classify(err, nil)
+	f.Message = c.redact(f.Message)
+	return f
 }
 
 func openAIModels(ctx context.Context, c *client) ([]Model, error) {

@@ -254,6 +254,9 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 	if len(b.report.Stages) > 1 {
 		b.note(show(b.env.Stdout, "levels", &b.report))
 	}
+	if ctx.Err() != nil && len(b.stages) == 0 {
+		return ctx.Err()
+	}
 	if ctx.Err() != nil {
 		return errors.Join(b.failed, &exitError{code: exitInterrupted})
 	}

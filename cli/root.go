@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"tacho/internal/jsonscan"
 	"tacho/run"
 )
 
@@ -128,7 +129,7 @@ func conclude(env *Env, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code := exitFailed
+	code, text := exitFailed, jsonscan.Plain(err)
 	var exit *exitError
 	var bad *run.UsageError
 	switch {
@@ -137,9 +138,9 @@ func conclude(env *Env, err error) int {
 	case errors.As(err, &bad):
 		code = exitUsage
 	case errors.Is(err, context.Canceled):
-		code = exitInterrupted
+		code, text = exitInterrupted, "stopped before anything was measured"
 	}
-	if text := err.Error(); text != "" {
+	if text != "" {
 		_, _ = fmt.Fprintln(env.Stderr, "tacho:", text) // nobody is left to tell
 	}
 	return code

@@ -62,7 +62,8 @@ type Load struct {
 	RampUpEndRPS    *float64    `flag:"ramp-up-end-rps" help:"requests per second at its end"`
 	MaxSeconds      Seconds     `flag:"max-seconds" help:"+ send for this long instead of a number of requests; what is in flight then is let finish"`
 	NumWarmups      int         `flag:"num-warmups" help:"requests to send before measuring; their prompts are never measured"`
-	ReadyCheck      Seconds     `flag:"ready-check-timeout-sec" help:"wait this long for the server to answer a request; 0 only checks that it can be reached"`
+	ReadyCheck      Seconds     `flag:"ready-check-timeout-sec" help:"wait this long for the server to answer a request; 0 does not wait: a server that refuses the first ends the run"`
+	NoTrial         bool        `flag:"no-trial" help:"+ do not send each server one request before the measured ones, to see whether it answers; with --num-warmups it is one of those"`
 	RequestTimeout  Seconds     `flag:"request-timeout" help:"+ give a request up after this long"`
 	ProbeRate       float64     `flag:"probe-request-rate" help:"one-token probes per second beside the load, reported apart"`
 	Seed            *uint64     `flag:"seed" help:"seed of prompts, arrivals and the simulated engine, by default another for each run; each level has its own, made from it, so that no cache knows its prompts"`

@@ -66,7 +66,9 @@ type Runner struct {
 	clients   []*transport.Client // one for each server
 	server    backend.Server
 	backend   tacho.Backend
-	limit     int // tokens of prompt and output together; 0 unknown
+	each      []tacho.Backend // the servers, one by one
+	tries     uint64          // requests sent before the measured ones, to see whether the servers answer
+	limit     int             // tokens of prompt and output together; 0 unknown
 	pages     *pages
 	live      *engine.Live // of the level that runs
 	hooks     Hooks
@@ -140,18 +142,13 @@ func (r *Runner) header() (http.Header, error) {
 	return h, nil
 }
 
-// unreachable is the error of a server that does not answer at all: one line,
-// with what to do.
-func (r *Runner) unreachable(err error) error {
-	return fmt.Errorf("cannot reach the server at %s: %s; is it up? (--base-url, --host, --port, --ready-check-timeout-sec)",
-		r.Plan.ShownURL(), replacer(r.Plan.secrets(r.env.APIKey)).Replace(err.Error()))
-}
-
 // Run runs all levels. What it keeps is told to the sink and the hooks; a
 // stopped run returns ctx's error after the summary of what finished.
 func (r *Runner) Run(ctx context.Context, sink tacho.Sink) error {
-	if err := r.ready(ctx); err != nil {
-		return err
+	if r.Plan.ReadyCheck == 0 {
+		if err := r.warm(ctx, len(r.clients), 0); err != nil {
+			return r.stopped(ctx, r.unreachable(err))
+		}
 	}
 	for _, l := range r.Plan.Levels() {
 		if err := r.level(ctx, l, sink); err != nil {
@@ -203,11 +200,16 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 			Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + r.Plan.Sim + "): these are not figures of any hardware: measure a real server for those",
 		})
 	}
+	if l.Index == 0 {
+		if err := r.ready(ctx, work); err != nil {
+			return err
+		}
+	}
 	if err := r.warmUp(ctx, l, work); err != nil {
 		return err
 	}
 	if err := r.warm(ctx, r.connections(l), r.spares(l)); err != nil {
-		return r.unreachable(err)
+		return r.stopped(ctx, r.unreachable(err))
 	}
 	stop, err := r.profile(ctx)
 	if err != nil {

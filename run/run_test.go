@@ -94,7 +94,7 @@ type outcome struct {
 
 func plan(url string, change func(*run.Plan)) run.Plan {
 	p := run.DefaultPlan()
-	p.BaseURL, p.NumPrompts = []string{url}, run.IntLevels{6}
+	p.BaseURL, p.NumPrompts, p.NoTrial = []string{url}, run.IntLevels{6}, true
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(20), workload.Fixed(5)
 	if change != nil {
 		change(&p)
@@ -170,7 +170,7 @@ func TestPromptsDiffer(t *testing.T) {
 		measured, others = map[string]int{}, map[string]int{}
 		bodies, ids := got.generated()
 		for i, b := range bodies {
-			if strings.Contains(ids[i], "warmup") || strings.Contains(ids[i], "ready") {
+			if strings.Contains(ids[i], "warmup") || strings.Contains(ids[i], "trial") {
 				others[b]++
 			} else {
 				measured[b]++

@@ -152,6 +152,7 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 		}
 		all = append(all, b)
 	}
+	r.each = slices.Clone(all)
 	b := all[0]
 	if len(all) > 1 {
 		if b, err = backend.Spread(all, redactURLs(p.baseURLs()), backend.Balance(p.Balance), r.Seed); err != nil {
@@ -161,6 +162,9 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 	server := b.(backend.Server)
 	if p.Retries > 0 {
 		b = backend.Retry(b, p.Retries)
+		for i := range r.each {
+			r.each[i] = backend.Retry(r.each[i], p.Retries)
+		}
 	}
 	return b, server, nil
 }

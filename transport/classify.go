@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -21,15 +22,18 @@ type handshakeError struct{ err error }
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// Classify says what the error of Do (or of Warm, with an empty Exchange)
-// means. It returns nil for nil.
+// Classify says what the error of Do means; of Warm, or of the client of HTTP,
+// with a nil Exchange. It returns nil for nil.
 func Classify(err error, x *Exchange) *tacho.Failure {
 	if err == nil {
 		return nil
 	}
+	if x == nil {
+		x = guessed(err)
+	}
 	f := &tacho.Failure{Phase: phase(x), Status: x.Status, Message: plainMessage(err)}
 	f.Cause = cause(err, f.Phase)
-	if h := hints[f.Cause]; h != "" {
+	if h := hint(err, f); h != "" {
 		f.Message += "; " + h
 	}
 	if f.Cause == tacho.Reset && x.Reused && x.Head == 0 {
@@ -43,6 +47,32 @@ var hints = map[tacho.Cause]string{
 	tacho.Refused: "nobody listens there: is the server up, and the address right?",
 	tacho.DNS:     "check the host name, or give an address",
 	tacho.TLS:     "check the scheme, the CA file and the client certificate",
+}
+
+// hint says what to do about err.
+func hint(err error, f *tacho.Failure) string {
+	var errno syscall.Errno
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &errno) && (errno == syscall.EMFILE || errno == syscall.ENFILE):
+		return "each connection takes one: allow more (ulimit -n 65536), or have fewer requests in flight (--max-concurrency)"
+	case errors.As(err, &errno) && errno == syscall.EADDRNOTAVAIL && f.Phase == "connect":
+		return "no local port is left: wait a minute for closed connections to go, have fewer requests in flight (--max-concurrency), or widen net.ipv4.ip_local_port_range"
+	case errors.As(err, &record) && !strings.HasPrefix(string(record.RecordHeader[:]), "\x15\x03"):
+		return "the server does not speak TLS there: write http:// instead of https://"
+	case strings.Contains(f.Message, `malformed HTTP response "\x15\x03`):
+		return "the server speaks TLS there: write https:// instead of http://"
+	}
+	return hints[f.Cause]
+}
+
+// guessed is how far an exchange came of which only the error is known.
+func guessed(err error) *Exchange {
+	var op *net.OpError
+	if isTLS(err) || errors.As(err, &op) && op.Op == "dial" {
+		return &Exchange{}
+	}
+	return &Exchange{Conn: 1, Wrote: 1}
 }
 
 // phase is how far x came.
@@ -121,6 +151,10 @@ func isTLS(err error) bool {
 // plainMessage is err without the port of our end: messages are counted by
 // what they say, and every connection has another port.
 func plainMessage(err error) string {
+	var of *url.Error
+	if errors.As(err, &of) { // who asked knows what
+		err = of.Err
+	}
 	message := err.Error()
 	var op *net.OpError
 	if errors.As(err, &op) && op.Source != nil {

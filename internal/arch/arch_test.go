@@ -51,7 +51,7 @@ var layers = map[string]string{
 	"instrument":                    "metric",
 	"sim":                           "sim/step wire/*",
 	"run":                           ". backend engine hub instrument metric pace token transport workload",
-	"cli":                           ". backend engine instrument internal/spelling internal/visible metric pace report run sim sim/step store token workload",
+	"cli":                           ". backend engine instrument internal/jsonscan internal/spelling internal/visible metric pace report run sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". backend engine metric pace run sim stat token transport workload",
 }

@@ -1,0 +1,197 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tacho/cli"
+	"tacho/sim"
+)
+
+// A said is what a run of the program came to.
+type said struct {
+	code        int
+	out, errors string
+	runs        string // directory of runs
+}
+
+// tacho runs the program in this process, as one who wrote these words.
+func tacho(t *testing.T, env map[string]string, interrupt chan os.Signal, args ...string) said {
+	t.Helper()
+	runs := filepath.Join(t.TempDir(), "runs")
+	if args[0] == "bench" {
+		args = append(args, "--runs-dir", runs, "--disable-tqdm")
+	}
+	var out, errors bytes.Buffer
+	code := cli.Main(&cli.Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errors, Width: func() int { return 80 },
+		Getenv: func(name string) string { return env[name] }, Interrupt: interrupt, Kill: func(int) { panic("killed") },
+	})
+	return said{code, out.String(), errors.String(), runs}
+}
+
+// left says whether the run left anything behind.
+func (s *said) left(t *testing.T) bool {
+	t.Helper()
+	_, err := os.Stat(s.runs)
+	return err == nil
+}
+
+// site is a simulated server behind a handler that may answer for it, and
+// counts the requests that generate.
+func site(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) bool) (url string, generated *atomic.Int64) {
+	t.Helper()
+	s, err := sim.New(sim.Options{Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	generated = new(atomic.Int64)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "completions") {
+			generated.Add(1)
+		}
+		if answer == nil || !answer(w, r) {
+			s.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close(); _ = s.Close() })
+	return srv.URL, generated
+}
+
+// refusing answers all requests that generate, or those to one path.
+func refusing(path string, status int, body string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, path) {
+			return false
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return true
+	}
+}
+
+const fewTokens = "--num-prompts 5 --random-input-len 8 --random-output-len 2 --metrics-url none"
+
+// A server that refuses is found out by one request, and the error says what is
+// wrong and what to do.
+func TestOneRequestFindsOut(t *testing.T) {
+	plain, _ := site(t, nil)
+	for name, tc := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request) bool
+		url    string
+		args   string
+		env    map[string]string
+		sent   int64
+		says   []string
+		not    []string
+	}{
+		"no key":         {answer: refusing("completions", 401, `{"error":"no key"}`), args: "--model m", sent: 1, says: []string{"wants an API key", "OPENAI_API_KEY", "status 401: no key"}},
+		"no key, asking": {answer: refusing("models", 401, `{"error":"no key"}`), says: []string{"wants an API key", "OPENAI_API_KEY", "no key"}},
+		"wrong key": {
+			answer: refusing("completions", 403, `{"error":"bad"}`), env: map[string]string{"OPENAI_API_KEY": "sk-wrong-key"},
+			sent: 1, says: []string{"does not accept the API key of OPENAI_API_KEY"}, not: []string{"sk-wrong-key"},
+		},
+		"no such model":    {answer: refusing("completions", 404, `{"error":{"message":"The model does not exist."}}`), args: "--model other", sent: 1, says: []string{"/v1/completions", "other", "The model does not exist", "it serves tiny", "--model", "--endpoint"}},
+		"bad request":      {answer: refusing("completions", 400, `{"error":"prompt must be text"}`), sent: 1, says: []string{"did not answer a first request: status 400: prompt must be text", "--no-trial"}},
+		"a page of models": {answer: refusing("models", 200, "<html><title>Welcome to nginx!</title></html>"), says: []string{"GET /v1/models", "is this its address?", "Welcome to nginx", "--model"}, not: []string{"is it up", "cannot reach"}},
+		"TLS on a plain port": {
+			url: strings.Replace(plain, "http:", "https:", 1), says: []string{"does not speak TLS", "write http://"}, not: []string{"is the server up"},
+		},
+		"with warm-ups": {answer: refusing("completions", 400, "no"), args: "--num-warmups 9", sent: 1, says: []string{"status 400"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, generated := site(t, tc.answer)
+			if tc.url != "" {
+				url = tc.url
+			}
+			s := tacho(t, tc.env, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+tc.args)...)...)
+			if s.code != 1 || generated.Load() != tc.sent || strings.Contains(s.out, "Serving") {
+				t.Errorf("exit %d after %d requests, want 1 after %d: %s", s.code, generated.Load(), tc.sent, s.errors)
+			}
+			last := s.errors[strings.LastIndex(strings.TrimSpace(s.errors), "\n")+1:]
+			for _, words := range tc.says {
+				if !strings.Contains(last, words) {
+					t.Errorf("%q does not say %q", last, words)
+				}
+			}
+			for _, words := range tc.not {
+				if strings.Contains(s.errors, words) {
+					t.Errorf("%q says %q", s.errors, words)
+				}
+			}
+		})
+	}
+}
+
+// Plain HTTP sent to a port of TLS is told as such.
+func TestPlainOnTLS(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	s := tacho(t, nil, nil, append([]string{"bench", "--base-url", strings.Replace(srv.URL, "https:", "http:", 1)}, strings.Fields(fewTokens)...)...)
+	if s.code != 1 || !strings.Contains(s.errors, "HTTPS server") || !strings.Contains(s.errors, "write https://") {
+		t.Errorf("exit %d: %s", s.code, s.errors)
+	}
+}
+
+// The trial is one request for each server, one of the warm-ups, and none where
+// it is not wanted.
+func TestTrialsAreCounted(t *testing.T) {
+	for args, want := range map[string]int64{
+		"":                                  6,
+		"--no-trial":                        5,
+		"--num-warmups 3":                   8,
+		"--num-warmups 3 --no-trial":        8,
+		"--ready-check-timeout-sec 20":      6,
+		"--num-prompts 2,3":                 6,
+		"--num-prompts 2,3 --num-warmups 2": 9,
+	} {
+		url, generated := site(t, nil)
+		s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+args)...)...)
+		if n := generated.Load(); s.code != 0 && s.code != 4 || n != want {
+			t.Errorf("%s: exit %d, %d requests, want %d\n%s", args, s.code, n, want, s.errors)
+		}
+	}
+	good, _ := site(t, nil)
+	bad, generated := site(t, refusing("completions", 500, "broken"))
+	s := tacho(t, nil, nil, append([]string{"bench", "--base-url", good, bad}, strings.Fields(fewTokens)...)...)
+	if s.code != 1 || generated.Load() != 1 || !strings.Contains(s.errors, "the server at "+bad+" did not answer") {
+		t.Errorf("exit %d after %d requests to the second server: %s", s.code, generated.Load(), s.errors)
+	}
+}
+
+// Ctrl-C before the first request is no fault of the server.
+func TestStoppedWhileAsking(t *testing.T) {
+	for _, path := range []string{"models", "completions"} {
+		interrupt := make(chan os.Signal, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		url, _ := site(t, func(_ http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, path) {
+				return false
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			interrupt <- os.Interrupt
+			select {
+			case <-r.Context().Done():
+			case <-ctx.Done():
+			}
+			return true
+		})
+		s := tacho(t, nil, interrupt, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens)...)...)
+		if s.code != 130 || strings.Contains(s.errors, "cannot reach") || !strings.Contains(s.errors, "stopped before anything was measured") {
+			t.Errorf("%s: exit %d: %s", path, s.code, s.errors)
+		}
+		cancel()
+	}
+}

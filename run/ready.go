@@ -1,0 +1,122 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/metric"
+	"tacho/pace"
+	"tacho/workload"
+)
+
+// readyPause is between two tries to get a first answer.
+const readyPause = time.Second
+
+// pause waits before another try; false: there is no time for one.
+func (r *Runner) pause(ctx context.Context, deadline time.Time) bool {
+	if time.Until(deadline) < readyPause {
+		return false
+	}
+	select {
+	case <-time.After(readyPause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ready has each server answer a request before any is measured: a mistake
+// that all requests share should cost one of them. With a ready check it is
+// waited for.
+func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
+	wait := r.Plan.ReadyCheck.Duration()
+	if wait == 0 && r.Plan.NoTrial {
+		return nil
+	}
+	if wait > 0 {
+		r.say("Waiting up to %v for the server to answer.", wait)
+	}
+	deadline := time.Now().Add(wait)
+	for i := range r.each {
+		for {
+			f, err := r.try(ctx, i, work, deadline)
+			if err != nil {
+				return err
+			}
+			if f == nil {
+				break
+			}
+			if hopeless(f) || !r.pause(ctx, deadline) {
+				return r.stopped(ctx, r.refused(i, f))
+			}
+		}
+	}
+	return nil
+}
+
+// hopeless says whether the server will go on to refuse.
+func hopeless(f *tacho.Failure) bool {
+	switch f.Status {
+	case 400, 401, 403, 413, 422:
+		return true
+	}
+	return f.Cause == tacho.Malformed || f.Cause == tacho.TLS
+}
+
+// try sends one request to one server, and returns how it failed.
+func (r *Runner) try(ctx context.Context, server int, work workload.Workload, deadline time.Time) (*tacho.Failure, error) {
+	// Prompts far from those of the warm-up: it is to see new ones.
+	sess, err := work.Warmup(1<<32 + r.tries)
+	if err != nil {
+		return nil, err
+	}
+	q := &sess.Turns[0].Request
+	q.ID = fmt.Sprintf("%strial-%d", r.Plan.RequestIDPrefix, r.tries)
+	r.tries++
+	q.Quote(nil)
+	call, err := r.each[server].Prepare(q)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	if r.Plan.ReadyCheck == 0 {
+		deadline = time.Now().Add(r.Plan.RequestTimeout.Duration())
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
+	call.Do(ctx, time.Now(), rec)
+	return rec.Failure, nil
+}
+
+// warmUp sends the warm-up requests, under the level's limit. Those of the
+// trial count among them.
+func (r *Runner) warmUp(ctx context.Context, l Level, work workload.Workload) error {
+	n := r.Plan.NumWarmups
+	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
+		n -= int(r.tries)
+	}
+	if n <= 0 {
+		return nil
+	}
+	r.say("Warming up with %d requests.", r.Plan.NumWarmups)
+	var sum metric.Accumulator
+	limit := l.Concurrency
+	if limit == 0 {
+		limit = n
+	}
+	err := engine.Run(ctx, engine.Stage{
+		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.backend,
+		Source: warmups{work, r.Plan.RequestIDPrefix + levelPrefix(&r.Plan, l)}, Timeout: r.Plan.RequestTimeout.Duration(),
+	}, &sum)
+	if err != nil {
+		return err
+	}
+	if s := sum.Summary(metric.DefaultConfig()); len(s.Failures) > 0 {
+		f := s.Failures[0]
+		r.say("%d of %d warm-up requests failed: %s: %s", s.Failed, r.Plan.NumWarmups, f.Cause, f.Example)
+	}
+	return nil
+}

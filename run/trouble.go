@@ -1,0 +1,109 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tacho"
+	"tacho/transport"
+)
+
+// stopped is err, unless the run was told to stop: then that is why.
+func (r *Runner) stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// unreachable is the error of servers that gave no answer, or none that can be
+// used: one line, with what to do.
+func (r *Runner) unreachable(err error) error {
+	f := (*tacho.Failure)(nil)
+	if !errors.As(err, &f) {
+		f = transport.Classify(err, nil)
+	}
+	return r.trouble(r.Plan.ShownURL(), f, r.plain(f.Message), "does not say what it serves: %s; --model names the model")
+}
+
+// refused is the error of a server that did not answer the first request.
+func (r *Runner) refused(server int, f *tacho.Failure) error {
+	text := r.plain(f.Message)
+	if f.Status != 0 && f.Status != http.StatusOK {
+		text = fmt.Sprintf("status %d: %s", f.Status, text)
+	}
+	if wait := r.Plan.ReadyCheck.Duration(); wait > 0 && !hopeless(f) {
+		text = fmt.Sprintf("no answer to a request within %v: %s", wait, text)
+	}
+	return r.trouble(redactURLs(r.Plan.baseURLs())[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
+}
+
+// plain is what a server said, without our secrets.
+func (r *Runner) plain(s string) string { return replacer(r.Plan.secrets(r.env.APIKey)).Replace(s) }
+
+// unconnected are the failures in which a server was not even spoken to.
+var unconnected = []tacho.Cause{tacho.Refused, tacho.DNS, tacho.TLS, tacho.Connect, tacho.Reset}
+
+// trouble says what is wrong with the server at an address, and what to do; in
+// the other words where its failure is none that many have.
+func (r *Runner) trouble(at string, f *tacho.Failure, text, other string) error {
+	switch {
+	case f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden:
+		return fmt.Errorf("the server at %s %s (%s)", at, r.keyTrouble(), text)
+	case f.Cause == tacho.Refused:
+		return fmt.Errorf("cannot reach the server at %s: %s (--base-url, --host, --port; --ready-check-timeout-sec waits for it)", at, text)
+	case slices.Contains(unconnected, f.Cause):
+		return fmt.Errorf("cannot reach the server at %s: %s", at, text)
+	case f.Status == http.StatusBadRequest && speaksTLS(text):
+		return fmt.Errorf("the server at %s speaks TLS there: write https:// instead of http:// (%s)", at, text)
+	case f.Status == http.StatusNotFound:
+		return fmt.Errorf("the server at %s knows no %s, or no model %s there (%s)%s: see --endpoint, --backend and --model",
+			at, r.endpoint(), r.Model, text, r.listed())
+	}
+	return fmt.Errorf("the server at %s "+other, at, text)
+}
+
+// speaksTLS says whether a server complains that it was spoken to in the clear:
+// those of Go and nginx do.
+func speaksTLS(text string) bool {
+	return strings.Contains(text, "HTTP request to an HTTPS server") || strings.Contains(text, "plain HTTP request was sent to HTTPS port")
+}
+
+// keyTrouble says what is wrong with the key, and where it comes from.
+func (r *Runner) keyTrouble() string {
+	if r.env.APIKey == "" {
+		return "wants an API key: put it into OPENAI_API_KEY"
+	}
+	return "does not accept the API key of OPENAI_API_KEY"
+}
+
+// endpoint is the path of requests.
+func (r *Runner) endpoint() string {
+	if r.Plan.Endpoint != "" {
+		return r.Plan.Endpoint
+	}
+	return r.kind.Endpoint
+}
+
+// listed are the models that the server lists, as words to go on with.
+func (r *Runner) listed() string {
+	ctx, cancel := context.WithTimeout(context.Background(), limitTimeout)
+	defer cancel()
+	models, err := r.server.Models(ctx)
+	if err != nil || len(models) == 0 {
+		return ""
+	}
+	const most = 10
+	var names []string
+	for _, m := range models[:min(len(models), most)] {
+		names = append(names, m.ID)
+	}
+	if len(models) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(models)-most))
+	}
+	return "; it serves " + strings.Join(names, ", ")
+}
