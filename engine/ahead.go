@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/session"
 )
 
 const (
@@ -28,7 +29,8 @@ const (
 
 // An item is a session whose first request is ready to leave.
 type item struct {
-	session tacho.Session
+	request *tacho.Request // the first
+	talk    *session.State // nil of a session of one turn
 	call    tacho.Call
 	due     time.Duration
 	bytes   int64
@@ -92,8 +94,9 @@ func prepare(s *Stage, i uint64, due time.Duration) (*item, error) {
 	if len(sess.Turns) == 0 {
 		return nil, fmt.Errorf("session %d has no turns", i)
 	}
+	var talk *session.State
 	if len(sess.Turns) > 1 {
-		if err := checkOrder(&sess); err != nil {
+		if talk, err = session.New(&sess); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +113,7 @@ func prepare(s *Stage, i uint64, due time.Duration) (*item, error) {
 	if q.Input.Audio != nil {
 		size += int64(len(q.Input.Audio.Data))
 	}
-	return &item{session: sess, call: call, due: due, bytes: size}, nil
+	return &item{request: q, talk: talk, call: call, due: due, bytes: size}, nil
 }
 
 // wait holds the preparer back while it is far enough ahead.

@@ -30,7 +30,9 @@ type Stage struct {
 	Source   tacho.Source
 	Backend  tacho.Backend
 	Timeout  time.Duration         // for one request, from its start; 0 is none
+	Start    time.Time             // when the clock is to start; zero is as soon as the first requests are ready
 	MaxTime  time.Duration         // no session starts later than this; 0 is no limit
+	Enough   <-chan struct{}       // once closed, no request is sent any more; what is in flight is let finish; may be nil
 	Begin    func(epoch time.Time) // told when the clock starts, before anything is sent; may be nil
 	Live     *Live                 // counts while it runs; may be nil
 	Count    func(text string) int // tokens of an answer that a later turn quotes; nil takes the server's word
@@ -60,18 +62,43 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	case <-ctx.Done():
 	}
 
-	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: time.Now(), slots: newSlots(s.Limit)}
+	epoch, err := s.begin(ctx)
+	if err != nil {
+		stop()
+		return errors.Join(err, ignoreCancel(<-prepared))
+	}
+	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: epoch, slots: newSlots(s.Limit)}
+	var enough context.CancelFunc
+	r.arriving, enough = context.WithCancel(ctx)
+	defer enough()
+	go func() {
+		select {
+		case <-s.Enough:
+			enough()
+		case <-r.arriving.Done():
+		}
+	}()
 	ahead.start(r.epoch)
 	if s.Begin != nil {
 		s.Begin(r.epoch)
 	}
 	drained := make(chan error, 1)
 	go func() { drained <- drain(r.records, s.Live, sink) }()
-	err := r.dispatch(ctx, ahead)
+	err = r.dispatch(ctx, ahead)
 	stop()
 	r.sessions.Wait()
 	close(r.records)
 	return errors.Join(err, ignoreCancel(<-prepared), <-drained)
+}
+
+// begin waits for the start of the clock, which may come from outside so that
+// several machines begin at one instant. A start that has passed is kept: the
+// requests that were due since then are late, and are counted so.
+func (s *Stage) begin(ctx context.Context) (time.Time, error) {
+	if s.Start.IsZero() {
+		return time.Now(), nil
+	}
+	return s.Start, nap{s.Precise}.until(ctx, s.Start)
 }
 
 // ignoreCancel drops the complaint of a preparer that was told to stop: the
@@ -101,6 +128,7 @@ func drain(records <-chan *tacho.Record, live *Live, sink tacho.Sink) (first err
 type runner struct {
 	Stage
 	epoch    time.Time
+	arriving context.Context // over when no more requests are to be sent
 	records  chan *tacho.Record
 	sessions sync.WaitGroup
 	slots    slots // one for each request in flight; nobody waits for anything else with one in hand
@@ -115,7 +143,7 @@ func (r *runner) dispatch(ctx context.Context, a *ahead) error {
 	nap := nap{r.Precise}
 	users := newSlots(r.Limit)
 	for {
-		it, ok := a.next(ctx)
+		it, ok := a.next(r.arriving)
 		if !ok {
 			return ctx.Err()
 		}
@@ -124,14 +152,14 @@ func (r *runner) dispatch(ctx context.Context, a *ahead) error {
 		}
 		closed := it.due == tacho.ASAP
 		if closed {
-			if err := users.take(ctx); err != nil {
-				return err
+			if users.take(r.arriving) != nil {
+				return ctx.Err()
 			}
-		} else if err := nap.until(ctx, r.epoch.Add(it.due)); err != nil {
-			return err
+		} else if nap.until(r.arriving, r.epoch.Add(it.due)) != nil {
+			return ctx.Err()
 		}
-		if err := r.slots.take(ctx); err != nil {
-			return err
+		if r.slots.take(r.arriving) != nil {
+			return ctx.Err()
 		}
 		slot := r.now()
 		if r.over(slot) {

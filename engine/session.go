@@ -2,136 +2,84 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"tacho"
+	"tacho/session"
 )
-
-// A talk is a session under way. Its turns may run side by side, each in a
-// goroutine of its own; what a turn leaves behind is read only by those that
-// wait for it.
-type talk struct {
-	turns   []tacho.Turn
-	due     time.Duration // when the session was to begin
-	begun   time.Duration // when it was let go
-	answers []tacho.Answer
-	ends    []time.Duration // tacho.Never of a turn that failed or was not sent
-}
-
-// checkOrder complains about turns that wait for later ones, and about those
-// that quote the answer of a turn they do not wait for.
-func checkOrder(s *tacho.Session) error {
-	past := make([][]bool, len(s.Turns)) // past[i][k]: turn k is over when turn i starts
-	for i := range s.Turns {
-		past[i] = make([]bool, i)
-		for _, before := range waitsFor(s.Turns, i) {
-			if before < 0 || before >= i {
-				return fmt.Errorf("session %d: turn %d waits for turn %d, which is not before it", s.ID, i, before)
-			}
-			or(past[i], past[before])
-			past[i][before] = true
-		}
-		for _, m := range s.Turns[i].Request.Input.Messages {
-			if k := m.Answer - 1; k >= 0 && (k >= i || !past[i][k]) {
-				return fmt.Errorf("session %d: turn %d quotes the answer of turn %d without waiting for it", s.ID, i, k)
-			}
-		}
-	}
-	return nil
-}
-
-// or sets in a what is set in b, which is not longer.
-func or(a, b []bool) {
-	for i, set := range b {
-		a[i] = a[i] || set
-	}
-}
 
 // session runs the turns of a session. A failed turn ends what waits for it:
 // that would quote an answer that never came.
 func (r *runner) session(ctx context.Context, it *item, slot time.Duration) {
 	defer r.Live.Sessions.Add(1)
-	turns := it.session.Turns
-	if len(turns) == 1 {
-		turns[0].Request.Input = tacho.Input{} // it is encoded; a long prompt need not be kept twice
-		r.send(ctx, it.call, &turns[0].Request, it.due, slot, 0)
+	if it.talk == nil {
+		it.request.Input = tacho.Input{} // it is encoded; a long prompt need not be kept twice
+		r.send(ctx, it.call, it.request, it.due, slot, 0)
 		return
 	}
-	r.converse(ctx, it, slot)
+	t := &talk{runner: r, State: it.talk}
+	due := t.Start(it.due, slot)
+	t.aside(ctx, due[1:])
+	end, answer := r.send(ctx, it.call, it.request, it.due, slot, t.Turns())
+	t.goOn(ctx, t.ended(0, end, answer))
+	t.sides.Wait()
 }
 
-// converse runs the turns of a session that has several.
-func (r *runner) converse(ctx context.Context, it *item, slot time.Duration) {
-	turns := it.session.Turns
-	t := &talk{turns: turns, due: it.due, begun: slot, answers: make([]tacho.Answer, len(turns)), ends: make([]time.Duration, len(turns))}
-	over := make([]chan struct{}, len(turns))
-	for i := range over {
-		over[i] = make(chan struct{})
-		t.ends[i] = tacho.Never
-	}
-	side := false
-	for i := range turns {
-		side = side || turns[i].After != nil
-	}
-	var group sync.WaitGroup
-	for i := range turns {
-		one := func() {
-			defer close(over[i])
-			for _, before := range waitsFor(t.turns, i) {
-				<-over[before]
-			}
-			r.turn(ctx, t, i, it, slot)
-		}
-		if side {
-			group.Go(one)
-		} else {
-			one()
-		}
-	}
-	group.Wait()
+// A talk is a session of several turns under way. Turns that may run side by
+// side each have a goroutine.
+type talk struct {
+	*runner
+	*session.State
+	mu    sync.Mutex // of the State
+	sides sync.WaitGroup
 }
 
-// waitsFor are the turns that must be over before turn i.
-func waitsFor(turns []tacho.Turn, i int) []int {
-	if i > 0 && turns[i].After == nil {
-		return []int{i - 1}
+// goOn runs the turns that are due and all that follows them.
+func (t *talk) goOn(ctx context.Context, due []session.Due) {
+	for len(due) > 0 {
+		t.aside(ctx, due[1:])
+		due = t.turn(ctx, due[0])
 	}
-	return turns[i].After
 }
 
-// turn sends turn i after the pause it asks for, if all it waits for went well.
-func (r *runner) turn(ctx context.Context, t *talk, i int, it *item, slot time.Duration) {
-	q := &t.turns[i].Request
-	due, call := it.due, it.call
-	if i > 0 {
-		due = t.begun
-		for _, before := range waitsFor(t.turns, i) {
-			if t.ends[before] == tacho.Never {
-				return
-			}
-			due = max(due, t.ends[before])
-		}
-		due = max(due+t.turns[i].Think, t.due+t.turns[i].At)
-		q.Quote(t.answers)
-		var err error
-		if call, err = r.Backend.Prepare(q); err != nil {
-			rec := unsent(r.Index, q, due, err)
-			rec.Turns = len(t.turns)
-			r.records <- rec
-			return
-		}
-		var nap nap // a think time is long; the runtime's timers will do
-		if nap.until(ctx, r.epoch.Add(due)) != nil {
-			return
-		}
-		if r.slots.take(ctx) != nil {
-			return
-		}
-		slot = r.now()
+// aside starts turns beside the one that goes on here.
+func (t *talk) aside(ctx context.Context, due []session.Due) {
+	for i := range due {
+		t.sides.Go(func() { t.goOn(ctx, due[i:i+1]) })
 	}
-	t.ends[i], t.answers[i] = r.send(ctx, call, q, due, slot, len(t.turns))
+}
+
+// ended notes the end of a turn and returns what is due then: nothing, if it
+// failed.
+func (t *talk) ended(turn int, at time.Duration, a tacho.Answer) []session.Due {
+	if at == tacho.Never {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Ended(turn, at, a)
+}
+
+// turn sends a turn when it is due and has a slot, and returns what is due
+// after it.
+func (t *talk) turn(ctx context.Context, d session.Due) []session.Due {
+	t.mu.Lock()
+	q := t.Request(d.Turn)
+	t.mu.Unlock()
+	call, err := t.Backend.Prepare(q)
+	if err != nil {
+		rec := unsent(t.Index, q, d.At, err)
+		rec.Turns = t.Turns()
+		t.records <- rec
+		return nil
+	}
+	var nap nap // a think time is long; the runtime's timers will do
+	if nap.until(t.arriving, t.epoch.Add(d.At)) != nil || t.slots.take(t.arriving) != nil {
+		return nil
+	}
+	end, answer := t.send(ctx, call, q, d.At, t.now(), t.Turns())
+	return t.ended(d.Turn, end, answer)
 }
 
 // send sends a request that has a slot, gives the slot back and hands the

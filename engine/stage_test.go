@@ -1,0 +1,68 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/pace"
+)
+
+// The clock starts when it is told to, and due times count from there.
+func TestStartFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().Add(90 * time.Second)
+		var began time.Time
+		var got list
+		if err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: pace.Stripe(pace.Constant{Rate: 1, Count: 3}.Arrivals(), 0, 1), Source: script{turns: []tacho.Turn{say(0, nil, user("hi"))}}, Backend: talker{takes: time.Second},
+			Start: start, Begin: func(epoch time.Time) { began = epoch },
+		}, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !began.Equal(start) || len(got) != 3 {
+			t.Fatalf("began %v late, %d records", began.Sub(start), len(got))
+		}
+		for _, r := range got {
+			if r.Sent != r.Due {
+				t.Errorf("due %v, sent %v", r.Due, r.Sent)
+			}
+		}
+	})
+}
+
+// Enough ends what arrives, in an open loop, a closed one and between the turns
+// of a session; what is in flight lands, and the stage ends without an error.
+func TestEnough(t *testing.T) {
+	talking := say(10*time.Second, nil, user("more"))
+	for name, tc := range map[string]struct {
+		stage engine.Stage
+		want  int
+	}{
+		"open loop":   {engine.Stage{Arrivals: pace.Stripe(pace.Constant{Rate: 1}.Arrivals(), 0, 1), Source: script{turns: []tacho.Turn{say(0, nil, user("hi"))}}}, 3},
+		"closed loop": {engine.Stage{Arrivals: pace.Stripe(pace.Closed{}.Arrivals(), 0, 1), Limit: 2, Source: script{turns: []tacho.Turn{say(0, nil, user("hi"))}}}, 4},
+		"sessions":    {engine.Stage{Arrivals: pace.Stripe(pace.Burst{Count: 3}.Arrivals(), 0, 1), Source: script{turns: append([]tacho.Turn{say(0, nil, user("hi"))}, talking)}}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				enough := make(chan struct{})
+				time.AfterFunc(3500*time.Millisecond, func() { close(enough) })
+				var got list
+				tc.stage.Backend, tc.stage.Enough = talker{takes: 2 * time.Second}, enough
+				if err := engine.Run(t.Context(), tc.stage, &got); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range got {
+					if !r.OK() || r.End-r.Sent != 2*time.Second {
+						t.Errorf("sent %v, ended %v, %v", r.Sent, r.End, r.Failure)
+					}
+				}
+				if len(got) != tc.want {
+					t.Errorf("%d records, want %d", len(got), tc.want)
+				}
+			})
+		})
+	}
+}
