@@ -104,7 +104,7 @@ func (e *binary) eval(s *state) (any, error) {
 		}
 	case "%":
 		if format, ok := left.(string); ok {
-			return nil, fmt.Errorf("formatting %q with %% is not supported", format)
+			return percent(format, right)
 		}
 	}
 	return arithmetic(e.op, left, right)
@@ -512,7 +512,11 @@ func (f *filterCall) apply(s *state, v any) (any, error) {
 	if err := s.step(); err != nil {
 		return nil, err
 	}
-	out, err := filterNamed(f.name)(s, v, arguments{args, kwargs})
+	filter := filterNamed(f.name)
+	if filter == nil {
+		return nil, fmt.Errorf("filter %q is not supported", f.name)
+	}
+	out, err := filter(s, v, arguments{args, kwargs})
 	if err != nil {
 		return nil, fmt.Errorf("filter %s: %w", f.name, err)
 	}
@@ -528,7 +532,11 @@ func (e *testExpr) eval(s *state) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok, err := tests[e.name](v, args)
+	test := tests[e.name]
+	if test == nil {
+		return nil, fmt.Errorf("test %q is not supported", e.name)
+	}
+	ok, err := test(v, args)
 	if err != nil {
 		return nil, fmt.Errorf("test %s: %w", e.name, err)
 	}

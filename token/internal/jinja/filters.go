@@ -73,6 +73,9 @@ var filters = map[string]filterFunc{
 	"lower":      onText(strings.ToLower),
 	"title":      onText(title),
 	"capitalize": onText(capitalize),
+	"from_json":  filterFromJSON, // servers add these two
+	"fromjson":   filterFromJSON,
+	"format":     filterFormat,
 	"escape":     onText(escapeHTML),
 	"e":          onText(escapeHTML),
 }
@@ -112,11 +115,21 @@ func filterLength(_ *state, v any, _ arguments) (any, error) {
 	if s, ok := v.(string); ok {
 		return int64(utf8.RuneCountInString(s)), nil
 	}
+	if isGenerator(v) {
+		return nil, errNoLength
+	}
 	items, err := iterate(v)
 	return int64(len(items)), err
 }
 
 func filterFirst(_ *state, v any, _ arguments) (any, error) {
+	if g, ok := v.(*generator); ok {
+		first, ok, err := g.next()
+		if !ok {
+			return undefined{"the first item of nothing"}, err
+		}
+		return first, err
+	}
 	items, err := iterate(v)
 	if err != nil || len(items) == 0 {
 		return undefined{"the first item of nothing"}, err
@@ -125,6 +138,9 @@ func filterFirst(_ *state, v any, _ arguments) (any, error) {
 }
 
 func filterLast(_ *state, v any, _ arguments) (any, error) {
+	if isGenerator(v) {
+		return nil, errNoLength
+	}
 	items, err := iterate(v)
 	if err != nil || len(items) == 0 {
 		return undefined{"the last item of nothing"}, err
@@ -170,26 +186,54 @@ func filterReplace(_ *state, v any, a arguments) (any, error) {
 
 func pair(a, b any) *list { return &list{[]any{a, b}, true} }
 
-func filterItems(_ *state, v any, _ arguments) (any, error) {
+func dictItems(d *Dict) *list {
 	out := &list{items: []any{}}
-	switch d := v.(type) {
-	case undefined:
-	case *Dict:
-		for _, k := range d.keys {
-			out.items = append(out.items, pair(k, d.values[k]))
-		}
-	default:
-		return nil, fmt.Errorf("%s has no items", kindOf(v))
+	for _, k := range d.keys {
+		out.items = append(out.items, pair(k, d.values[k]))
 	}
-	return out, nil
+	return out
+}
+
+func filterItems(_ *state, v any, _ arguments) (any, error) {
+	return lazily(func() ([]any, error) {
+		switch d := v.(type) {
+		case undefined:
+			return nil, nil
+		case *Dict:
+			return dictItems(d).items, nil
+		}
+		return nil, fmt.Errorf("%s has no items", kindOf(v))
+	}), nil
 }
 
 func filterDictSort(s *state, v any, _ arguments) (any, error) {
-	pairs, err := filterItems(s, v, arguments{})
-	if err != nil {
-		return nil, err
+	d, ok := v.(*Dict)
+	if !ok {
+		return nil, fmt.Errorf("%s has no items", kindOf(v))
 	}
-	return filterSort(s, pairs, arguments{})
+	return filterSort(s, dictItems(d), arguments{})
+}
+
+func filterFromJSON(_ *state, v any, _ arguments) (any, error) {
+	s, ok := v.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s is no JSON", kindOf(v))
+	}
+	return FromJSON([]byte(s))
+}
+
+func filterFormat(_ *state, v any, a arguments) (any, error) {
+	if len(a.named) == 0 {
+		return percent(text(v), &list{a.list, true})
+	}
+	if len(a.list) > 0 {
+		return nil, errors.New("values with and without a name")
+	}
+	d := NewDict()
+	for name, value := range a.named {
+		d.set(name, value)
+	}
+	return percent(text(v), d)
 }
 
 func filterSort(_ *state, v any, a arguments) (any, error) {
@@ -222,14 +266,16 @@ func filterSort(_ *state, v any, a arguments) (any, error) {
 }
 
 func filterUnique(_ *state, v any, _ arguments) (any, error) {
-	items, err := iterate(v)
-	out := &list{items: []any{}}
-	for _, it := range items {
-		if !slices.ContainsFunc(out.items, func(o any) bool { return equal(o, it) }) {
-			out.items = append(out.items, it)
+	return lazily(func() ([]any, error) {
+		items, err := iterate(v)
+		var out []any
+		for _, it := range items {
+			if !slices.ContainsFunc(out, func(o any) bool { return equal(o, it) }) {
+				out = append(out, it)
+			}
 		}
-	}
-	return out, err
+		return out, err
+	}), nil
 }
 
 func filterReverse(_ *state, v any, _ arguments) (any, error) {
@@ -246,7 +292,10 @@ func filterReverse(_ *state, v any, _ arguments) (any, error) {
 		}
 		return b.String(), nil
 	}
-	return &list{items: items}, nil
+	if isGenerator(v) {
+		return &list{items: items}, nil
+	}
+	return lazily(func() ([]any, error) { return items, nil }), nil
 }
 
 func filterInt(_ *state, v any, a arguments) (any, error) {
@@ -363,70 +412,55 @@ func filterList(_ *state, v any, _ arguments) (any, error) {
 
 // filterMap is an attribute of each item, or what a filter makes of it.
 func filterMap(s *state, v any, a arguments) (any, error) {
-	items, err := iterate(v)
-	if err != nil {
-		return nil, err
-	}
-	out := &list{items: make([]any, len(items))}
-	if name, ok := a.named["attribute"]; ok {
-		for i, it := range items {
-			got := item(it, name)
-			if _, missing := got.(undefined); missing {
-				got = a.get(99, "default", got)
-			}
-			out.items[i] = got
+	return mapped(v, func() (eachFunc, error) {
+		if name, ok := a.named["attribute"]; ok {
+			return func(it any) (any, bool, error) {
+				got := item(it, name)
+				if _, missing := got.(undefined); missing {
+					got = a.get(99, "default", got)
+				}
+				return got, true, nil
+			}, nil
 		}
-		return out, nil
-	}
-	if len(a.list) == 0 {
-		return nil, errors.New("map needs an attribute or a filter")
-	}
-	f := filterNamed(text(a.list[0]))
-	if f == nil {
-		return nil, fmt.Errorf("filter %q is not supported", text(a.list[0]))
-	}
-	for i, it := range items {
-		if out.items[i], err = f(s, it, arguments{a.list[1:], a.named}); err != nil {
-			return nil, err
+		if len(a.list) == 0 {
+			return nil, errors.New("map needs an attribute or a filter")
 		}
-	}
-	return out, nil
+		f := filterNamed(text(a.list[0]))
+		if f == nil {
+			return nil, fmt.Errorf("filter %q is not supported", text(a.list[0]))
+		}
+		return func(it any) (any, bool, error) {
+			out, err := f(s, it, arguments{a.list[1:], a.named})
+			return out, true, err
+		}, nil
+	}), nil
 }
 
 // filterSelect keeps the items that pass a test, or those that do not.
 func filterSelect(v any, a arguments, name string) (any, error) {
-	items, err := iterate(v)
-	if err != nil {
-		return nil, err
-	}
-	args := a.list
-	var attribute any
-	if strings.HasSuffix(name, "attr") {
-		if len(args) == 0 {
-			return nil, errors.New("an attribute is missing")
+	return mapped(v, func() (eachFunc, error) {
+		args := a.list
+		var attribute any
+		if strings.HasSuffix(name, "attr") {
+			if len(args) == 0 {
+				return nil, errors.New("an attribute is missing")
+			}
+			attribute, args = args[0], args[1:]
 		}
-		attribute, args = args[0], args[1:]
-	}
-	test := func(v any, _ []any) (bool, error) { return truthy(v), nil }
-	if len(args) > 0 {
-		if test = tests[text(args[0])]; test == nil {
-			return nil, fmt.Errorf("test %q is not supported", text(args[0]))
+		test := func(v any, _ []any) (bool, error) { return truthy(v), nil }
+		if len(args) > 0 {
+			if test = tests[text(args[0])]; test == nil {
+				return nil, fmt.Errorf("test %q is not supported", text(args[0]))
+			}
+			args = args[1:]
 		}
-		args = args[1:]
-	}
-	out := &list{items: []any{}}
-	for _, it := range items {
-		subject := it
-		if attribute != nil {
-			subject = item(it, attribute)
-		}
-		ok, err := test(subject, args)
-		if err != nil {
-			return nil, err
-		}
-		if ok != strings.HasPrefix(name, "reject") {
-			out.items = append(out.items, it)
-		}
-	}
-	return out, nil
+		return func(it any) (any, bool, error) {
+			subject := it
+			if attribute != nil {
+				subject = item(it, attribute)
+			}
+			ok, err := test(subject, args)
+			return it, ok != strings.HasPrefix(name, "reject"), err
+		}, nil
+	}), nil
 }

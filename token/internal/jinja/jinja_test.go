@@ -12,7 +12,7 @@ import (
 )
 
 // beyond are templates that Python renders and this package refuses.
-var beyond = []string{`format("a", "b")`, "joiner", "batch"}
+var beyond = []string{"joiner", "batch"}
 
 // ahead are templates that this package renders and plain jinja2 refuses:
 // servers add the statement.
@@ -99,6 +99,19 @@ func TestGoValues(t *testing.T) {
 	}
 }
 
+// Some servers have filters that read JSON, and jinja2 has none.
+func TestFromJSON(t *testing.T) {
+	got, err := render(`{{ '{"b": [1, 2.5], "a": null}' | from_json }} {{ ('[1, "x"]' | fromjson)[1] }}`, nil, time.Time{})
+	if want := "{'b': [1, 2.5], 'a': None} x"; got != want || err != nil {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	for _, source := range []string{"{{ '[1' | from_json }}", "{{ '1 2' | from_json }}", "{{ 3 | from_json }}"} {
+		if got, err := render(source, nil, time.Time{}); err == nil {
+			t.Errorf("%s: %q, want an error", source, got)
+		}
+	}
+}
+
 // A template can ask for more work than any server would do.
 func TestLimits(t *testing.T) {
 	for name, source := range map[string]string{
@@ -112,6 +125,8 @@ func TestLimits(t *testing.T) {
 		"signs":        "{{ " + strings.Repeat("-", 5000) + "1 }}",
 		"huge list":    "{{ [1, 2] * 99999999 }}",
 		"long range":   "{{ range(-9223372036854775807, 9223372036854775807) }}",
+		"wide field":   "{{ '%999999999d' % 1 }}",
+		"wide format":  "{{ '{:999999999}'.format(1) }}",
 		"nested lists": "{{ " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + " }}",
 	} {
 		if _, err := render(source, nil, time.Time{}); err == nil {

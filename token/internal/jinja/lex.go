@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -93,8 +94,7 @@ func (l *lexer) text() error {
 		l.emit(tokPrint, "")
 		return l.block(tokPrintEnd, "}}")
 	}
-	if end, ok := l.raw(); ok {
-		l.pos = end
+	if l.raw() {
 		return nil
 	}
 	l.emit(tokStmt, "")
@@ -117,15 +117,10 @@ func nextOpen(s string) int {
 
 // stripLine drops the spaces before a block that is the first on its line.
 func (l *lexer) stripLine(text string) string {
-	kept := strings.TrimRight(text, " \t")
-	if kept == "" {
-		if l.pos == 0 || l.src[l.pos-1] == '\n' {
-			return ""
-		}
-		return text
-	}
-	if strings.HasSuffix(kept, "\n") {
-		return kept
+	line := strings.LastIndexByte(text, '\n') + 1
+	first := line > 0 || l.pos == 0 || l.src[l.pos-1] == '\n'
+	if first && strings.TrimSpace(text[line:]) == "" {
+		return text[:line]
 	}
 	return text
 }
@@ -151,47 +146,31 @@ func (l *lexer) comment() error {
 	return nil
 }
 
-// raw reads {% raw %} ... {% endraw %} and says where it ends.
-func (l *lexer) raw() (end int, ok bool) {
-	rest := l.src[l.pos:]
-	body, ok := strings.CutPrefix(strings.TrimLeft(rest, " \n\t"), "raw")
-	if !ok {
-		return 0, false
+// A raw block. Unlike after other blocks, the newline after its start stays.
+var (
+	rawStart = regexp.MustCompile(`^\s*raw\s*(-%\}\s*|%\})`)
+	rawEnd   = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*(\+%\}|-%\}\s*|%\}\n?)`)
+)
+
+// raw reads {% raw %} ... {% endraw %}, if that is next.
+func (l *lexer) raw() bool {
+	start := len(rawStart.FindString(l.src[l.pos:]))
+	body := l.src[l.pos+start:]
+	end := rawEnd.FindStringSubmatchIndex(body)
+	if start == 0 || end == nil {
+		return false
 	}
-	body = strings.TrimLeft(body, " \n\t")
-	minus := strings.HasPrefix(body, "-%}")
-	if body = strings.TrimPrefix(body, "-"); !strings.HasPrefix(body, "%}") {
-		return 0, false
+	l.pos += start
+	text := body[:end[0]]
+	switch body[end[2]:end[3]] {
+	case "-":
+		text = strings.TrimRightFunc(text, unicode.IsSpace)
+	case "":
+		text = l.stripLine(text)
 	}
-	body = body[2:]
-	for i := 0; ; {
-		j := strings.Index(body[i:], "{%")
-		if j < 0 {
-			return 0, false
-		}
-		i += j
-		inner := strings.TrimLeft(strings.TrimPrefix(body[i+2:], "-"), " \n\t")
-		if tail, found := strings.CutPrefix(inner, "endraw"); found {
-			tail = strings.TrimLeft(tail, " \n\t")
-			endMinus := strings.HasPrefix(tail, "-")
-			if tail, found = strings.CutPrefix(strings.TrimPrefix(tail, "-"), "%}"); found {
-				text := body[:i]
-				if minus {
-					text = strings.TrimLeftFunc(text, unicode.IsSpace)
-				} else {
-					text = strings.TrimPrefix(text, "\n")
-				}
-				if strings.HasPrefix(body[i+2:], "-") {
-					text = strings.TrimRightFunc(text, unicode.IsSpace)
-				}
-				l.emit(tokText, text)
-				l.pos = len(l.src) - len(tail)
-				l.after(endMinus, false, true)
-				return l.pos, true
-			}
-		}
-		i += 2
-	}
+	l.emit(tokText, text)
+	l.pos += end[1]
+	return true
 }
 
 // operators, longest first.

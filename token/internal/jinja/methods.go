@@ -13,7 +13,11 @@ func method(of any, name string) *callable {
 	var f func(args arguments) (any, error)
 	switch of := of.(type) {
 	case string:
-		if m := stringMethods[name]; m != nil {
+		m := stringMethods[name]
+		if name == "format" { // it looks up methods itself
+			m = braces
+		}
+		if m != nil {
 			f = func(a arguments) (any, error) { return m(of, a) }
 		}
 	case *Dict:
@@ -216,7 +220,7 @@ var dictMethods = map[string]dictMethod{
 		}
 		return l, nil
 	},
-	"items": func(d *Dict, _ arguments) (any, error) { return filterItems(nil, d, arguments{}) },
+	"items": func(d *Dict, _ arguments) (any, error) { return dictItems(d), nil },
 }
 
 type listMethod func(l *list, a arguments) (any, error)

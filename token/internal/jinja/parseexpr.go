@@ -377,9 +377,6 @@ func (p *parser) postfixFilters(value expr) (expr, error) {
 
 func (p *parser) filterArgs(name string) (filterCall, error) {
 	f := filterCall{name: name}
-	if filterNamed(name) == nil {
-		return f, p.errorf("filter %q is not supported", name)
-	}
 	var err error
 	if p.op("(") {
 		f.args, f.kwargs, err = p.args()
@@ -412,9 +409,6 @@ func (p *parser) test(value expr) (expr, error) {
 		return nil, err
 	}
 	t.name = name.text
-	if tests[t.name] == nil {
-		return nil, p.errorf("test %q is not supported", t.name)
-	}
 	switch next := p.peek(); {
 	case p.op("("):
 		t.args, _, err = p.args()

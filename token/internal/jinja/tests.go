@@ -22,8 +22,8 @@ var tests = map[string]testFunc{
 	"true":        func(v any, _ []any) (bool, error) { return v == true, nil },
 	"false":       func(v any, _ []any) (bool, error) { return v == false, nil },
 	"number":      func(v any, _ []any) (bool, error) { _, ok := number(v); return ok, nil },
-	"iterable":    func(v any, _ []any) (bool, error) { _, err := iterate(v); return err == nil, nil },
-	"sequence":    func(v any, _ []any) (bool, error) { _, err := iterate(v); return err == nil, nil },
+	"iterable":    func(v any, _ []any) (bool, error) { return isSequence(v) || isGenerator(v), nil },
+	"sequence":    func(v any, _ []any) (bool, error) { return isSequence(v), nil },
 	"lower":       func(v any, _ []any) (bool, error) { return isCase(text(v), unicode.IsUpper, unicode.IsLower), nil },
 	"upper":       func(v any, _ []any) (bool, error) { return isCase(text(v), unicode.IsLower, unicode.IsUpper), nil },
 	"odd":         func(v any, _ []any) (bool, error) { return remainder(v, int64(2), 1) },
@@ -40,6 +40,19 @@ var tests = map[string]testFunc{
 	"greaterthan": comparing(">"),
 	"le":          comparing("<="),
 	"ge":          comparing(">="),
+}
+
+func isSequence(v any) bool {
+	switch v.(type) {
+	case *list, *Dict, undefined, string:
+		return true
+	}
+	return false
+}
+
+func isGenerator(v any) bool {
+	_, ok := v.(*generator)
+	return ok
 }
 
 func isKind[T any](v any, _ []any) (bool, error) {

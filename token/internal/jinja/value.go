@@ -3,7 +3,9 @@ package jinja
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -13,7 +15,7 @@ import (
 )
 
 // The values of templates are nil, bool, int64, float64, string, *list, *Dict,
-// *namespace, *callable and undefined.
+// *generator, *namespace, *callable and undefined.
 
 // A Dict is a mapping that keeps the order of its keys, as Python's does.
 type Dict struct {
@@ -61,6 +63,9 @@ func FromJSON(data []byte) (any, error) {
 	v, err := decodeJSON(d, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("read JSON: more follows the value")
 	}
 	return v, nil
 }
@@ -369,6 +374,8 @@ func kindOf(v any) string {
 		return "undefined " + v.name
 	case *callable:
 		return "a function"
+	case *generator:
+		return "a generator"
 	}
 	return "an object"
 }
@@ -382,6 +389,8 @@ func iterate(v any) ([]any, error) {
 		return v.keys, nil
 	case undefined:
 		return nil, nil
+	case *generator:
+		return v.rest()
 	case string:
 		var items []any
 		for _, r := range v {

@@ -88,7 +88,30 @@ x{% raw %}{{ not }} {% this %}{% endraw %}y {%- raw -%}  z  {%- endraw -%} w
 {{ -n | abs }} {{ (-n) | abs }} {{ not n == 3 }} {{ n == 3 and not t }} {{ "a" ~ "b" | upper }} {{ 1 + 2 ~ 3 }} {{ 2 * 3 ~ 4 }}
 {% if n == 1 %}one{% elif n == 3 %}three{% else %}other{% endif %} {% if missing %}x{% endif %} {% if not missing %}y{% endif %}
 {{ q | string | length }} {{ [1, "a", none_] | string }} {{ true | string }} {{ 1.0 | string }} {{ 10000000000000000.0 }} {{ 1e3 }} {{ 1_000 }}
-{{ "%s and %s" | format("a", "b") }}
+{{ "%s and %s" | format("a", "b") }} {{ "%s" | format(d) }} {{ "%(x)s-%(y)03d" | format(x="é", y=7) }} {{ "%5s|%-5s|%05.1f|%+d|%x|%%|%r|%.2s" | format("a", "b", 2.345, 3, 255, "q", "xyz") }} {{ "%s" | format([1, none]) }}
+{{ "%s is %d" % ("a", 3) }} {{ "%s" % n }} {{ "%(b)s" % d }} {{ "%g %g %e" % (0.00001, 1234567.0, 12.5) }} {{ "100%" }}
+{{ "%s" | format }}
+{{ "%s %s" | format(1) }}
+{{ "%s" | format(1, 2) }}
+{{ "%d" | format("x") }}
+{{ "{}".format(n) }} {{ "{} {}".format("a", none_) }} {{ "<|image_{i:d}|>".format(i=n) }} {{ "{1}{0}".format("a", "b") }} {{ "{0.b} {0[a]} {x!r}".format(d, x="y") }} {{ "{{}}" ~ "{{{}}}".format(1) }}
+{{ "[{:>5}|{:<5}|{:^5}|{:*^6}|{:05d}|{:+}|{:.2f}|{:,}|{:x}|{:.1%}|{:5}|{:.2}|{:e}|{:=+6}]".format("a", "b", "c", "d", 42, 3, 2.345, 1234567, 255, 0.256, true, "xyz", 1234.5, 7) }} {{ "{:s}{:5}|{:5}|{:_}|{:g}".format("x", 1.5, "y", 1234567.0, 0.1) }}
+{{ "{}".format() }}
+{{ "{:d}".format("x") }}
+{{ "{:5}".format(none_) }}
+{{ "{".format(1) }}
+{% if missing %}{{ n | nosuchfilter("x") | trim }}{% elif false and n is nosuchtest %}{% else %}fine{% endif %} {{ "a" if t else n | nosuchfilter }}
+{% if t %}{{ n | nosuchfilter }}{% endif %}
+{% if t %}{{ n is nosuchtest }}{% endif %}
+{% set x = none_ | selectattr("role", "equalto", "user") %}{% set y = n | map("upper") %}lazy {{ none_ | selectattr("x") | list }}{{ missing | map("nosuchfilter") | list }}{{ e | select("nosuchtest") | list }}
+{{ n | map("upper") | list }}
+{% if messages | selectattr("role", "equalto", "nobody") %}true without items{% endif %}{% if e | map("upper") %}also{% endif %}{% if e | unique %}also{% endif %}{% if {} | items %}also{% endif %}{% if e | reverse %}also{% endif %}
+{{ messages | map(attribute="role") | length }}
+{{ list | select | last }}
+{{ d | items | length }}
+{% set g = list | map("string") %}{{ g | first }},{{ g | join("+") }},{{ g | list }},{{ g is iterable }}{{ g is sequence }}{{ g[0] }}. {{ list | reverse | map("string") | join }} {{ list | map("string") | reverse | list }} {{ "3" in list | map("string") }}
+{{ list | map("string") | tojson }}
+{% for k, v in d | items %}{{ k }}{{ loop.last }}{% endfor %} {{ messages | selectattr("tool_calls", "defined") | map(attribute="role") | first }} {{ messages | map(attribute="zz", default="-") | join }}
 {% include "x" %}
 {{ n | nosuchfilter }}
 {{ n is nosuchtest }}
@@ -113,6 +136,9 @@ for line in templates.split("\n"):
 sources.append("  {% if t %}\n    text\n  {% else %}\n  {% endif %}\nend\n")
 sources.append("{# a comment\n#}\nx\n\n")
 sources.append("a\n  {%- for x in list %}\n  {{ x }}\n  {%- endfor %}\n\nb\n")
+sources.append("a\n{% raw %}\n{{ x }}\n  {% endraw %}\nb {% raw -%}\n  c\n {%- endraw %}\n {%+ raw %} d\n {%+ endraw +%}\ne")
+sources.append("  {% raw %}  {% endraw %}\n{%raw%}x{%endraw-%}\n  y{% raw -%}\n  {% endraw %}z")
+sources.append("a\n \x0b{% if t %}b{% endif %}\n\u00a0{% if t %}c{% endif %}")
 sources.append("a\r\n{% if t %}\r\nb\r\n{% endif %}\r\n")
 sources.append("\n\n  {{ n }}  \n{% set x = 1 %}  \n {# c #} y {% if t %} z {% endif %} \n")
 

@@ -1,0 +1,303 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxWidth bounds what one field of a format is padded to.
+const maxWidth = 1 << 16
+
+var errFormat = errors.New("the format cannot be read")
+
+// percent is format % values in Python: values is a tuple, a mapping, or the
+// only value.
+func percent(format string, values any) (any, error) {
+	args := []any{values}
+	if l, ok := values.(*list); ok && l.tuple {
+		args = l.items
+	}
+	var b strings.Builder
+	used := 0
+	for {
+		before, rest, found := strings.Cut(format, "%")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		field, verb, rest, err := percentField(rest)
+		if err != nil {
+			return nil, err
+		}
+		format = rest
+		if verb == '%' {
+			b.WriteByte('%')
+			continue
+		}
+		var v any
+		if key, spec, ok := strings.Cut(strings.TrimPrefix(field, "("), ")"); ok {
+			v, field, used = item(values, key), spec, len(args)
+		} else if used == len(args) {
+			return nil, errors.New("not enough values for the format")
+		} else {
+			v = args[used]
+			used++
+		}
+		text, err := percentValue(field, verb, v)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(text)
+	}
+	if _, mapping := values.(*Dict); used < len(args) && !mapping {
+		return nil, errors.New("not all values are in the format")
+	}
+	return b.String(), nil
+}
+
+// percentField cuts the field after a percent sign: its flags and width, its
+// verb, and what follows it.
+func percentField(s string) (field string, verb byte, rest string, err error) {
+	i := 0
+	if strings.HasPrefix(s, "(") {
+		i = strings.IndexByte(s, ')') + 1
+	}
+	for i < len(s) && strings.IndexByte("#0- +.123456789", s[i]) >= 0 {
+		i++
+	}
+	if i == len(s) {
+		return "", 0, "", errFormat
+	}
+	return s[:i], s[i], s[i+1:], nil
+}
+
+// percentValue is one value as a verb of C shows it. Go's own flags mean the same.
+func percentValue(flags string, verb byte, v any) (string, error) {
+	width, _, _ := strings.Cut(strings.TrimLeft(flags, "#0- +"), ".")
+	if n, err := strconv.Atoi(width); width != "" && (err != nil || n > maxWidth) {
+		return "", errTooLarge
+	}
+	switch verb {
+	case 's', 'r', 'a':
+		shown := text(v)
+		if verb != 's' {
+			shown = repr(v)
+		}
+		return fmt.Sprintf("%"+strings.TrimLeft(flags, "#0 +")+"s", shown), nil
+	case 'c':
+		if n, ok := v.(int64); ok {
+			v = string(rune(n))
+		}
+		return fmt.Sprintf("%"+flags+"s", text(v)), nil
+	case 'd', 'i', 'u', 'o', 'x', 'X':
+		n, ok := integer(v)
+		if f, isFloat := v.(float64); isFloat && strings.IndexByte("diu", verb) >= 0 {
+			n, ok = int64(f), true
+		}
+		if strings.IndexByte("iu", verb) >= 0 {
+			verb = 'd'
+		}
+		if ok {
+			return fmt.Sprintf("%"+flags+string(verb), n), nil
+		}
+	case 'e', 'E', 'f', 'F', 'g', 'G':
+		if f, ok := number(v); ok {
+			if (verb == 'g' || verb == 'G') && !strings.Contains(flags, ".") {
+				flags += ".6"
+			}
+			return fmt.Sprintf("%"+flags+string(verb), f), nil
+		}
+	default:
+		return "", errFormat
+	}
+	return "", fmt.Errorf("%%%c cannot show %s", verb, kindOf(v))
+}
+
+// braces is format.format(...) in Python.
+func braces(format string, a arguments) (any, error) {
+	var b strings.Builder
+	next := 0
+	for format != "" {
+		i := strings.IndexAny(format, "{}")
+		if i < 0 {
+			break
+		}
+		b.WriteString(format[:i])
+		if strings.HasPrefix(format[i+1:], format[i:i+1]) { // {{ and }}
+			b.WriteByte(format[i])
+			format = format[i+2:]
+			continue
+		}
+		end := strings.IndexByte(format[i:], '}')
+		if format[i] == '}' || end < 0 {
+			return nil, errFormat
+		}
+		field, spec, _ := strings.Cut(format[i+1:i+end], ":")
+		format = format[i+end+1:]
+		field, conversion, _ := strings.Cut(field, "!")
+		if field == "" {
+			field = strconv.Itoa(next)
+			next++
+		}
+		v, err := bracesField(field, a)
+		if err != nil {
+			return nil, err
+		}
+		switch conversion {
+		case "r", "a":
+			v = repr(v)
+		case "s":
+			v = text(v)
+		}
+		shown, err := bracesValue(spec, v)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(shown)
+	}
+	return b.String() + format, nil
+}
+
+// bracesField finds what a field names: 0, name, and .x or [x] after it.
+func bracesField(field string, a arguments) (any, error) {
+	end := strings.IndexAny(field, ".[")
+	if end < 0 {
+		end = len(field)
+	}
+	name, path := field[:end], field[end:]
+	v, ok := a.named[name]
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < len(a.list) {
+		v, ok = a.list[n], true
+	}
+	if !ok {
+		return nil, fmt.Errorf("no value for the field %q", name)
+	}
+	for path != "" {
+		var key string
+		if path[0] == '[' {
+			key, path, ok = strings.Cut(path[1:], "]")
+			if !ok {
+				return nil, errFormat
+			}
+		} else {
+			key = path[1:]
+			path = ""
+			if i := strings.IndexAny(key, ".["); i >= 0 {
+				key, path = key[:i], key[i:]
+			}
+		}
+		var index any = key
+		if n, err := strconv.ParseInt(key, 10, 64); err == nil {
+			index = n
+		}
+		v = item(v, index)
+	}
+	return v, nil
+}
+
+// bracesValue shows a value by [[fill]align][sign][#][0][width][,][.precision][type].
+func bracesValue(spec string, v any) (string, error) {
+	if spec == "" {
+		return text(v), nil
+	}
+	fill, align := " ", byte(0)
+	if _, size := utf8.DecodeRuneInString(spec); len(spec) > size && strings.IndexByte("<>=^", spec[size]) >= 0 {
+		fill, align, spec = spec[:size], spec[size], spec[size+1:]
+	} else if strings.IndexByte("<>=^", spec[0]) >= 0 {
+		align, spec = spec[0], spec[1:]
+	}
+	flags := spec[:len(spec)-len(strings.TrimLeft(spec, "+- #"))]
+	spec = spec[len(flags):]
+	if rest, zero := strings.CutPrefix(spec, "0"); zero {
+		spec = rest
+		if align == 0 {
+			fill, align = "0", '='
+		}
+	}
+	digits := spec[:len(spec)-len(strings.TrimLeft(spec, "0123456789"))]
+	spec = spec[len(digits):]
+	width, err := strconv.Atoi("0" + digits)
+	if err != nil || width > maxWidth {
+		return "", errTooLarge
+	}
+	group := ""
+	if spec != "" && (spec[0] == ',' || spec[0] == '_') {
+		group, spec = spec[:1], spec[1:]
+	}
+	body, numeric, err := bracesBody(strings.ReplaceAll(flags, "-", ""), spec, v)
+	if err != nil {
+		return "", err
+	}
+	if align == 0 {
+		align = '<'
+		if numeric {
+			align = '>'
+		}
+	}
+	return pad(grouped(body, group), fill, align, width), nil
+}
+
+// bracesBody is a value before it is padded.
+func bracesBody(flags, spec string, v any) (body string, numeric bool, err error) {
+	_, numeric = number(v)
+	if shown, ok := v.(string); ok && (spec == "" || spec[0] == '.' || spec == "s") {
+		body, err = percentValue(strings.TrimSuffix(spec, "s"), 's', shown)
+		return body, false, err
+	}
+	verb := byte('d')
+	_, isFloat := v.(float64)
+	switch {
+	case !numeric:
+		return "", false, fmt.Errorf("%s has no format", kindOf(v))
+	case spec != "" && strings.IndexByte("dxXoeEfFgG%", spec[len(spec)-1]) >= 0:
+		verb, spec = spec[len(spec)-1], spec[:len(spec)-1]
+	case isFloat && spec == "":
+		if f, _ := number(v); strings.Contains(flags, "+") && f >= 0 {
+			return "+" + text(v), true, nil
+		}
+		return text(v), true, nil
+	case isFloat:
+		verb = 'g'
+	}
+	if spec != "" && spec[0] != '.' || isFloat && strings.IndexByte("dxXo", verb) >= 0 {
+		return "", true, errFormat
+	}
+	if verb == '%' {
+		f, _ := number(v)
+		body, err = percentValue(flags+spec, 'f', f*100)
+		return body + "%", true, err
+	}
+	body, err = percentValue(flags+spec, verb, v)
+	return body, true, err
+}
+
+// grouped puts a separator between each three digits before the point.
+func grouped(body, separator string) string {
+	if separator == "" {
+		return body
+	}
+	start := len(body) - len(strings.TrimLeft(body, "+- "))
+	end := start + strings.IndexFunc(body[start:]+".", func(r rune) bool { return r < '0' || r > '9' })
+	for i := end - 3; i > start; i -= 3 {
+		body = body[:i] + separator + body[i:]
+	}
+	return body
+}
+
+func pad(body, fill string, align byte, width int) string {
+	n := max(width-utf8.RuneCountInString(body), 0)
+	left := 0
+	switch align {
+	case '>':
+		left = n
+	case '^':
+		left = n / 2
+	case '=':
+		sign := len(body) - len(strings.TrimLeft(body, "+- "))
+		return body[:sign] + strings.Repeat(fill, n) + body[sign:]
+	}
+	return strings.Repeat(fill, left) + body + strings.Repeat(fill, n-left)
+}
