@@ -14,6 +14,7 @@ type Record struct {
 	Turns   int     `json:"turns,omitempty"` // turns its session was to have; 0 is one
 	ID      string  `json:"id,omitempty"`
 	Labels  Labels  `json:"labels,omitempty"`
+	Probe   bool    `json:"probe,omitempty"`   // sent beside the load, and summed up apart
 	Input   int     `json:"input"`             // prompt tokens, as the workload counted; 0 unknown
 	Asked   int     `json:"asked"`             // output tokens asked for
 	Exact   bool    `json:"exact"`             // the server was told to produce exactly Asked

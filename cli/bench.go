@@ -89,7 +89,7 @@ func benchUsage(cmd *cobra.Command, plan *run.Plan) error {
 	for _, k := range workload.Kinds {
 		fmt.Fprintf(&b, "  %-14s %s\n", k.Name, k.Doc)
 	}
-	b.WriteString("\nExit codes:\n  0 fine, 1 failed, 2 bad usage, 4 the verdict is INVALID, 130 interrupted\n")
+	b.WriteString("\nExit codes:\n  0 fine, 1 failed, 2 bad usage, 4 the verdict is INVALID, 128+n stopped by signal n (130 is Ctrl-C)\n")
 	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
 	return err
 }
@@ -124,6 +124,9 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.keepSamples, End: b.end}
 	apiKey := env.Getenv("OPENAI_API_KEY")
 	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
+	if ctx.Err() != nil {
+		return ctx.Err() // whatever it was that could not be done after that
+	}
 	if err != nil {
 		return err
 	}
@@ -175,7 +178,7 @@ type benchRun struct {
 	progress *progress
 	report   report.Report
 	stages   []run.Stage
-	failed   error // the first thing that could not be shown or kept
+	failed   error // what could not be shown or kept
 }
 
 func (b *benchRun) say(line string) {
@@ -238,8 +241,8 @@ func (b *benchRun) end(s run.Stage, sum *metric.Summary) {
 }
 
 func (b *benchRun) note(err error) {
-	if b.failed == nil {
-		b.failed = err
+	if err != nil && (b.failed == nil || !strings.Contains(b.failed.Error(), err.Error())) {
+		b.failed = errors.Join(b.failed, err)
 	}
 }
 
@@ -258,7 +261,7 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	if ctx.Err() != nil {
-		return errors.Join(b.failed, &exitError{code: exitInterrupted})
+		return errors.Join(b.failed, &exitError{code: stopCode(ctx)})
 	}
 	if err != nil {
 		return errors.Join(err, b.failed)

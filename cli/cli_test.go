@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,9 +40,10 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SERVER", "http://"+server)
 			e.Setenv("NOBODY", "http://"+nobody(t))
 			e.Setenv("SEEDS", seeds)
+			e.Values[signaled{}] = new(*exec.Cmd)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "waitfor": waitFor, "glob": glob, "measure": measure, "same": same},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "waitfor": waitFor, "glob": glob, "measure": measure, "same": same},
 	})
 }
 
@@ -94,14 +97,27 @@ func waitFor(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("no file %s with %s lines", args[0], args[1])
 }
 
-// interrupt sends a signal to the background command: interrupt NAME SIGNAL.
+// interrupt sends a signal to the background command, Ctrl-C's unless another
+// is named: interrupt [SIGNAL].
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	sig := os.Interrupt
+	if len(args) > 0 {
+		sig = map[string]os.Signal{"kill": os.Kill, "term": syscall.SIGTERM, "hup": syscall.SIGHUP}[args[0]]
+	}
 	for _, c := range ts.BackgroundCmds() {
-		sig := os.Interrupt
-		if len(args) > 0 && args[0] == "kill" {
-			sig = os.Kill
-		}
 		ts.Check(c.Process.Signal(sig))
+		*ts.Value(signaled{}).(**exec.Cmd) = c
+	}
+}
+
+// signaled is where a script keeps the command that had the last signal.
+type signaled struct{}
+
+// exited checks what that command exited with: exited CODE.
+func exited(ts *testscript.TestScript, _ bool, args []string) {
+	c := *ts.Value(signaled{}).(**exec.Cmd)
+	if got := strconv.Itoa(c.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
 	}
 }
 

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,7 +63,7 @@ func metadata(p *run.Plan) (out []report.Field, err error) {
 func thresholds(p *run.Plan) (out []float64, err error) {
 	for s := range strings.SplitSeq(p.TimelineITL, ",") {
 		f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		if err != nil {
+		if err != nil || !(f >= 0) || math.IsInf(f, 0) {
 			return nil, fmt.Errorf("--timeline-itl-thresholds: %q is not a number of milliseconds", s)
 		}
 		out = append(out, f)
@@ -92,19 +94,24 @@ func (b *benchRun) saveResult(s run.Stage, sum *metric.Summary) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("--result-dir: %w", err)
 	}
+	var saved, drawn error // neither is lost with the other
+	if p.SaveResult || p.AppendResult {
+		v.Records, v.Detailed = b.recordsOf(s.Index), p.SaveDetailed
+		saved = b.wrote("Result saved in", path, writeResult(path, p.AppendResult, v))
+	}
 	if p.PlotTimeline {
-		if err := b.plotTimeline(s, strings.TrimSuffix(path, ".json")+".timeline.html"); err != nil {
-			return err
-		}
+		path = strings.TrimSuffix(path, ".json") + ".timeline.html"
+		drawn = b.wrote("Timeline drawn in", path, b.plotTimeline(s, path))
 	}
-	if !p.SaveResult && !p.AppendResult {
-		return nil
+	return errors.Join(saved, drawn)
+}
+
+// wrote tells of a file beside the run that is there now, or why it is not.
+func (b *benchRun) wrote(what, path string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s was not written: %w", path, err)
 	}
-	v.Records, v.Detailed = b.recordsOf(s.Index), p.SaveDetailed
-	if err := writeResult(path, p.AppendResult, v); err != nil {
-		return fmt.Errorf("save the result: %w", err)
-	}
-	b.say("Result saved in " + path)
+	b.say(what + " " + path)
 	return nil
 }
 
@@ -156,7 +163,7 @@ func (b *benchRun) recordsOf(stage int) iter.Seq2[*tacho.Record, error] {
 			return
 		}
 		for rec, err := range kept.Records() {
-			if err == nil && (rec.Stage != stage || run.IsProbe(rec)) {
+			if err == nil && (rec.Stage != stage || rec.Probe) {
 				continue
 			}
 			if !yield(rec, err) {
@@ -166,25 +173,42 @@ func (b *benchRun) recordsOf(stage int) iter.Seq2[*tacho.Record, error] {
 	}
 }
 
-// writeResult writes the file; appending, it begins a new line.
-func writeResult(path string, appending bool, v *report.VLLMResult) (err error) {
-	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+// writeResult writes the file; appending, it adds a line to it.
+func writeResult(path string, appending bool, v *report.VLLMResult) error {
 	if appending {
-		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+		var line bytes.Buffer
+		if err := v.Write(&line); err != nil {
+			return err
+		}
+		return appendLine(path, line.Bytes())
 	}
-	f, err := os.OpenFile(path, mode, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err := f.Stat(); err != nil {
+	return errors.Join(v.Write(f), f.Close())
+}
+
+// appendLine adds a line to a file that other processes may be adding to: whole,
+// or not at all.
+func appendLine(path string, line []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
 		return err
-	} else if appending && info.Size() > 0 {
-		if _, err := io.WriteString(f, "\n"); err != nil {
-			return err
-		}
 	}
-	return v.Write(f)
+	defer func() { err = errors.Join(err, f.Close()) }() // which lets the others in
+	_ = lock(f)                                          // where files have no locks, one write must do
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() > 0 {
+		line = append([]byte("\n"), line...)
+	}
+	if _, err := f.Write(line); err != nil {
+		return errors.Join(err, f.Truncate(info.Size()))
+	}
+	return nil
 }
 
 func (b *benchRun) plotTimeline(s run.Stage, path string) (err error) {
@@ -197,7 +221,6 @@ func (b *benchRun) plotTimeline(s run.Stage, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	b.say("Timeline drawn in " + path)
 	return report.Timeline(f, b.recordsOf(s.Index), limits)
 }
 
@@ -211,6 +234,7 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 	out := &report.Report{Title: "tacho bench", Began: kept.Manifest.Started}
 	sums := make([]metric.Accumulator, len(kept.Stages))
 	probes := make([]metric.Accumulator, len(kept.Stages))
+	measured := false
 	for rec, err := range kept.Records() {
 		if err != nil {
 			return nil, err
@@ -219,12 +243,16 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 			return nil, fmt.Errorf("%s: a record of level %d, of which nothing is known", dir, rec.Stage)
 		}
 		to := &sums[rec.Stage]
-		if run.IsProbe(rec) {
+		if rec.Probe {
 			to = &probes[rec.Stage]
 		}
+		measured = measured || !rec.Probe
 		if err := to.Add(rec); err != nil {
 			return nil, err
 		}
+	}
+	if !measured {
+		return nil, fmt.Errorf("%s: nothing was measured: the run was stopped or failed before a request finished", dir)
 	}
 	samples, err := readSamples(dir)
 	if err != nil {

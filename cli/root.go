@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -20,11 +21,11 @@ import (
 
 // The exit codes.
 const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInvalid     = 4
-	exitInterrupted = 130
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitInvalid  = 4
+	exitSignaled = 128 // and the signal's number: 130 is Ctrl-C
 )
 
 // Env is the process as the commands see it.
@@ -36,7 +37,7 @@ type Env struct {
 	Getenv    func(string) string
 	Terminal  bool             // somebody watches stdout and stderr
 	Width     func() int       // of that terminal
-	Interrupt <-chan os.Signal // Ctrl-C
+	Interrupt <-chan os.Signal // Ctrl-C, or whatever else asks it to end
 	Kill      func(code int)   // ends the process at once
 
 	line io.Writer // the terminal itself, for the line that moves
@@ -45,7 +46,10 @@ type Env struct {
 // System is the Env of the real process.
 func System() *Env {
 	interrupt := make(chan os.Signal, 2)
-	signal.Notify(interrupt, os.Interrupt)
+	signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(interrupt, syscall.SIGHUP)
+	}
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Interrupt: interrupt, Kill: os.Exit,
 		Terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
@@ -103,7 +107,7 @@ func execute(env *Env) int {
 		root.SetArgs(args)
 		err = root.ExecuteContext(ctx)
 	}
-	return conclude(env, err)
+	return conclude(ctx, env, err)
 }
 
 func newRoot(env *Env) *cobra.Command {
@@ -125,7 +129,7 @@ throughput and goodput, with a verdict on its own measurement.`,
 }
 
 // conclude prints the error, if any, and says what to exit with.
-func conclude(env *Env, err error) int {
+func conclude(ctx context.Context, env *Env, err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -138,7 +142,7 @@ func conclude(env *Env, err error) int {
 	case errors.As(err, &bad):
 		code = exitUsage
 	case errors.Is(err, context.Canceled):
-		code, text = exitInterrupted, "stopped before anything was measured"
+		code, text = stopCode(ctx), "stopped before anything was measured"
 	}
 	if text != "" {
 		_, _ = fmt.Fprintln(env.Stderr, "tacho:", text) // nobody is left to tell
@@ -146,25 +150,41 @@ func conclude(env *Env, err error) int {
 	return code
 }
 
-// interruptible is a context that the first Ctrl-C ends; the second ends the
+// A stopped is the signal that ended a context.
+type stopped struct{ os.Signal }
+
+func (s stopped) Error() string { return "stopped by " + s.String() }
+
+// stopCode is what to exit with when ctx has been ended.
+func stopCode(ctx context.Context) int {
+	var by stopped
+	errors.As(context.Cause(ctx), &by)
+	if number, ok := by.Signal.(syscall.Signal); ok {
+		return exitSignaled + int(number)
+	}
+	return exitSignaled + int(syscall.SIGINT)
+}
+
+// interruptible is a context that the first signal ends; the second ends the
 // process.
 func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		for n := 1; ; n++ {
+			var by os.Signal
 			select {
-			case <-env.Interrupt:
+			case by = <-env.Interrupt:
 			case <-done:
 				return
 			}
 			if n > 1 {
-				env.Kill(exitInterrupted)
+				env.Kill(stopCode(ctx))
 				return
 			}
 			_, _ = fmt.Fprintln(env.Stderr, "\nStopping; what is finished is kept. Press Ctrl-C again to stop at once.")
-			cancel()
+			cancel(stopped{by})
 		}
 	}()
-	return ctx, func() { close(done); cancel() }
+	return ctx, func() { close(done); cancel(nil) }
 }

@@ -9,14 +9,6 @@ import (
 	"tacho/metric"
 )
 
-// probeLabel marks the records of probes.
-const probeLabel = "probe"
-
-// IsProbe says whether a record is a probe's: those are summed up apart.
-func IsProbe(r *tacho.Record) bool {
-	return len(r.Labels) == 1 && r.Labels[0].Key == probeLabel
-}
-
 // probes are small requests sent one after the other beside the load, to feel
 // what a newcomer would feel.
 type probes struct {
@@ -56,7 +48,7 @@ func (p *probes) send(ctx context.Context, epoch time.Time, i int) {
 		return
 	}
 	at := time.Since(epoch)
-	rec := &tacho.Record{Stage: p.stage, ID: q.ID, Asked: 1, Timeline: tacho.NewTimeline(at), Labels: tacho.Labels{{Key: probeLabel, Value: "1"}}}
+	rec := &tacho.Record{Stage: p.stage, ID: q.ID, Asked: 1, Timeline: tacho.NewTimeline(at), Probe: true}
 	rec.Slot, rec.Start = at, at
 	call.Do(ctx, epoch, rec)
 	if rec.Failure != nil && rec.Failure.Cause == tacho.Canceled {
