@@ -183,6 +183,7 @@ const (
 	InBand    Cause = "in-band"   // an error inside a 200 stream
 	Truncated Cause = "truncated" // the stream ended before its end mark
 	Malformed Cause = "malformed" // not the protocol it should be
+	TooLarge  Cause = "too-large" // more than is taken from a server
 	Empty     Cause = "empty"     // a whole response without a token
 	Canceled  Cause = "canceled"  // the run was stopped
 	Unsent    Cause = "unsent"    // it could not be encoded
@@ -194,6 +195,8 @@ type Failure struct {
 	Phase   string `json:"phase,omitempty"`  // connect, send, wait or stream
 	Status  int    `json:"status,omitempty"` // of the HTTP response, if there was one
 	Message string `json:"message"`          // the server's own words where it had any
+
+	RetryAfter time.Duration `json:"-"` // how long the server asks to be left alone
 }
 
 func (f *Failure) Error() string { return string(f.Cause) + ": " + f.Message }

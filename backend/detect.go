@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
+
+	"tacho/internal/limit"
 )
 
 // Auto is the name under which Find does not look: the server is to be asked
@@ -33,9 +34,6 @@ func shows(path, holds string) sign { return sign{path: path, holds: holds, doub
 func suggests(path, holds string) sign { return sign{path: path, holds: holds, doubt: mostDoubt} }
 
 const mostDoubt = 2
-
-// maxPage bounds how much of a page is looked at.
-const maxPage = 1 << 20
 
 // Detect finds out which protocol the server of o.Client speaks best, and says
 // by what it knows.
@@ -124,15 +122,13 @@ func (c *client) fetch(ctx context.Context, path string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.Client.HTTP().Do(req.WithContext(ctx))
-	if err != nil {
-		return nil, c.failed(err)
+	status, text, err := c.put(req.WithContext(ctx), limit.Page)
+	if status == 0 {
+		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
-	p := &page{status: resp.StatusCode}
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return p, nil // half a page says nothing
+	p := &page{status: status}
+	if status != http.StatusOK || err != nil && len(text) < limit.Page {
+		return p, nil //nolint:nilerr // half a page says nothing, unless it is a long one
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, text) == nil {

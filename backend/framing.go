@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"tacho/internal/limit"
 	"tacho/wire/ndjson"
 	"tacho/wire/sse"
 )
@@ -40,7 +41,7 @@ func (f framing) splitter() splitter {
 // A splitter cuts an answer into events, each with the offset of the byte that
 // completed it; sse.Splitter has the details.
 type splitter interface {
-	Feed(piece []byte, emit func(sse.Event))
+	Feed(piece []byte, emit func(sse.Event)) error
 	Close(emit func(sse.Event))
 	Pending() (end int64, ok bool)
 	Partial() bool
@@ -54,11 +55,13 @@ type gatherer struct {
 }
 
 // Feed implements splitter.
-func (g *gatherer) Feed(piece []byte, _ func(sse.Event)) {
+func (g *gatherer) Feed(piece []byte, _ func(sse.Event)) error {
 	g.offset += int64(len(piece))
-	if len(g.doc)+len(piece) <= maxAnswer {
-		g.doc = append(g.doc, piece...)
+	if g.offset > limit.Event {
+		return limit.Bytes("a document", limit.Event)
 	}
+	g.doc = append(g.doc, piece...)
+	return nil
 }
 
 // Close implements splitter.

@@ -7,6 +7,7 @@ import (
 
 	"tacho"
 	"tacho/internal/jsonscan"
+	"tacho/internal/limit"
 	"tacho/wire/llamacpp"
 	"tacho/wire/openai"
 )
@@ -139,6 +140,6 @@ func llamaModels(ctx context.Context, c *client) ([]Model, error) {
 
 func countLlamaTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var answer struct{ Tokens []int32 }
-	err := c.ask(ctx, http.MethodPost, openai.TokenizePath, map[string]any{"content": in.Text, "add_special": true}, &answer)
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, openai.TokenizePath, map[string]any{"content": in.Text, "add_special": true}, &answer)
 	return len(answer.Tokens), err
 }

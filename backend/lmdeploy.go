@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"tacho"
+	"tacho/internal/limit"
 	"tacho/wire/lmdeploy"
 	"tacho/wire/openai"
 )
@@ -69,6 +70,6 @@ func encodeLMDeploy(o *Options, r *tacho.Request) ([]byte, error) {
 // begins a text.
 func countEncoded(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var answer lmdeploy.EncodeResponse
-	err := c.ask(ctx, http.MethodPost, lmdeploy.EncodePath, lmdeploy.EncodeRequest{Input: in.Text, AddBOS: true}, &answer)
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, lmdeploy.EncodePath, lmdeploy.EncodeRequest{Input: in.Text, AddBOS: true}, &answer)
 	return answer.Length, err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/limit"
 	"tacho/transport"
 	"tacho/wire/openai"
 	"tacho/wire/sse"
@@ -81,6 +82,7 @@ type reader struct {
 	closing  *closing // an event that ends the answer and has no text
 	marked   bool     // there will be an end mark
 	failure  *tacho.Failure
+	bound    error // what there was too much of
 }
 
 // A closing is an event with a finish reason and nothing else. Some servers
@@ -96,7 +98,7 @@ func newReader(c *client, x *transport.Exchange, rec *tacho.Record) *reader {
 }
 
 // Consume implements transport.Consumer.
-func (r *reader) Consume(data []byte, reads []transport.Read) {
+func (r *reader) Consume(data []byte, reads []transport.Read) error {
 	if !r.started {
 		r.started = true
 		r.sort()
@@ -107,15 +109,18 @@ func (r *reader) Consume(data []byte, reads []transport.Read) {
 	}
 	r.body = append(r.body, data[:min(max(keep-len(r.body), 0), len(data))]...)
 	if !r.stream {
-		return
+		return nil
 	}
 	r.reads, r.next = reads, 0
-	r.split.Feed(data, r.event)
+	if err := r.split.Feed(data, r.event); err != nil {
+		return err
+	}
 	if end, ok := r.split.Pending(); ok && end >= r.base {
 		r.held = r.arrival(end)
 	}
 	r.base += int64(len(data))
 	r.reads = nil
+	return r.bound
 }
 
 // sort tells a stream from an answer in one piece. Only types that cannot be a
@@ -190,7 +195,7 @@ func (r *reader) event(e sse.Event) {
 	r.account(c)
 	r.ended, r.marked = r.ended || c.end, r.marked || c.marked
 	if len(c.finish) > 0 {
-		r.rec.Finish = string(c.finish)
+		r.rec.Finish = limit.Clip(c.finish)
 		if badFinish[r.rec.Finish] {
 			r.note(tacho.InBand, "the server ended the stream with finish reason "+r.rec.Finish)
 		}
@@ -201,6 +206,10 @@ func (r *reader) event(e sse.Event) {
 func (r *reader) keep(c *chunk) {
 	if c.whole {
 		r.text, r.said = r.text[:0], r.said[:0]
+	}
+	if len(r.text)+len(c.text) > limit.Answer {
+		r.bound = limit.Bytes("an answer", limit.Answer)
+		return
 	}
 	r.text = append(r.text, c.text...)
 	switch {
@@ -231,6 +240,9 @@ var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": tru
 func (r *reader) token(c *chunk, at transport.Read) {
 	events := r.rec.Events
 	switch n := len(events); {
+	case n == limit.Events:
+		r.bound = limit.Count("events with tokens", limit.Events)
+		return
 	case n == 0:
 		if cap(events) == 0 {
 			events = make(tacho.Events, 0, min(max(r.asked, 0), maxReserve)+1)

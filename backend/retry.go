@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"tacho"
@@ -53,7 +54,7 @@ func (c *retryingCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Recor
 		if attempt == 1 {
 			first = rec.Timeline
 		}
-		if attempt > c.retries || !mayPass(rec) || !sleep(ctx, pause) {
+		if attempt > c.retries || !mayPass(rec) || !sleep(ctx, max(pause, rec.Failure.RetryAfter)) {
 			c.mark(rec, attempt, &first)
 			return
 		}
@@ -88,7 +89,24 @@ func mayPass(rec *tacho.Record) bool {
 	return false
 }
 
+// retryAfter is the wait that a Retry-After header asks for, in seconds or until
+// a date; nonsense is none.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		return duration(seconds, time.Second)
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	return 0
+}
+
+// sleep says whether there was time for the wait. It does not begin one that
+// the deadline would end: the failure is known now.
 func sleep(ctx context.Context, d time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
+		return false
+	}
 	select {
 	case <-time.After(d):
 		return true

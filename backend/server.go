@@ -8,17 +8,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"tacho"
 	"tacho/internal/jsonscan"
+	"tacho/internal/limit"
 	"tacho/transport"
 	"tacho/wire/openai"
 )
-
-// maxAnswer bounds the answer to a question: a list of a million tokens is
-// less than this.
-const maxAnswer = 64 << 20
 
 // ErrNoEndpoint says that the server has nobody to ask.
 var ErrNoEndpoint = errors.New("the server has no such endpoint")
@@ -47,7 +45,23 @@ func (c *client) Models(ctx context.Context) ([]Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the models: %w", err)
 	}
-	return models, nil
+	for i := range models {
+		models[i].believe()
+	}
+	return slices.DeleteFunc(models, func(m Model) bool { return len(m.ID) > limit.Text }), nil
+}
+
+// longestContext is more than any model has.
+const longestContext = 1 << 30
+
+// believe forgets what cannot be true.
+func (m *Model) believe() {
+	if m.MaxLen < 0 || m.MaxLen > longestContext {
+		m.MaxLen = 0
+	}
+	if len(m.Root) > limit.Text {
+		m.Root = ""
+	}
 }
 
 // CountTokens implements Server.
@@ -65,6 +79,11 @@ func (c *client) CountTokens(ctx context.Context, in *tacho.Input) (int, error) 
 // ask puts a question to the server and decodes its answer. A nil question
 // has no body, and an answer that nobody wants is nil.
 func (c *client) ask(ctx context.Context, method, path string, question, answer any) error {
+	return c.askFor(ctx, limit.Page, method, path, question, answer)
+}
+
+// askFor is ask, for an answer of at most so many bytes.
+func (c *client) askFor(ctx context.Context, most int64, method, path string, question, answer any) error {
 	var body []byte
 	if question != nil {
 		var err error
@@ -80,39 +99,57 @@ func (c *client) ask(ctx context.Context, method, path string, question, answer 
 	// A question does no harm when it is put twice: with a name that is not
 	// sent, net/http puts it again if its connection turns out to be closed.
 	req.Header["Idempotency-Key"] = nil
-	resp, err := c.Client.HTTP().Do(req.WithContext(ctx))
-	if err != nil {
-		return c.failed(err)
-	}
-	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("read the answer of %s: %w", path, err)
-	}
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		return fmt.Errorf("%s %s: status %d: %w", method, path, resp.StatusCode, ErrNoEndpoint)
-	default:
+	status, text, err := c.put(req.WithContext(ctx), most)
+	switch {
+	case status == 0:
+		return err
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+		return fmt.Errorf("%s %s: status %d: %w", method, path, status, ErrNoEndpoint)
+	case status != http.StatusOK:
 		return &tacho.Failure{
-			Cause: tacho.Status, Status: resp.StatusCode,
-			Message: fmt.Sprintf("%s %s: status %d: %s", method, path, resp.StatusCode, c.words(text, http.StatusText(resp.StatusCode))),
+			Cause: tacho.Status, Status: status,
+			Message: fmt.Sprintf("%s %s: status %d: %s", method, path, status, c.words(text, http.StatusText(status))),
 		}
+	case err != nil:
+		return fmt.Errorf("read the answer of %s: %w", path, err)
 	}
 	if answer == nil || len(text) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return &tacho.Failure{Cause: tacho.Malformed, Status: resp.StatusCode, Message: fmt.Sprintf(
+		return &tacho.Failure{Cause: tacho.Malformed, Status: status, Message: fmt.Sprintf(
 			"the answer to %s %s is no %s server's: is this its address? (%s: %s)", method, path, c.Name, jsonscan.Plain(err), c.quote(text))}
 	}
 	return nil
 }
 
+// put sends a question and reads its answer. The status is looked at first:
+// behind one below 200 there is no body, but a connection that never ends. An
+// error with a status is one of the body.
+func (c *client) put(req *http.Request, most int64) (status int, text []byte, err error) {
+	resp, err := c.Client.HTTP().Do(req)
+	if err != nil {
+		return 0, nil, c.failed(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
+	status = resp.StatusCode
+	if status < http.StatusOK {
+		return status, nil, nil
+	}
+	if status != http.StatusOK {
+		most = limit.Refuse
+	}
+	text, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err == nil && int64(len(text)) > most {
+		text, err = text[:most], limit.Bytes("an answer", most)
+	}
+	return status, text, err
+}
+
 // failed is the error of a question that got no answer.
 func (c *client) failed(err error) error {
 	f := transport.Classify(err, nil)
-	f.Message = c.redact(f.Message)
+	f.Message = c.clipTo(f.Message, limit.Text)
 	return f
 }
 
@@ -146,6 +183,6 @@ func countChatTokens(ctx context.Context, c *client, in *tacho.Input) (int, erro
 
 func countTokens(ctx context.Context, c *client, question openai.TokenizeRequest) (int, error) {
 	var answer openai.TokenizeResponse
-	err := c.ask(ctx, http.MethodPost, openai.TokenizePath, question, &answer)
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, openai.TokenizePath, question, &answer)
 	return answer.Count, err
 }

@@ -1,6 +1,7 @@
 package backend_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -146,6 +147,55 @@ func TestRetry(t *testing.T) {
 				}
 				if tc.attempts == 3 && rec.First() != time.Second+300*time.Millisecond {
 					t.Errorf("%s: first token at %v", name, rec.First())
+				}
+			})
+		})
+	}
+}
+
+// A server that says how long it wants to be left alone is, as far as the
+// request's own time goes.
+func TestRetryAfter(t *testing.T) {
+	for _, tc := range []struct {
+		header   string
+		timeout  time.Duration
+		first    time.Duration // token; 0: the failure stands
+		attempts int
+	}{
+		{"7", time.Minute, 7 * time.Second, 2},
+		{"0.5", time.Minute, 500 * time.Millisecond, 2},
+		{"Sat, 01 Jan 2000 00:00:09 GMT", time.Minute, 9 * time.Second, 2}, // synctest begins in 2000
+		{"Fri, 31 Dec 1999 00:00:00 GMT", time.Minute, 100 * time.Millisecond, 2},
+		{"soon", time.Minute, 100 * time.Millisecond, 2},
+		{"-3", time.Minute, 100 * time.Millisecond, 2},
+		{"61", time.Minute, 0, 0},
+		{"1e300", time.Minute, 100 * time.Millisecond, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			serve := func(w http.ResponseWriter, r *http.Request) {
+				if n++; n == 1 {
+					w.Header().Set("Retry-After", tc.header)
+					status(429, "", "later")(w, r)
+					return
+				}
+				pieces(completions.token("a", 1)+completions.last("a"))(w, r)
+			}
+			inBubble(t, find(t, "vllm"), serve, backend.Options{}, func(b tacho.Backend) {
+				epoch := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), tc.timeout)
+				defer cancel()
+				call, err := backend.Retry(b, 1).Prepare(textRequest("hi"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
+				call.Do(ctx, epoch, rec)
+				if rec.Attempts != tc.attempts || max(rec.First(), 0) != tc.first {
+					t.Errorf("Retry-After %q: %d attempts, first token at %v (%v); want %d, %v", tc.header, rec.Attempts, rec.First(), rec.Failure, tc.attempts, tc.first)
+				}
+				if tc.first == 0 && (causeOf(rec) != tacho.Status || time.Since(epoch) > time.Second) {
+					t.Errorf("Retry-After %q: %v after %v, want the refusal at once", tc.header, rec.Failure, time.Since(epoch))
 				}
 			})
 		})

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/limit"
 	"tacho/transport"
 )
 
@@ -157,17 +159,27 @@ func (c *client) mark(rec *tacho.Record, r *reader, err error) {
 	rec.Conn, rec.Sent, rec.Wrote = r.offset(x.Conn), r.offset(x.Sent), r.offset(x.Wrote)
 	rec.Head, rec.End = r.offset(x.Head), r.offset(x.End)
 	rec.Clock, rec.Conns, rec.Reused = x.Clock, x.Conns, x.Reused
-	rec.Failure = c.failure(r, err)
+	rec.Failure = c.failure(r, cmp.Or(err, r.bound))
 	if rec.Failure != nil {
-		rec.Failure.Message = c.redact(rec.Failure.Message)
+		rec.Failure.Message = c.clipTo(rec.Failure.Message, limit.Text)
 	}
+}
+
+// refused is the failure of an answer that is not a 200.
+func (c *client) refused(x *transport.Exchange, body []byte) *tacho.Failure {
+	f := &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: x.Status, Message: c.words(body, http.StatusText(x.Status))}
+	if to := x.Header.Get("Location"); to != "" && x.Status >= 300 && x.Status < 400 {
+		f.Message += "; the server redirects to " + to + ", and a measured request goes nowhere else: give that address"
+	}
+	f.RetryAfter = retryAfter(x.Header.Get("Retry-After"), time.Now())
+	return f
 }
 
 // failure is how the exchange failed, nil if it did not.
 func (c *client) failure(r *reader, err error) *tacho.Failure {
 	x := r.exchange
 	if x.Status != 0 && x.Status != http.StatusOK {
-		return &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: x.Status, Message: c.words(r.body, http.StatusText(x.Status))}
+		return c.refused(x, r.body)
 	}
 	if r.failure != nil {
 		return r.failure

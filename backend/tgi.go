@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"tacho"
+	"tacho/internal/limit"
 	"tacho/wire/openai"
 	"tacho/wire/tgi"
 )
@@ -92,7 +93,7 @@ func tgiModels(ctx context.Context, c *client) ([]Model, error) {
 }
 
 func countTGITokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
-	var tokens []tgi.SimpleToken
-	err := c.ask(ctx, http.MethodPost, tgi.TokenizePath, tgi.TokenizeRequest{Inputs: in.Text}, &tokens)
+	var tokens []struct{} // how many there are is all that is wanted
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, tgi.TokenizePath, tgi.TokenizeRequest{Inputs: in.Text}, &tokens)
 	return len(tokens), err
 }

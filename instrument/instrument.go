@@ -14,6 +14,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"tacho/internal/limit"
 )
 
 const (
@@ -130,7 +132,7 @@ func (s *Scraper) scrape(ctx context.Context, t Target, patience time.Duration, 
 	}
 	sample := Sample{Target: t.URL, At: time.Since(s.epoch), Values: values}
 	if err != nil {
-		sample.Error = err.Error()
+		sample.Error = limit.Clip(err.Error())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -162,7 +162,7 @@ func (r *Runner) findCounter(ctx context.Context) error {
 	if r.Plan.SkipTokenizer {
 		return nil
 	}
-	c := serverCounter{r.server, !r.kind.Takes.Messages}
+	c := serverCounter{r.server, !r.kind.Takes.Messages, r.Plan.askTimeout()}
 	_, err := c.Count(ctx, "one two three")
 	if err == nil {
 		r.Counter = c
@@ -305,7 +305,8 @@ func (c chatCounter) Name() string { return c.Tokenizer.Name() + " under its cha
 // serverCounter has the server count.
 type serverCounter struct {
 	backend.Server
-	plain bool // it is asked for texts, not messages
+	plain   bool // it is asked for texts, not messages
+	timeout time.Duration
 }
 
 // Count implements token.Counter.
@@ -319,7 +320,7 @@ func (c serverCounter) CountTalk(ctx context.Context, messages []token.Message) 
 }
 
 func (c serverCounter) count(ctx context.Context, in tacho.Input) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	return c.CountTokens(ctx, &in)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tacho/instrument"
+	"tacho/internal/limit"
 	"tacho/transport"
 )
 
@@ -38,7 +39,10 @@ func (r *Runner) findPages(ctx context.Context) {
 		return // the connections to the servers have told
 	}
 	// Connections of their own: the measured ones must not wait for a page.
-	r.pages.client = &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, Proxy: r.env.Proxy}}
+	r.pages.client = &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: tlsConfig, Proxy: r.env.Proxy, MaxResponseHeaderBytes: limit.Header},
+		CheckRedirect: transport.SameServer,
+	}
 	r.pages.targets = r.ownPages()
 	for _, url := range append(p.MetricsURL, p.GPUMetricsURL...) {
 		if url == noPages {

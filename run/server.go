@@ -13,6 +13,14 @@ import (
 // serves, how many tokens a text has.
 const askTimeout = 30 * time.Second
 
+// askTimeout is how long a question may take: no longer than a request.
+func (p *Plan) askTimeout() time.Duration {
+	if limit := p.RequestTimeout.Duration(); limit > 0 {
+		return min(askTimeout, limit)
+	}
+	return askTimeout
+}
+
 // findModel settles the model's name: the plan's, or the first the server lists.
 func (r *Runner) findModel(ctx context.Context) error {
 	p := &r.Plan
@@ -57,7 +65,7 @@ func (r *Runner) askUntilUp(ctx context.Context, ask func(context.Context) ([]ba
 }
 
 func (r *Runner) askOnce(ctx context.Context, ask func(context.Context) ([]backend.Model, error)) ([]backend.Model, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
 	defer cancel()
 	return ask(ctx)
 }
@@ -74,16 +82,20 @@ func (r *Runner) profile(ctx context.Context) (func(), error) {
 		return func() {}, nil
 	}
 	p := r.server.(backend.Profiler)
-	if err := p.Profile(ctx, true); err != nil {
+	if err := r.askProfiler(ctx, p, true); err != nil {
 		return nil, fmt.Errorf("--profile: %w", err)
 	}
 	r.say("Profiler started.")
 	return func() {
 		// The run may have been stopped; its profile is wanted all the same.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-		defer cancel()
-		if err := p.Profile(ctx, false); err != nil {
+		if err := r.askProfiler(context.WithoutCancel(ctx), p, false); err != nil {
 			r.say("The profiler did not stop: %v", err)
 		}
 	}, nil
+}
+
+func (r *Runner) askProfiler(ctx context.Context, p backend.Profiler, start bool) error {
+	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
+	defer cancel()
+	return p.Profile(ctx, start)
 }

@@ -94,7 +94,7 @@ func (r *Runner) detectAt(ctx context.Context, base string, header http.Header) 
 		return backend.Kind{}, err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
 	defer cancel()
 	kind, evidence, err := backend.Detect(ctx, backend.Options{Client: client, Header: header, APIKey: r.env.APIKey})
 	if err == nil {
@@ -125,7 +125,7 @@ func (r *Runner) connect(base string) (*transport.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return transport.New(transport.Options{BaseURL: base, Clock: clock, TLS: tlsConfig, Proxy: r.env.Proxy, HTTP2: p.HTTP2})
+	return transport.New(transport.Options{BaseURL: base, Clock: clock, TLS: tlsConfig, Proxy: r.env.Proxy, HTTP2: p.HTTP2, DialTimeout: p.askTimeout()})
 }
 
 // newBackend is the servers as requests see them, and as questions do.
@@ -186,7 +186,7 @@ func (r *Runner) flush(ctx context.Context) error {
 	if !r.Plan.FlushCache {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
 	defer cancel()
 	if err := r.server.FlushCache(ctx); err != nil {
 		return fmt.Errorf("--flush-cache: %w", err)

@@ -126,7 +126,7 @@ func cpuNanos(b *testing.B) int64 {
 // discard is a sink that costs nothing.
 type discard struct{}
 
-func (discard) Consume([]byte, []Read) {}
+func (discard) Consume([]byte, []Read) error { return nil }
 
 // BenchmarkStream is the CPU time, of kernel and program, that one event of one
 // of many paced streams costs: through this package, and through net/http, a

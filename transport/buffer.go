@@ -53,31 +53,32 @@ func (b *buffer) full() bool {
 // room returns a buffer with room for another read: b itself, a larger one
 // with the same contents, or, where that would pass limit, an empty one after
 // the contents have gone to sink.
-func (b *buffer) room(limit int, sink Consumer) *buffer {
+func (b *buffer) room(limit int, sink Consumer) (*buffer, error) {
 	if !b.full() {
-		return b
+		return b, nil
 	}
 	if 2*cap(b.data) <= limit {
 		larger := newBuffer(b.size + 1)
 		larger.data = append(larger.data, b.data...)
 		larger.reads = append(larger.reads, b.reads...)
 		b.free()
-		return larger
+		return larger, nil
 	}
-	b.flush(sink)
+	err := b.flush(sink)
 	if cap(b.data) > limit { // more streams are open than when it grew
 		b.free()
-		return newBuffer(0)
+		return newBuffer(0), err
 	}
-	return b
+	return b, err
 }
 
-// flush hands the contents to sink.
-func (b *buffer) flush(sink Consumer) {
+// flush hands the contents to sink, and says what it says.
+func (b *buffer) flush(sink Consumer) (err error) {
 	if len(b.data) > 0 && sink != nil {
-		sink.Consume(b.data, b.reads)
+		err = sink.Consume(b.data, b.reads)
 	}
 	b.clear()
+	return err
 }
 
 // bufferLimit is what one of open streams may keep.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"tacho"
+	"tacho/internal/limit"
 )
 
 // A handshakeError is a TLS handshake that failed.
@@ -103,6 +104,8 @@ func cause(err error, phase string) tacho.Cause {
 		return tacho.Canceled
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return tacho.Timeout
+	case isTooLarge(err):
+		return tacho.TooLarge
 	case errors.As(err, &dns):
 		return tacho.DNS
 	case isTLS(err):
@@ -129,6 +132,12 @@ func brokenOrMalformed(err error, errno syscall.Errno) tacho.Cause {
 		return tacho.Reset
 	}
 	return tacho.Malformed
+}
+
+// isTooLarge knows net/http's complaint by its words: it has no type.
+func isTooLarge(err error) bool {
+	var bound *limit.Error
+	return errors.As(err, &bound) || strings.Contains(err.Error(), "server response headers exceeded")
 }
 
 func isTLS(err error) bool {

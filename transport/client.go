@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/limit"
 )
 
 const (
@@ -34,7 +35,7 @@ const (
 	readBufferSize  = 1 << 10
 	writeBufferSize = 1 << 10
 
-	maxHeaderBytes = 1 << 20
+	maxRedirects = 10
 )
 
 // Options say how to reach a server.
@@ -98,7 +99,7 @@ func New(o Options) (*Client, error) {
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    1 << 20,
 		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxHeaderBytes,
+		MaxResponseHeaderBytes: limit.Header,
 		ReadBufferSize:         readBufferSize,
 		WriteBufferSize:        writeBufferSize,
 		Protocols:              protocols(o.HTTP2, base.Scheme),
@@ -252,7 +253,23 @@ func (c *Client) Host() string { return c.base.Hostname() }
 
 // HTTP is an ordinary client over the same connections, for small calls beside
 // the measured ones.
-func (c *Client) HTTP() *http.Client { return &http.Client{Transport: c.transport} }
+func (c *Client) HTTP() *http.Client {
+	return &http.Client{Transport: c.transport, CheckRedirect: SameServer}
+}
+
+// SameServer is for http.Client.CheckRedirect. Our keys are meant for the server
+// they were given for, by the way they were given for: no redirect takes them to
+// another host or port, nor from https to http.
+func SameServer(to *http.Request, via []*http.Request) error {
+	from := via[0].URL
+	switch {
+	case to.URL.Scheme != from.Scheme || !strings.EqualFold(hostPort(to.URL), hostPort(from)):
+		return fmt.Errorf("the server redirects to %s, where our keys are not sent: if that is the right server, give its address", limit.Clip(to.URL.Scheme+"://"+to.URL.Host))
+	case len(via) >= maxRedirects:
+		return errors.New("the server redirects in a circle")
+	}
+	return nil
+}
 
 // Warm dials n connections, TLS handshake and all, for requests that find no
 // idle connection; and from then on keeps at least so many of them ready. A

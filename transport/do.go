@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,10 +11,9 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
-)
 
-// maxErrorBody bounds what is read of a response that is not a 200.
-const maxErrorBody = 64 << 10
+	"tacho/internal/limit"
+)
 
 // Do sends req, once, and follows its response to the end. x says what
 // happened, whether or not it went well; sink, which may be nil, gets the
@@ -65,11 +65,11 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 	}
 	left := int64(-1)
 	if resp.StatusCode != http.StatusOK {
-		left = maxErrorBody
+		left = limit.Refuse
 	}
 	s := t.span.Load()
 	b := newBuffer(0)
-	defer func() { b.flush(sink); b.free() }()
+	defer func() { b.free() }()
 	for {
 		free := b.data[len(b.data):cap(b.data)]
 		if left >= 0 && left < int64(len(free)) {
@@ -88,12 +88,14 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 		}
 		if err == io.EOF { // bare: a wrapped one is a body that broke off
 			s.bodyEnd()
-			return nil
+			return b.flush(sink)
 		}
 		if err != nil || left == 0 {
+			return cmp.Or(b.flush(sink), err)
+		}
+		if b, err = b.room(bufferLimit(c.open.Load()), sink); err != nil {
 			return err
 		}
-		b = b.room(bufferLimit(c.open.Load()), sink)
 	}
 }
 

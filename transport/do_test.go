@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tacho"
+	"tacho/internal/limit"
 	"tacho/internal/memnet"
 )
 
@@ -45,7 +46,7 @@ func TestBodies(t *testing.T) {
 		{name: "cut short of its length", reply: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", want: "hi", fails: tacho.Reset},
 		{name: "not HTTP", reply: "220 smtp.example ready\r\n\r\n", fails: tacho.Malformed},
 		{name: "bad header", reply: "HTTP/1.1 200 OK\r\n: x\r\n\r\n", fails: tacho.Malformed},
-		{name: "huge header", reply: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeaderBytes+1<<16), fails: tacho.Malformed},
+		{name: "huge header", reply: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", limit.Header+1<<16), fails: tacho.TooLarge},
 		{name: "nothing", reply: "", fails: tacho.Reset},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,12 +126,12 @@ func TestBufferShrinks(t *testing.T) {
 			want = append(want, piece...)
 			b.reads = append(b.reads, Read{End: len(b.data)})
 		}
-		b = b.room(limit, sink)
+		b, _ = b.room(limit, sink)
 		if cap(b.data) > limit || b.full() {
 			t.Errorf("step %d: buffer of %d with %d in it, under a limit of %d", i, cap(b.data), len(b.data), limit)
 		}
 	}
-	b.flush(sink)
+	_ = b.flush(sink)
 	if sink.fault != "" || !bytes.Equal(sink.data, want) {
 		t.Errorf("%d bytes came out of %d: %s", len(sink.data), len(want), sink.fault)
 	}

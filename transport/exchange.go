@@ -37,7 +37,7 @@ type Read struct {
 // when the response is over, and before that only each time so much has piled
 // up that it should not be kept: the work of decoding stays out of the way of
 // the streams that still run. data is valid during the call only; reads cover
-// it without a gap.
+// it without a gap. An error ends the exchange: no more of it is wanted.
 type Consumer interface {
-	Consume(data []byte, reads []Read)
+	Consume(data []byte, reads []Read) error
 }

@@ -19,7 +19,7 @@ type collector struct {
 	fault string // the first broken promise of Consumer
 }
 
-func (c *collector) Consume(data []byte, reads []Read) {
+func (c *collector) Consume(data []byte, reads []Read) error {
 	start := len(c.data)
 	last := 0
 	for _, r := range reads {
@@ -35,6 +35,7 @@ func (c *collector) Consume(data []byte, reads []Read) {
 	}
 	c.data = append(c.data, data...)
 	c.calls++
+	return nil
 }
 
 func newClient(t testing.TB, o Options) *Client {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"tacho/internal/limit"
 	"tacho/wire/sse"
 )
 
@@ -19,8 +20,9 @@ type Splitter struct {
 }
 
 // Feed reads the next piece of the stream and calls emit for each line that
-// ends in it. What emit is given is valid during the call only.
-func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) {
+// ends in it. What emit is given is valid during the call only. A line that
+// passes limit.Event is an error, behind which nothing is read.
+func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) error {
 	rest := piece
 	for {
 		i := bytes.IndexByte(rest, '\n')
@@ -39,6 +41,10 @@ func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) {
 	}
 	s.partial = append(s.partial, rest...)
 	s.offset += int64(len(piece))
+	if len(s.partial) > limit.Event {
+		return limit.Bytes("a line", limit.Event)
+	}
+	return nil
 }
 
 // Close tells that the stream is over: a last line counts without its newline

@@ -1,12 +1,15 @@
 package ndjson
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tacho/internal/limit"
 	"tacho/wire/sse"
 )
 
@@ -55,4 +58,19 @@ func FuzzSplitterIgnoresCuts(f *testing.F) {
 			t.Errorf("(-whole +cut):\n%s", diff)
 		}
 	})
+}
+
+// A server that never ends a line cannot make us keep all of it.
+func TestBoundOnALine(t *testing.T) {
+	var s Splitter
+	var bound *limit.Error
+	var err error
+	piece := bytes.Repeat([]byte("x"), 1<<20)
+	fed := 0
+	for ; err == nil && fed < 8*limit.Event; fed += len(piece) {
+		err = s.Feed(piece, func(sse.Event) { t.Error("a line") })
+	}
+	if !errors.As(err, &bound) || fed < limit.Event {
+		t.Errorf("%v after %d MiB, want an error that names the bound", err, fed>>20)
+	}
 }

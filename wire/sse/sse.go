@@ -7,6 +7,8 @@ package sse
 import (
 	"bytes"
 	"io"
+
+	"tacho/internal/limit"
 )
 
 // An Event is one server-sent event.
@@ -37,8 +39,9 @@ type Splitter struct {
 }
 
 // Feed reads the next piece of the stream and calls emit for each event that
-// its blank line ends. What emit is given is valid during the call only.
-func (s *Splitter) Feed(piece []byte, emit func(Event)) {
+// its blank line ends. What emit is given is valid during the call only. An
+// event that passes limit.Event is an error, behind which nothing is read.
+func (s *Splitter) Feed(piece []byte, emit func(Event)) error {
 	rest := piece
 	for {
 		i := bytes.IndexByte(rest, '\n')
@@ -56,6 +59,10 @@ func (s *Splitter) Feed(piece []byte, emit func(Event)) {
 	s.own()
 	s.partial = append(s.partial, rest...)
 	s.offset += int64(len(piece))
+	if len(s.partial)+len(s.data)+len(s.name) > limit.Event {
+		return limit.Bytes("an event", limit.Event)
+	}
+	return nil
 }
 
 // Close tells that the stream is over: an event whose data lines are complete

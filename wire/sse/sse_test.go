@@ -2,12 +2,14 @@ package sse_test
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tacho/internal/limit"
 	"tacho/wire/sse"
 )
 
@@ -154,4 +156,38 @@ func BenchmarkFeed(b *testing.B) {
 		s.Feed(stream, emit)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*100), "ns/event")
+}
+
+// A server that never ends an event, or a line, cannot make us keep all of it.
+func TestBoundOnAnEvent(t *testing.T) {
+	for name, piece := range map[string]string{
+		"one line":        strings.Repeat("x", 1<<20),
+		"lines of data":   strings.Repeat("data: "+strings.Repeat("x", 1<<10)+"\n", 1<<10),
+		"an event's name": "event: " + strings.Repeat("x", 1<<20),
+	} {
+		var s sse.Splitter
+		var bound *limit.Error
+		var err error
+		fed := 0
+		for ; err == nil && fed < 8*limit.Event; fed += len(piece) {
+			err = s.Feed([]byte(piece), func(sse.Event) { t.Errorf("%s: an event", name) })
+		}
+		if !errors.As(err, &bound) {
+			t.Errorf("%s: %v after %d MiB, want an error that names the bound", name, err, fed>>20)
+		}
+	}
+}
+
+// What is long but ends is an event like any other.
+func TestLongEvent(t *testing.T) {
+	var s sse.Splitter
+	got := 0
+	for _, piece := range []string{"data: ", strings.Repeat("x", limit.Event-100), "\n\n"} {
+		if err := s.Feed([]byte(piece), func(e sse.Event) { got = len(e.Data) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got != limit.Event-100 {
+		t.Errorf("%d bytes of data, want %d", got, limit.Event-100)
+	}
 }

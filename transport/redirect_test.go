@@ -1,0 +1,175 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/internal/limit"
+)
+
+// listenOn serves h on a loopback address of its own.
+func listenOn(t *testing.T, addr string, secure bool, h http.Handler) *httptest.Server {
+	t.Helper()
+	ln, err := net.Listen("tcp", addr+":0")
+	if err != nil {
+		t.Skip(err) // not every system has all of 127/8
+	}
+	s := httptest.NewUnstartedServer(h)
+	s.Listener.Close()
+	s.Listener = ln
+	if secure {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A server cannot send our keys elsewhere: not to another host, nor another
+// port, nor from https to http.
+func TestRedirectsKeepKeysAtHome(t *testing.T) {
+	secrets := http.Header{"Authorization": {"Bearer sk-1"}, "X-Api-Key": {"sk-2"}, "X-Goog-Api-Key": {"sk-3"}, "X-Team": {"sk-4"}, "Cookie": {"sk-5"}}
+	for _, tt := range []struct {
+		name         string
+		home, away   string
+		secure, user bool
+	}{
+		{name: "another host", home: "127.0.0.1", away: "127.0.0.2"},
+		{name: "another port", home: "127.0.0.1", away: "127.0.0.1"},
+		{name: "https to http", home: "127.0.0.1", away: "127.0.0.1", secure: true},
+		{name: "name and password in the URL", home: "127.0.0.1", away: "127.0.0.2", user: true},
+	} {
+		for _, code := range []int{301, 302, 303, 307, 308} {
+			t.Run(tt.name, func(t *testing.T) {
+				asked := 0
+				away := listenOn(t, tt.away, false, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					asked++
+					t.Errorf("the other server was asked, with %v", r.Header)
+				}))
+				home := listenOn(t, tt.home, tt.secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					http.Redirect(w, r, away.URL+r.URL.Path, code)
+				}))
+				base := home.URL
+				if tt.user {
+					base = strings.Replace(base, "://", "://me:sk-6@", 1)
+				}
+				config, err := TLSConfig(TLSOptions{Insecure: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := newClient(t, Options{BaseURL: base, TLS: config})
+				for _, method := range []string{"GET", "POST"} {
+					req, err := c.NewRequest(method, "/v1/models", secrets.Clone(), []byte("{}"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp, err := c.HTTP().Do(req)
+					if err == nil {
+						resp.Body.Close()
+					}
+					if err == nil || !strings.Contains(err.Error(), "redirects to "+away.URL) || strings.Contains(err.Error(), "sk-") {
+						t.Errorf("%s: %v, want an error that names %s and no key", method, err, away.URL)
+					}
+				}
+				var x Exchange
+				if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, nil, nil); err != nil || x.Status != code {
+					t.Errorf("measured: status %d, %v, want %d", x.Status, err, code)
+				}
+			})
+		}
+	}
+}
+
+// Within the server a redirect is followed, keys and all, though not for ever.
+func TestRedirectsAtHome(t *testing.T) {
+	s := listenOn(t, "127.0.0.1", false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/a":
+			http.Redirect(w, r, "/b", http.StatusTemporaryRedirect)
+		case "/circle":
+			http.Redirect(w, r, "/circle", http.StatusFound)
+		default:
+			io.WriteString(w, r.Header.Get("X-Api-Key"))
+		}
+	}))
+	c := newClient(t, Options{BaseURL: s.URL})
+	req, err := c.NewRequest("GET", "/a", http.Header{"X-Api-Key": {"sk"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.HTTP().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "sk" {
+		t.Errorf("body %q", body)
+	}
+	if resp, err := c.HTTP().Do(newRequest(t, c, "GET", "/circle", "")); err == nil || !strings.Contains(err.Error(), "circle") {
+		t.Errorf("%v, %v, want an error", resp, err)
+	}
+}
+
+// A fullAfter is a consumer that has enough after a while.
+type fullAfter struct{ left int }
+
+func (f *fullAfter) Consume(data []byte, _ []Read) error {
+	if f.left -= len(data); f.left < 0 {
+		return limit.Bytes("an event", limit.Event)
+	}
+	return nil
+}
+
+// A consumer that wants no more ends the exchange, with a cause of its own.
+func TestConsumerEndsExchange(t *testing.T) {
+	stopped := make(chan struct{})
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		readHead(r)
+		io.WriteString(nc, "HTTP/1.1 200 OK\r\n\r\n")
+		junk := []byte(strings.Repeat("x", 1<<16))
+		for {
+			if _, err := nc.Write(junk); err != nil {
+				close(stopped)
+				return
+			}
+		}
+	})
+	c := newClient(t, Options{BaseURL: "http://" + addr})
+	var x Exchange
+	err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, &fullAfter{1 << 20}, nil)
+	if f := Classify(err, &x); f == nil || f.Cause != tacho.TooLarge {
+		t.Errorf("%v, want %s", f, tacho.TooLarge)
+	}
+	<-stopped
+}
+
+// A server that accepts and says nothing, not even to a handshake, is waited
+// for as long as the dial may take, and not at all once the caller is gone.
+func TestSilentHandshake(t *testing.T) {
+	addr := rawServer(t, func(_ net.Conn, r *bufio.Reader) { _, _ = io.Copy(io.Discard, r) })
+	for _, limited := range []bool{false, true} {
+		o := Options{BaseURL: "https://" + addr, DialTimeout: time.Hour}
+		ctx, cancel := context.WithCancel(t.Context())
+		if limited {
+			o.DialTimeout = 50 * time.Millisecond
+		} else {
+			time.AfterFunc(50*time.Millisecond, cancel)
+		}
+		c := newClient(t, o)
+		err := c.Warm(ctx, 1, 0)
+		if err == nil || limited != errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("bounded by the dial %v: %v", limited, err)
+		}
+		cancel()
+	}
+}
