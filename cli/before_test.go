@@ -195,3 +195,14 @@ func TestStoppedWhileAsking(t *testing.T) {
 		cancel()
 	}
 }
+
+// A number of requests that was asked for is kept, though it is the default and
+// there is time for more.
+func TestNumberGivenBesideTime(t *testing.T) {
+	url, generated := site(t, nil)
+	s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(
+		"--num-prompts 1000 --max-seconds 60 --max-concurrency 16 --random-input-len 2 --random-output-len 1 --metrics-url none --no-trial")...)...)
+	if n := generated.Load(); n != 1000 || !strings.Contains(s.out, "Successful requests:                     1000 ") {
+		t.Errorf("%d requests, exit %d: %s", n, s.code, s.errors)
+	}
+}

@@ -57,7 +57,7 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := chooseTarget(env, cmd.Flags(), &plan); err != nil {
+			if err := chooseTarget(env, &plan); err != nil {
 				return err
 			}
 			return bench(cmd.Context(), env, plan)

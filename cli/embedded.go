@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/spf13/pflag"
-
 	"tacho/backend"
 	"tacho/run"
 	"tacho/sim/step"
@@ -27,27 +25,27 @@ const defaultSim = "vllm-8b-h100"
 
 // chooseTarget decides between a server and the simulated engine: that is
 // taken when it is asked for, or when no flag says anything about a server.
-func chooseTarget(env *Env, flags *pflag.FlagSet, plan *run.Plan) error {
+func chooseTarget(env *Env, plan *run.Plan) error {
 	target := false
 	for _, o := range plan.Options() {
-		target = target || o.Group == "Server" && flags.Changed(o.Name) && o.Name != "label" && o.Name != "sim-speedup"
+		target = target || o.Group == "Server" && plan.Given(o.Name) && o.Name != "label" && o.Name != "sim-speedup"
 	}
 	if !target {
 		plan.Sim = defaultSim
-		defaultScenario(flags, plan)
+		defaultScenario(plan)
 		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", plan.Sim) // for information
 	}
 	if plan.Sim == "" {
 		return nil
 	}
-	if len(plan.BaseURL) > 0 || flags.Changed("host") || flags.Changed("port") {
+	if len(plan.BaseURL) > 0 || plan.Given("host") || plan.Given("port") {
 		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
 	}
 	profile, err := step.Load(plan.Sim)
 	if err != nil {
 		return usage(err)
 	}
-	if !flags.Changed("backend") {
+	if !plan.Given("backend") {
 		plan.Backend = backendOf(profile.Engine)
 	}
 	return nil
@@ -63,13 +61,13 @@ func backendOf(engine string) string {
 
 // defaultScenario is a run of some ten seconds that shows all there is to see,
 // as far as the user did not say otherwise.
-func defaultScenario(flags *pflag.FlagSet, plan *run.Plan) {
+func defaultScenario(plan *run.Plan) {
 	load := []string{"num-prompts", "request-rate", "max-concurrency", "max-seconds", "ramp-up-strategy", "dataset-name"}
-	if slices.ContainsFunc(load, flags.Changed) {
+	if slices.ContainsFunc(load, plan.Given) {
 		return
 	}
 	plan.NumPrompts, plan.RequestRate = run.IntLevels{400}, run.FloatLevels{40}
-	if !flags.Changed("random-input-len") {
+	if !plan.Given("random-input-len") {
 		plan.RandomInputLen = workload.Fixed(512)
 	}
 }

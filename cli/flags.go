@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"encoding"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,89 +15,32 @@ import (
 // bind makes a flag of every option of the plan.
 func bind(fs *pflag.FlagSet, p *run.Plan) {
 	for _, o := range p.Options() {
-		switch v := o.Value.(type) {
-		case *bool:
-			fs.BoolVar(v, o.Name, *v, o.Help)
-		case *string:
-			fs.StringVar(v, o.Name, *v, o.Help)
-		case *int:
-			fs.IntVar(v, o.Name, *v, o.Help)
-		case *float64:
-			fs.Var(&number{v}, o.Name, o.Help)
-		case *[]string:
-			fs.StringArrayVar(v, o.Name, nil, o.Help)
-		case **float64:
-			fs.Var(&maybe[float64]{v, parseFloat}, o.Name, o.Help)
-		case **bool:
-			fs.Var(&maybe[bool]{v, strconv.ParseBool}, o.Name, o.Help)
-			fs.Lookup(o.Name).NoOptDefVal = "true"
-		case **int:
-			fs.Var(&maybe[int]{v, strconv.Atoi}, o.Name, o.Help)
-		case **uint64:
-			fs.Var(&maybe[uint64]{v, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }}, o.Name, o.Help)
-		case textValue:
-			fs.Var(&text{v}, o.Name, o.Help)
-		default:
-			panic(fmt.Sprintf("option %s has a type no flag has: %T", o.Name, v))
+		f := fs.VarPF(&option{o}, o.Name, "", o.Help)
+		if o.Switch() {
+			f.NoOptDefVal = "true"
 		}
 		fs.SetAnnotation(o.Name, "group", []string{o.Group}) //nolint:errcheck // the flag was just made
 	}
 }
 
-func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+// option is an option of the plan as a flag.
+type option struct{ run.Option }
 
-// number is a flag that also takes inf, as Python's float does.
-type number struct{ v *float64 }
-
-func (n *number) Set(s string) (err error) { *n.v, err = parseFloat(s); return err }
-func (n *number) String() string           { return fmt.Sprint(*n.v) }
-func (n *number) Type() string             { return "float" }
-
-// maybe is a flag that may be left unset.
-type maybe[T any] struct {
-	v     **T
-	parse func(string) (T, error)
-}
-
-func (m *maybe[T]) Set(s string) error {
-	t, err := m.parse(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a %s", s, m.Type())
+func (o *option) String() string {
+	if o.Value == nil {
+		return "" // pflag asks one that nobody has made
 	}
-	*m.v = &t
-	return nil
+	return o.Text()
 }
 
-func (m *maybe[T]) String() string {
-	if m.v == nil || *m.v == nil {
-		return ""
-	}
-	return fmt.Sprint(**m.v)
-}
-
-func (m *maybe[T]) Type() string {
-	if _, ok := any(*m.v).(*bool); ok {
+func (o *option) Type() string {
+	switch {
+	case o.List():
+		return listType
+	case o.Switch():
 		return "bool"
 	}
-	return "number"
-}
-
-// text is a flag whose value reads and writes itself.
-type text struct{ v textValue }
-
-type textValue interface {
-	encoding.TextUnmarshaler
-	encoding.TextMarshaler
-}
-
-func (t *text) Set(s string) error { return t.v.UnmarshalText([]byte(s)) }
-func (t *text) Type() string       { return "value" }
-func (t *text) String() string {
-	b, err := t.v.MarshalText()
-	if err != nil {
-		return ""
-	}
-	return string(b)
+	return "value"
 }
 
 // expand rewrites a command line the way Python's argparse would read it:

@@ -135,12 +135,6 @@ func defaultTrace() Trace {
 	}
 }
 
-// given says whether a length was asked for.
-func given(l workload.Length) bool {
-	n, constant := l.Constant()
-	return !constant || n != 0
-}
-
 // kinds are the datasets of the plan: one, or those of its mix.
 func (p *Plan) kinds() ([]workload.Kind, error) {
 	names := []string{p.DatasetName}
@@ -177,7 +171,7 @@ func (p *Plan) quotes() bool { return !p.every(func(k workload.Kind) bool { retu
 
 // selfTimed says whether arrivals are the trace's own.
 func (p *Plan) selfTimed() bool {
-	rated := len(p.RequestRate) != 1 || !math.IsInf(p.RequestRate[0], 1) || p.RampUpStrategy != ""
+	rated := p.Given("request-rate") || p.RampUpStrategy != ""
 	return !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.every(func(k workload.Kind) bool { return k.Timed })
 }
 

@@ -32,11 +32,8 @@ func (p *Plan) Levels() []Level {
 		limits = IntLevels{0}
 	}
 	prompts := p.NumPrompts
-	if p.MaxSeconds > 0 && len(prompts) == 1 && prompts[0] == DefaultPlan().NumPrompts[0] {
-		prompts = IntLevels{0} // a run by time ends by time
-	}
-	if p.selfTimed() && len(prompts) == 1 && prompts[0] == DefaultPlan().NumPrompts[0] {
-		prompts = IntLevels{0} // a trace ends where it ends
+	if (p.MaxSeconds > 0 || p.selfTimed()) && !p.Given("num-prompts") {
+		prompts = IntLevels{0} // a run by time ends by time, and a trace where it ends
 	}
 	var out []Level
 	for _, rate := range p.RequestRate {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,14 +19,31 @@ type Option struct {
 	Own   bool // tacho's own: no flag of vllm bench serve
 	Value any  // pointer to the field
 
+	plan   *Plan
 	secret bool // values after = are not for anybody's eyes
 }
 
 // Options are all the options of p, in the order of its fields.
 func (p *Plan) Options() []Option {
 	var out []Option
-	walk(reflect.ValueOf(p).Elem(), "", func(o Option) { out = append(out, o) })
+	walk(reflect.ValueOf(p).Elem(), "", func(o Option) {
+		o.plan = p
+		out = append(out, o)
+	})
 	return out
+}
+
+// Given says whether somebody has asked for an option's value, be it the
+// default's: by Set, or by another value than the default.
+func (p *Plan) Given(name string) bool {
+	if slices.Contains(p.given, name) {
+		return true
+	}
+	standard := DefaultPlan()
+	is := func(o Option) bool { return o.Name == name }
+	mine, theirs := p.Options(), standard.Options()
+	i := slices.IndexFunc(mine, is)
+	return i >= 0 && !reflect.DeepEqual(mine[i].Value, theirs[i].Value)
 }
 
 func walk(v reflect.Value, group string, fn func(Option)) {
@@ -47,7 +65,7 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 }
 
 // MarshalJSON writes the plan as one object with an entry for each option that
-// is set, secrets taken out.
+// is set, secrets taken out, and one for the names of those that were given.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -64,6 +82,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 			b.WriteByte(',')
 		}
 		fmt.Fprintf(&b, "%q:%s", strings.ReplaceAll(o.Name, "-", "_"), value)
+	}
+	if len(p.given) > 0 {
+		fmt.Fprintf(&b, `,"given":["%s"]`, strings.Join(p.given, `","`))
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
@@ -87,31 +108,91 @@ func (o *Option) public() any {
 	return o.Value
 }
 
-// Set reads a value as a flag would.
+// List says whether the option can be set several times, to have all values.
+func (o *Option) List() bool { _, is := o.Value.(*[]string); return is }
+
+// Switch says whether the option is on or off.
+func (o *Option) Switch() bool {
+	switch o.Value.(type) {
+	case *bool, **bool:
+		return true
+	}
+	return false
+}
+
+// Set reads a value as it is written on a command line, and notes that it was
+// given.
 func (o *Option) Set(text string) (err error) {
 	switch v := o.Value.(type) {
 	case *bool:
-		*v, err = strconv.ParseBool(text)
+		*v, err = parse(text, strconv.ParseBool, "true or false")
 	case **bool:
-		b, parseErr := strconv.ParseBool(text)
-		*v, err = &b, parseErr
+		*v, err = maybe(text, strconv.ParseBool, "true or false")
 	case *string:
 		*v = text
 	case *int:
-		*v, err = strconv.Atoi(text)
+		*v, err = parse(text, strconv.Atoi, "a whole number")
+	case **int:
+		*v, err = maybe(text, strconv.Atoi, "a whole number")
+	case **uint64:
+		*v, err = maybe(text, parseUint, "a whole number from 0")
 	case *float64:
-		*v, err = strconv.ParseFloat(text, 64)
+		*v, err = parse(text, parseFloat, "a number")
+	case **float64:
+		*v, err = maybe(text, parseFloat, "a number")
 	case *[]string:
-		*v = append(*v, text)
+		if !slices.Contains(o.plan.given, o.Name) {
+			*v = nil // not to be added to the default
+		}
+		*v = append(slices.Clip(*v), text)
 	case encoding.TextUnmarshaler:
-		return v.UnmarshalText([]byte(text))
+		err = v.UnmarshalText([]byte(text))
 	default:
-		return fmt.Errorf("option %s cannot be set here", o.Name)
+		panic(fmt.Sprintf("option %s has a type that nobody reads: %T", o.Name, v))
 	}
+	if err == nil && !slices.Contains(o.plan.given, o.Name) {
+		o.plan.given = append(slices.Clip(o.plan.given), o.Name) // plans are copied
+	}
+	return err
+}
+
+// Text is the value as Set reads it; empty if there is none, or several.
+func (o *Option) Text() string {
+	if f, ok := o.Value.(*float64); ok {
+		return formatFloat(*f)
+	}
+	if m, ok := o.Value.(encoding.TextMarshaler); ok {
+		text, err := m.MarshalText()
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	v := reflect.ValueOf(o.Value).Elem()
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return ""
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func parseUint(s string) (uint64, error)   { return strconv.ParseUint(s, 10, 64) }
+func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+func parse[T any](text string, read func(string) (T, error), what string) (T, error) {
+	v, err := read(text)
 	if err != nil {
-		return fmt.Errorf("%q is not a value for %s", text, o.Name)
+		return v, fmt.Errorf("%q is not %s", text, what)
 	}
-	return nil
+	return v, nil
+}
+
+func maybe[T any](text string, read func(string) (T, error), what string) (*T, error) {
+	v, err := parse(text, read, what)
+	return &v, err
 }
 
 // jsonFloat writes what JSON has no number for as a string.

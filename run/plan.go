@@ -19,6 +19,8 @@ type Plan struct {
 	Talk    `group:"Conversations"`
 	Trace   `group:"Traces"`
 	Results `group:"Results"`
+
+	given []string // names of the options that were set
 }
 
 // Target says whom to ask.

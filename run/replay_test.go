@@ -269,16 +269,16 @@ func TestBadLineStopsAReplay(t *testing.T) {
 
 func TestPlanOfDatasets(t *testing.T) {
 	for want, change := range map[string]func(*run.Plan){
-		"--scenario goes with":       func(p *run.Plan) { p.DatasetName = "book"; _ = p.Scenario.UnmarshalText([]byte("D(1,2)")) },
-		"--bad-lines \"maybe\"":      func(p *run.Plan) { p.BadLines = "maybe" },
-		"--trace-limit -1":           func(p *run.Plan) { p.TraceLimit = -1 },
-		"--trace-speedup 0":          func(p *run.Plan) { p.TraceSpeedup = 0 },
-		"at least one token":         func(p *run.Plan) { p.TraceBlock = -1 },
-		"unknown dataset \"sonet\"":  func(p *run.Plan) { p.DatasetName = "sonet" },
-		"should be OPTION=VALUE":     func(p *run.Plan) { p.Mix = []string{"random"} },
-		"no option of a dataset":     func(p *run.Plan) { p.Mix = []string{"num-prompts=5"} },
-		"two classes have the label": func(p *run.Plan) { p.Mix = []string{"label=a", "label=a"} },
-		"is not a value for random":  func(p *run.Plan) { p.Mix = []string{"random-prefix-len=x"} },
+		"--scenario goes with":                         func(p *run.Plan) { p.DatasetName = "book"; _ = p.Scenario.UnmarshalText([]byte("D(1,2)")) },
+		"--bad-lines \"maybe\"":                        func(p *run.Plan) { p.BadLines = "maybe" },
+		"--trace-limit -1":                             func(p *run.Plan) { p.TraceLimit = -1 },
+		"--trace-speedup 0":                            func(p *run.Plan) { p.TraceSpeedup = 0 },
+		"at least one token":                           func(p *run.Plan) { p.TraceBlock = -1 },
+		"unknown dataset \"sonet\"":                    func(p *run.Plan) { p.DatasetName = "sonet" },
+		"should be OPTION=VALUE":                       func(p *run.Plan) { p.Mix = []string{"random"} },
+		"no option of a dataset":                       func(p *run.Plan) { p.Mix = []string{"num-prompts=5"} },
+		"two classes have the label":                   func(p *run.Plan) { p.Mix = []string{"label=a", "label=a"} },
+		`random-prefix-len: "x" is not a whole number`: func(p *run.Plan) { p.Mix = []string{"random-prefix-len=x"} },
 	} {
 		p := plan("http://127.0.0.1:1", change)
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {

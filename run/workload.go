@@ -122,10 +122,10 @@ func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 	if o.IgnoreEOS = exact && r.kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
 	}
-	if given(p.InputLen) {
+	if p.Given("input-len") {
 		o.Input = p.InputLen
 	}
-	if given(p.OutputLen) {
+	if p.Given("output-len") {
 		o.Output = p.OutputLen
 	}
 	return o
