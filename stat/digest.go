@@ -1,0 +1,269 @@
+package stat
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"math/big"
+	"math/bits"
+	"slices"
+)
+
+const (
+	// ExactLimit is how many observations a Digest keeps one by one.
+	ExactLimit = 10_000_000
+	// SketchError is how far a quantile of a Digest that keeps more may be from
+	// the true one, as a part of it.
+	SketchError = 1.0 / 2048
+
+	// fineBits is how many bits of an observation's mantissa tell its bin: bins
+	// are then a 1024th of their value wide, and their middles half of that off.
+	fineBits = 10
+	binShift = 52 - fineBits
+)
+
+// A Digest is a set of finite observations in bounded memory. Up to a limit it
+// keeps every one, and all it tells is exact. Beyond, it counts them in bins of
+// equal relative width: quantiles and the spread are then within SketchError,
+// while the number, the mean, the least and the greatest stay exact.
+//
+// What it tells depends on the observations alone, never on their order nor on
+// how they were merged. The zero value is empty and has the limit ExactLimit.
+type Digest struct {
+	Limit int // observations to keep; 0 is ExactLimit
+
+	nanos    []int32   // observations that are a whole number of millionths, in those: most latencies
+	others   []float64 // the rest
+	bins     map[int32]int64
+	n        int
+	min, max float64
+	sum      fixed
+}
+
+// millionth is what observations in milliseconds are whole multiples of: the
+// clock counts nanoseconds.
+const millionth = 1e6
+
+// Add takes an observation in. NaN and infinities are dropped.
+func (d *Digest) Add(x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return
+	}
+	if d.n == 0 {
+		d.min, d.max = x, x
+	}
+	d.n++
+	d.min, d.max = min(d.min, x), max(d.max, x)
+	d.sum.add(x)
+	switch {
+	case d.bins != nil:
+		d.bins[binOf(x)]++
+	case d.n > d.limit():
+		d.spill()
+		d.bins[binOf(x)]++
+	default:
+		d.keep(x)
+	}
+}
+
+func (d *Digest) keep(x float64) {
+	if n := math.Round(x * millionth); n >= math.MinInt32 && n <= math.MaxInt32 && n/millionth == x && (n != 0 || !math.Signbit(x)) {
+		d.nanos = append(d.nanos, int32(n))
+		return
+	}
+	d.others = append(d.others, x)
+}
+
+func (d *Digest) limit() int { return cmp.Or(d.Limit, ExactLimit) }
+
+// spill moves what is kept into bins.
+func (d *Digest) spill() {
+	d.bins = map[int32]int64{}
+	for x := range d.kept {
+		d.bins[binOf(x)]++
+	}
+	d.nanos, d.others = nil, nil
+}
+
+// kept yields the observations that are kept one by one.
+func (d *Digest) kept(yield func(float64) bool) {
+	for _, n := range d.nanos {
+		if !yield(float64(n) / millionth) {
+			return
+		}
+	}
+	for _, x := range d.others {
+		if !yield(x) {
+			return
+		}
+	}
+}
+
+// Merge takes in all that o has seen; o does not change.
+func (d *Digest) Merge(o *Digest) {
+	if o.n == 0 {
+		return
+	}
+	if d.n == 0 {
+		d.min, d.max = o.min, o.max
+	}
+	d.n += o.n
+	d.min, d.max = min(d.min, o.min), max(d.max, o.max)
+	d.sum.merge(&o.sum)
+	if d.bins == nil && (o.bins != nil || d.n > d.limit()) {
+		d.spill()
+	}
+	if d.bins == nil {
+		d.nanos, d.others = append(d.nanos, o.nanos...), append(d.others, o.others...)
+		return
+	}
+	for b, n := range o.bins {
+		d.bins[b] += n
+	}
+	for x := range o.kept {
+		d.bins[binOf(x)]++
+	}
+}
+
+// N is the number of observations.
+func (d *Digest) N() int { return d.n }
+
+// Exact says whether every observation is kept.
+func (d *Digest) Exact() bool { return d.bins == nil }
+
+// Min is the least observation, 0 if there is none.
+func (d *Digest) Min() float64 { return d.min }
+
+// Max is the greatest observation, 0 if there is none.
+func (d *Digest) Max() float64 { return d.max }
+
+// Distribution is what there is to know of the observations so far.
+func (d *Digest) Distribution() Distribution {
+	if d.bins == nil {
+		return d.Sample()
+	}
+	b := binned{Digest: d, edges: slices.Sorted(maps.Keys(d.bins)), ranks: make([]int64, 0, len(d.bins))}
+	total := int64(0)
+	for _, i := range b.edges {
+		total += d.bins[i]
+		b.ranks = append(b.ranks, total)
+	}
+	return b
+}
+
+// Sample is the observations of an exact Digest, in order.
+func (d *Digest) Sample() Sample {
+	out := make([]float64, 0, len(d.nanos)+len(d.others))
+	for x := range d.kept {
+		out = append(out, x)
+	}
+	return New(out)
+}
+
+// A Distribution answers questions about a set of observations.
+type Distribution interface {
+	Mean() float64
+	Std() float64
+	Median() float64
+	Quantile(q float64) float64
+	Min() float64
+	Max() float64
+}
+
+// binned is a Distribution of bins.
+type binned struct {
+	*Digest
+	edges []int32 // bins in order
+	ranks []int64 // observations up to and with each
+}
+
+// Quantile is by the rule of Sample, for observations in the middle of their
+// bins.
+func (b binned) Quantile(q float64) float64 {
+	position := float64(b.n-1) * min(max(q, 0), 1)
+	below := int64(position)
+	lo, hi := b.at(below), b.at(min(below+1, int64(b.n-1)))
+	return lo + (hi-lo)*(position-float64(below))
+}
+
+// at is the observation of a rank, counted from 0.
+func (b binned) at(rank int64) float64 {
+	switch rank {
+	case 0:
+		return b.min
+	case int64(b.n - 1):
+		return b.max
+	}
+	i, _ := slices.BinarySearch(b.ranks, rank+1)
+	return min(max(middle(b.edges[i]), b.min), b.max)
+}
+
+func (b binned) Median() float64 { return b.Quantile(0.5) }
+func (b binned) Mean() float64   { return b.sum.mean(b.n) }
+
+func (b binned) Std() float64 {
+	mean, squares := b.Mean(), 0.0
+	for _, i := range b.edges {
+		d := middle(i) - mean
+		squares += d * d * float64(b.bins[i])
+	}
+	return math.Sqrt(squares / float64(b.n))
+}
+
+// binOf is the bin of x: its exponent and the first bits of its mantissa, as
+// the bits of a float64 have them, with the sign of x. Zero is bin 0.
+func binOf(x float64) int32 {
+	i := int32(math.Float64bits(math.Abs(x))>>binShift) + 1
+	switch {
+	case x == 0:
+		return 0
+	case x < 0:
+		return -i
+	}
+	return i
+}
+
+// middle is the value in the middle of a bin.
+func middle(bin int32) float64 {
+	switch {
+	case bin == 0:
+		return 0
+	case bin < 0:
+		return -middle(-bin)
+	}
+	lo := uint64(bin-1) << binShift
+	return math.Float64frombits(lo + 1<<(binShift-1))
+}
+
+// fixed is a sum of numbers in units of 2^-20, so that it does not depend on
+// their order: 128 bits, in two's complement.
+type fixed struct {
+	hi int64
+	lo uint64
+}
+
+const (
+	fixedUnit = 1 << 20
+	fixedMost = 1 << 42 // beyond this a number counts as this: a century, in milliseconds
+)
+
+func (f *fixed) add(x float64) {
+	n := int64(math.RoundToEven(min(max(x, -fixedMost), fixedMost) * fixedUnit))
+	f.merge(&fixed{n >> 63, uint64(n)})
+}
+
+func (f *fixed) merge(o *fixed) {
+	lo, carry := bits.Add64(f.lo, o.lo, 0)
+	f.lo, f.hi = lo, f.hi+o.hi+int64(carry)
+}
+
+// mean is the sum over n, and 0 of nothing.
+func (f *fixed) mean(n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	whole := new(big.Int).Lsh(big.NewInt(f.hi), 64)
+	whole.Add(whole, new(big.Int).SetUint64(f.lo))
+	out, _ := new(big.Rat).SetFrac(whole, new(big.Int).Mul(big.NewInt(int64(n)), big.NewInt(fixedUnit))).Float64()
+	return out
+}
