@@ -135,7 +135,11 @@ func llamaModels(ctx context.Context, c *client) ([]Model, error) {
 	if err := c.ask(ctx, http.MethodGet, llamacpp.PropsPath, nil, &p); err != nil {
 		return nil, err
 	}
-	return []Model{{ID: cmp.Or(p.ModelAlias, p.ModelPath), Root: p.ModelPath, MaxLen: p.DefaultGenerationSettings.NCtx}}, nil
+	model := Model{ID: cmp.Or(p.ModelAlias, p.ModelPath), Root: p.ModelPath, MaxLen: p.DefaultGenerationSettings.NCtx}
+	if listed, err := openAIModels(ctx, c); err == nil && len(listed) == 1 { // the size of the vocabulary is only there
+		model.Vocab = listed[0].Vocab
+	}
+	return []Model{model}, nil
 }
 
 func countLlamaTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {

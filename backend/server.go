@@ -26,6 +26,7 @@ type Model struct {
 	ID     string // as requests name it
 	Root   string // where it comes from, mostly a Hugging Face name; may be empty
 	MaxLen int    // tokens of prompt and output together; 0 unknown
+	Vocab  int    // tokens of its vocabulary; 0 unknown
 }
 
 // FlushCache implements Server.
@@ -165,6 +166,9 @@ func listModels(ctx context.Context, c *client, path string) ([]Model, error) {
 	models := make([]Model, len(list.Data))
 	for i, m := range list.Data {
 		models[i] = Model{ID: m.ID, Root: m.Root, MaxLen: m.MaxModelLen}
+		if m.Meta != nil {
+			models[i].Vocab = m.Meta.Vocab
+		}
 	}
 	return models, nil
 }

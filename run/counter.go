@@ -233,8 +233,14 @@ func (r *Runner) countByName(refused error) {
 // vocabulary is below which ids are ordinary tokens; 0 is not known. Special
 // tokens mostly come last, and a prompt must not have any.
 func (r *Runner) vocabulary() int {
-	if r.Plan.RandomVocab > 0 || r.tokenizer == nil {
+	const usual = 30_000 // less than most have, so that the server's number says something of small ones only
+	switch {
+	case r.Plan.RandomVocab != 0:
 		return r.Plan.RandomVocab
+	case r.tokenizer == nil && (r.vocab == 0 || r.vocab > usual):
+		return 0
+	case r.tokenizer == nil:
+		return r.vocab - r.vocab/16 // where the special ones are, nobody says
 	}
 	size := r.tokenizer.VocabSize()
 	for _, s := range r.tokenizer.Specials() {
@@ -242,8 +248,8 @@ func (r *Runner) vocabulary() int {
 			size = min(size, int(s.ID))
 		}
 	}
-	if size < 2000 {
-		return 0 // a toy, or tokens of bytes: what the server has is not to be known from it
+	if r.vocab > 0 {
+		size = min(size, r.vocab)
 	}
 	return size
 }

@@ -69,6 +69,7 @@ type Runner struct {
 	each      []tacho.Backend // the servers, one by one
 	tries     uint64          // requests sent before the measured ones, to see whether the servers answer
 	limit     int             // tokens of prompt and output together; 0 unknown
+	vocab     int             // tokens of the model's vocabulary, by the server; 0 unknown
 	pages     *pages
 	live      *engine.Live // of the level that runs
 	hooks     Hooks

@@ -238,7 +238,7 @@ func (r *Runner) findLimit(ctx context.Context) {
 func (r *Runner) takeLimit(models []backend.Model) {
 	for _, m := range models {
 		if m.ID == r.Model {
-			r.limit = m.MaxLen
+			r.limit, r.vocab = m.MaxLen, m.Vocab
 		}
 	}
 }

@@ -219,7 +219,8 @@ func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Requ
 	case e.IDs != nil:
 		q.Input.IDs = slices.Clone(e.IDs)
 		if opening != "" { // no prompt of the run has these
-			q.Input.IDs[0] = minTokenID + int32((i+uint64(q.Input.IDs[0]))%(defaultVocab-minTokenID))
+			v := idsBelow(max(w.Vocab, 0))
+			q.Input.IDs[0] = int32(v.first + int((i+uint64(q.Input.IDs[0]))%uint64(v.count)))
 		}
 	case e.hasMedia():
 		return q, w.setMedia(&q, e, opening)

@@ -20,6 +20,8 @@ const (
 	// minTokenID keeps clear of the control tokens and single bytes that open
 	// most vocabularies.
 	minTokenID = 1000
+	// leastVocab is the smallest vocabulary that prompts are drawn from.
+	leastVocab = 8
 	// defaultVocab is below the size of every vocabulary in common use (the
 	// smallest, of 32,000 tokens, is Llama 2's).
 	defaultVocab = 30_000
@@ -28,10 +30,29 @@ const (
 	prefixIndex = uint64(1)<<62 - 1
 )
 
+// An idRange is the token ids that prompts are made of.
+type idRange struct{ first, count int }
+
+// idsBelow is those of a vocabulary of so many tokens; 0 is one in common use.
+// Of a small one the first eighth is left out, for control tokens are there.
+func idsBelow(size int) idRange {
+	if size == 0 {
+		size = defaultVocab
+	}
+	first := minTokenID
+	if size < 2*minTokenID {
+		first = size / 8
+	}
+	return idRange{first, size - first}
+}
+
+func (v idRange) draw(r *rand.Rand) int32 { return int32(v.first + r.IntN(v.count)) }
+
 // A drawn workload makes prompts of random tokens, which no cache has seen,
 // behind a prefix that some of them share.
 type drawn struct {
 	Options
+	ids     idRange
 	end     uint64                                       // sessions there are; 0 is no end
 	lengths func(i uint64, r *rand.Rand) (in, out int)   // of session i, the prefix not counted
 	group   func(i uint64, r *rand.Rand) (prefix uint64) // which prefix session i has
@@ -68,13 +89,10 @@ func varies(l Length) bool { return l.kind != nil && l.kind.name != "uniform" }
 // newDrawn is a drawn workload of the lengths of o; who makes it may change
 // its functions before prepare is called.
 func newDrawn(ctx context.Context, name string, o Options) (*drawn, error) {
-	if o.Vocab == 0 {
-		o.Vocab = defaultVocab
+	if o.Vocab != 0 && o.Vocab < leastVocab {
+		return nil, fmt.Errorf("%s: a vocabulary of %d tokens is too small, at least %d are needed (--random-vocab-size), or send text (--prompt-text)", name, o.Vocab, leastVocab)
 	}
-	if o.Vocab <= minTokenID {
-		return nil, fmt.Errorf("%s: a vocabulary of %d tokens is too small, more than %d are needed", name, o.Vocab, minTokenID)
-	}
-	w := &drawn{Options: o, fitted: newFitted(ctx, o.Counter), openers: newFitted(ctx, o.Counter)}
+	w := &drawn{Options: o, ids: idsBelow(o.Vocab), fitted: newFitted(ctx, o.Counter), openers: newFitted(ctx, o.Counter)}
 	if o.Prefix > 0 && !o.IDs {
 		var err error
 		if w.around, err = aroundText(ctx, o.Counter); err != nil {
@@ -165,7 +183,7 @@ func (w *drawn) Notes() []string { return w.notes() }
 // appendIDs appends n random token ids.
 func (w *drawn) appendIDs(ids []int32, r *rand.Rand, n int) []int32 {
 	for range n {
-		ids = append(ids, int32(minTokenID+r.IntN(w.Vocab-minTokenID)))
+		ids = append(ids, w.ids.draw(r))
 	}
 	return ids
 }

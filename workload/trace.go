@@ -421,15 +421,10 @@ func (w *lineTrace) Notes() []string {
 // blocks of tokens they share.
 type tokenMaker struct {
 	ids   bool
-	vocab int
+	vocab idRange
 }
 
-func newTokenMaker(o Options) tokenMaker {
-	if o.Vocab <= minTokenID {
-		o.Vocab = defaultVocab
-	}
-	return tokenMaker{o.IDs, o.Vocab}
-}
+func newTokenMaker(o Options) tokenMaker { return tokenMaker{o.IDs, idsBelow(max(o.Vocab, 0))} }
 
 // fill gives q a prompt of n tokens. Blocks with the same hash are the same
 // tokens, in every request and in every process; what has no hash is made for
@@ -443,7 +438,7 @@ func (m tokenMaker) fill(q *tacho.Request, i uint64, n int, hashes []uint64, blo
 	add := func(r *rand.Rand, want int) {
 		for ; want > 0 && made < n; want-- {
 			if m.ids {
-				q.Input.IDs = append(q.Input.IDs, int32(minTokenID+r.IntN(m.vocab-minTokenID)))
+				q.Input.IDs = append(q.Input.IDs, m.vocab.draw(r))
 			} else {
 				if made > 0 {
 					text.WriteByte(' ')

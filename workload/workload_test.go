@@ -240,19 +240,19 @@ func TestClearErrors(t *testing.T) {
 		kind string
 		o    workload.Options
 	}{
-		"--dataset-path book.txt":         {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1)}},
-		"no such file":                    {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: "missing.txt"}},
-		"has no text in it":               {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: write(t, "e.txt", " \n")}},
-		"--book-input-len":                {"book", workload.Options{Output: workload.Fixed(1), Path: "x"}},
-		"--dataset-path prompts.jsonl":    {"custom", workload.Options{}},
-		"has no lines":                    {"custom", workload.Options{Path: write(t, "e.jsonl", "\n")}},
-		`b.jsonl:2: neither "prompt"`:     {"custom", workload.Options{Path: write(t, "b.jsonl", `{"prompt":"x"}`+"\n{}\n")}},
-		"c.jsonl:1: not a JSON object":    {"custom", workload.Options{Path: write(t, "c.jsonl", "prompt,x\n")}},
-		`d.jsonl:1: no "output_tokens"`:   {"custom", workload.Options{Output: workload.Fixed(-1), Path: write(t, "d.jsonl", `{"prompt":"x"}`)}},
-		`f.jsonl:1: "prompt" is empty`:    {"custom", workload.Options{Path: write(t, "f.jsonl", `{"prompt":""}`)}},
-		"below 1":                         {"random", workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), InRatio: 1}},
-		"too short":                       {"random", workload.Options{Output: workload.Fixed(9)}},
-		"vocabulary of 10 tokens is too ": {"random", workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), Vocab: 10}},
+		"--dataset-path book.txt":        {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1)}},
+		"no such file":                   {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: "missing.txt"}},
+		"has no text in it":              {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: write(t, "e.txt", " \n")}},
+		"--book-input-len":               {"book", workload.Options{Output: workload.Fixed(1), Path: "x"}},
+		"--dataset-path prompts.jsonl":   {"custom", workload.Options{}},
+		"has no lines":                   {"custom", workload.Options{Path: write(t, "e.jsonl", "\n")}},
+		`b.jsonl:2: neither "prompt"`:    {"custom", workload.Options{Path: write(t, "b.jsonl", `{"prompt":"x"}`+"\n{}\n")}},
+		"c.jsonl:1: not a JSON object":   {"custom", workload.Options{Path: write(t, "c.jsonl", "prompt,x\n")}},
+		`d.jsonl:1: no "output_tokens"`:  {"custom", workload.Options{Output: workload.Fixed(-1), Path: write(t, "d.jsonl", `{"prompt":"x"}`)}},
+		`f.jsonl:1: "prompt" is empty`:   {"custom", workload.Options{Path: write(t, "f.jsonl", `{"prompt":""}`)}},
+		"below 1":                        {"random", workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), InRatio: 1}},
+		"too short":                      {"random", workload.Options{Output: workload.Fixed(9)}},
+		"vocabulary of 5 tokens is too ": {"random", workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), Vocab: 5}},
 	} {
 		k, err := workload.Find(c.kind)
 		if err != nil {

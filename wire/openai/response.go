@@ -115,6 +115,13 @@ type Model struct {
 	OwnedBy     string `json:"owned_by"`
 	Root        string `json:"root,omitempty"`
 	MaxModelLen int    `json:"max_model_len,omitempty"`
+
+	Meta *ModelMeta `json:"meta,omitempty"`
+}
+
+// ModelMeta is what llama.cpp tells of a model beyond the protocol.
+type ModelMeta struct {
+	Vocab int `json:"n_vocab,omitempty"`
 }
 
 // An ErrorResponse is the body of a failure, and its event within a stream.
