@@ -68,7 +68,7 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	if c.contentType != nil {
 		header.Set("Content-Type", c.contentType(body))
 	}
-	if r.ID != "" {
+	if _, given := header["X-Request-Id"]; r.ID != "" && !given {
 		header.Set("X-Request-Id", r.ID)
 	}
 	for _, h := range r.Header {

@@ -82,8 +82,8 @@ func refusing(path string, status int, body string) func(http.ResponseWriter, *h
 
 const fewTokens = "--num-prompts 5 --random-input-len 8 --random-output-len 2 --metrics-url none"
 
-// A server that refuses is found out by one request, and the error says what is
-// wrong and what to do.
+// A server that refuses is found out by one request, or by two where it may have
+// been the token ids, and the error says what is wrong and what to do.
 func TestOneRequestFindsOut(t *testing.T) {
 	plain, _ := site(t, nil)
 	for name, tc := range map[string]struct {
@@ -102,12 +102,12 @@ func TestOneRequestFindsOut(t *testing.T) {
 			sent: 1, says: []string{"does not accept the API key of OPENAI_API_KEY"}, not: []string{"sk-wrong-key"},
 		},
 		"no such model":    {answer: refusing("completions", 404, `{"error":{"message":"The model does not exist."}}`), args: "--model other", sent: 1, says: []string{"/v1/completions", "other", "The model does not exist", "it serves tiny", "--model", "--endpoint"}},
-		"bad request":      {answer: refusing("completions", 400, `{"error":"prompt must be text"}`), sent: 1, says: []string{"did not answer a first request: status 400: prompt must be text", "--no-trial"}},
+		"bad request":      {answer: refusing("completions", 400, `{"error":"prompt must be short"}`), sent: 2, says: []string{"did not answer a first request: status 400: prompt must be short", "--no-trial"}},
 		"a page of models": {answer: refusing("models", 200, "<html><title>Welcome to nginx!</title></html>"), says: []string{"GET /v1/models", "is this its address?", "Welcome to nginx", "--model"}, not: []string{"is it up", "cannot reach"}},
 		"TLS on a plain port": {
 			url: strings.Replace(plain, "http:", "https:", 1), says: []string{"does not speak TLS", "write http://"}, not: []string{"is the server up"},
 		},
-		"with warm-ups": {answer: refusing("completions", 400, "no"), args: "--num-warmups 9", sent: 1, says: []string{"status 400"}},
+		"with warm-ups": {answer: refusing("completions", 400, "no"), args: "--num-warmups 9", sent: 2, says: []string{"status 400"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, generated := site(t, tc.answer)

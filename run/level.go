@@ -148,6 +148,9 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", n)
 		}
 	}
+	if err := p.validateIDs(); err != nil {
+		return err
+	}
 	if err := p.validateDataset(); err != nil {
 		return err
 	}

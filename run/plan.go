@@ -46,7 +46,8 @@ type Target struct {
 	ClientKey       string   `flag:"client-key" help:"+ file of its key"`
 	HTTP2           bool     `flag:"http2" help:"+ speak HTTP/2 (times are then of the read, not the kernel's)"`
 	Clock           string   `flag:"clock" help:"+ what stamps arrivals: kernel, or read to see the difference"`
-	RequestIDPrefix string   `flag:"request-id-prefix" help:"prefix of the x-request-id of each request; by default a random one"`
+	RequestIDPrefix string   `flag:"request-id-prefix" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
+	RequestIDFormat string   `flag:"request-id-format" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
 	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
 	GPUMetricsURL   []string `flag:"gpu-metrics-url" help:"+ metrics page of a DCGM exporter, for use and power of the GPUs"`
 	MetricsInterval Seconds  `flag:"metrics-interval" help:"+ time from one reading of these pages to the next"`
@@ -111,6 +112,7 @@ func DefaultPlan() Plan {
 	return Plan{
 		Target: Target{
 			Backend: "openai", Host: "127.0.0.1", Balance: string(backend.RoundRobin), TokenizerMode: "auto", Clock: "kernel", SimSpeedup: 1, MetricsInterval: 1,
+			RequestIDPrefix: "bench-" + randomHole + "-", RequestIDFormat: numberFormat,
 		},
 		Load: Load{
 			NumPrompts: IntLevels{1000}, RequestRate: FloatLevels{math.Inf(1)}, Burstiness: 1,

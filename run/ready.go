@@ -74,7 +74,7 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 		return nil, err
 	}
 	q := &sess.Turns[0].Request
-	q.ID = fmt.Sprintf("%strial-%d", r.Plan.RequestIDPrefix, r.tries)
+	q.ID = r.requestID(fmt.Sprintf("trial-%d", r.tries))
 	r.tries++
 	q.Quote(nil)
 	call, err := r.each[server].Prepare(q)
@@ -88,7 +88,10 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 	defer cancel()
 	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
 	call.Do(ctx, time.Now(), rec)
-	return rec.Failure, nil
+	if rec.Failure == nil {
+		return nil, nil
+	}
+	return rec.Failure, r.textInstead(ctx, q, rec.Failure)
 }
 
 // warmUp sends the warm-up requests, under the level's limit. Those of the
@@ -109,7 +112,7 @@ func (r *Runner) warmUp(ctx context.Context, l Level, work workload.Workload) er
 	}
 	err := engine.Run(ctx, engine.Stage{
 		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.backend,
-		Source: warmups{work, r.Plan.RequestIDPrefix + levelPrefix(&r.Plan, l)}, Timeout: r.Plan.RequestTimeout.Duration(),
+		Source: warmups{work, r, levelPrefix(&r.Plan, l)}, Timeout: r.Plan.RequestTimeout.Duration(),
 	}, &sum)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -59,20 +58,21 @@ type Runner struct {
 	ModelID string // as people know it
 	Counter token.Counter
 
-	env       Env
-	tokenizer *token.Tokenizer    // the model's own, if it is at hand
-	template  *token.ChatTemplate // likewise
-	kind      backend.Kind
-	clients   []*transport.Client // one for each server
-	server    backend.Server
-	backend   tacho.Backend
-	each      []tacho.Backend // the servers, one by one
-	tries     uint64          // requests sent before the measured ones, to see whether the servers answer
-	limit     int             // tokens of prompt and output together; 0 unknown
-	vocab     int             // tokens of the model's vocabulary, by the server; 0 unknown
-	pages     *pages
-	live      *engine.Live // of the level that runs
-	hooks     Hooks
+	env        Env
+	tokenizer  *token.Tokenizer    // the model's own, if it is at hand
+	template   *token.ChatTemplate // likewise
+	kind       backend.Kind
+	clients    []*transport.Client // one for each server
+	server     backend.Server
+	backend    tacho.Backend
+	each       []tacho.Backend // the servers, one by one
+	idsRefused string          // the server's words for it, where it takes no token ids
+	tries      uint64          // requests sent before the measured ones, to see whether the servers answer
+	limit      int             // tokens of prompt and output together; 0 unknown
+	vocab      int             // tokens of the model's vocabulary, by the server; 0 unknown
+	pages      *pages
+	live       *engine.Live // of the level that runs
+	hooks      Hooks
 }
 
 // Open gets in touch with the server: what it serves, and whether it counts
@@ -85,9 +85,7 @@ func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
 	if p.Seed != nil {
 		r.Seed = *p.Seed
 	}
-	if r.Plan.RequestIDPrefix == "" {
-		r.Plan.RequestIDPrefix = fmt.Sprintf("bench-%08x-", uint32(env.Random>>16))
-	}
+	r.drawPrefix()
 	var err error
 	if err := r.meet(ctx); err != nil {
 		r.Close()
@@ -189,7 +187,7 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	if r.kind.Pools && r.Plan.PercentileMetrics == "" {
 		config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}
-	config.Known = append(config.Known, r.cannot()...)
+	config.Known = slices.Concat(config.Known, r.cannot(), r.refusal())
 	if err := r.fits(l, work); err != nil {
 		return err
 	}
@@ -202,7 +200,9 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 		})
 	}
 	if l.Index == 0 {
-		if err := r.ready(ctx, work); err != nil {
+		if err := r.ready(ctx, work); errors.Is(err, errAsText) {
+			return r.level(ctx, l, sink)
+		} else if err != nil {
 			return err
 		}
 	}

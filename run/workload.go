@@ -235,12 +235,13 @@ func levelPrefix(p *Plan, l Level) string {
 // plan has some.
 func (r *Runner) named(work workload.Workload, l Level) tacho.Source {
 	p := &r.Plan
-	return &named{work, p.RequestIDPrefix + levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.LoraAssignment == "random", r.seedOf(l)}
+	return &named{work, r, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.LoraAssignment == "random", r.seedOf(l)}
 }
 
 type named struct {
 	tacho.Source
-	prefix   string
+	r        *Runner
+	prefix   string // of the level
 	header   string // that carries the session's number; empty is none
 	adapters []string
 	random   bool
@@ -255,13 +256,14 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 	}
 	for t := range s.Turns {
 		q := &s.Turns[t].Request
-		q.ID = fmt.Sprintf("%s%d", n.prefix, i)
-		if t > 0 {
-			q.ID = fmt.Sprintf("%s.%d", q.ID, t)
-		}
+		name := fmt.Sprintf("%s%d", n.prefix, i)
 		if n.header != "" {
-			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: fmt.Sprintf("%s%d", n.prefix, i)})
+			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: n.r.requestID(name)})
 		}
+		if t > 0 {
+			name = fmt.Sprintf("%s.%d", name, t)
+		}
+		q.ID = n.r.requestID(name)
 		if len(n.adapters) > 0 && q.Model == "" {
 			pick := i
 			if n.random {
@@ -277,14 +279,15 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 // warmups is the source of the warm-up.
 type warmups struct {
 	work   workload.Workload
-	prefix string
+	r      *Runner
+	prefix string // of the level
 }
 
 // Session implements tacho.Source.
 func (w warmups) Session(i uint64) (tacho.Session, error) {
 	s, err := w.work.Warmup(i)
 	if err == nil {
-		s.Turns[0].Request.ID = fmt.Sprintf("%swarmup-%d", w.prefix, i)
+		s.Turns[0].Request.ID = w.r.requestID(fmt.Sprintf("%swarmup-%d", w.prefix, i))
 	}
 	return s, err
 }

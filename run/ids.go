@@ -1,0 +1,77 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tacho"
+	"tacho/metric"
+)
+
+// The formats of request ids.
+const (
+	numberFormat = "number"
+	uuidFormat   = "uuid"
+)
+
+// randomHole stands for a random number in the prefix of request ids.
+const randomHole = "{random}"
+
+func (p *Plan) validateIDs() error {
+	if f := p.RequestIDFormat; f != numberFormat && f != uuidFormat {
+		return fmt.Errorf("--request-id-format %q: write %s or %s", f, numberFormat, uuidFormat)
+	}
+	return nil
+}
+
+// drawPrefix fills in the random part of the prefix of request ids.
+func (r *Runner) drawPrefix() {
+	random := fmt.Sprintf("%08x", uint32(r.env.Random>>16))
+	r.Plan.RequestIDPrefix = strings.ReplaceAll(r.Plan.RequestIDPrefix, randomHole, random)
+}
+
+// requestID is the id of the request of that name, which is unique in the run.
+func (r *Runner) requestID(name string) string {
+	if r.Plan.RequestIDFormat != uuidFormat {
+		return r.Plan.RequestIDPrefix + name
+	}
+	id := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", r.env.Random, r.Plan.RequestIDPrefix, name))
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // as one that was drawn at random: version 4, variant 1
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
+}
+
+// errAsText says that the run was changed to send prompts as text.
+var errAsText = errors.New("prompts are sent as text from now on")
+
+// textInstead looks at how a request failed before any was measured: a server
+// that refuses token ids gets text from then on, and the report says so. Whether
+// it was the ids shows when the text is tried.
+func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Failure) error {
+	refusals := []int{http.StatusBadRequest, http.StatusUnprocessableEntity}
+	if q.Input.IDs == nil || r.Plan.PromptText || !slices.Contains(refusals, f.Status) {
+		return nil
+	}
+	r.Plan.PromptText = true
+	r.idsRefused = fmt.Sprintf("status %d: %s", f.Status, r.plain(f.Message))
+	r.say("The server refused a prompt of token ids (%s): trying text, as --prompt-text does.", r.idsRefused)
+	if err := r.findCounter(ctx); err != nil {
+		return err
+	}
+	return errAsText
+}
+
+// refusal is what a reader should know of a server that refused token ids.
+func (r *Runner) refusal() []metric.Reason {
+	if r.idsRefused == "" {
+		return nil
+	}
+	return []metric.Reason{{
+		Code: "prompt-text", Level: metric.Note,
+		Text: "the server refused token ids (" + r.idsRefused + "), so prompts were sent as text, counted by " + r.Counter.Name() + ": --prompt-text does so from the start",
+	}}
+}
