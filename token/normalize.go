@@ -61,8 +61,6 @@ func newNormalizer(c component) (normalizer, error) {
 
 // formNormalizer leaves alone the characters that are too new for the
 // reference implementation: to it they are letters that combine with nothing.
-// One difference stays: a character with more than thirty combining marks is
-// broken up by the normalization here, and by no other.
 func formNormalizer(f norm.Form) normalizer {
 	tooNew := newCombiningRunes
 	if f == norm.NFKC || f == norm.NFKD {
@@ -80,11 +78,11 @@ func formNormalizer(f norm.Form) normalizer {
 				break
 			}
 			size := runeSize(s, i)
-			b.WriteString(f.String(s[:i]))
+			b.WriteString(formOf(f, s[:i]))
 			b.WriteString(s[i : i+size])
 			s = s[i+size:]
 		}
-		b.WriteString(f.String(s))
+		b.WriteString(formOf(f, s))
 		return b.String()
 	}
 }

@@ -63,6 +63,10 @@ func TestNormalizers(t *testing.T) {
 		{`{"type":"NFKC"}`, "ﬁ① \U00010781", "fi1 \U00010781"}, // the last is too new for the reference
 		{`{"type":"NFKD"}`, "ﬁé", "fie\u0301"},
 		{`{"type":"NFC"}`, "x\u0301\u08d1\u0323", "x\u0301\u08d1\u0323"}, // so is the mark in the middle
+		{`{"type":"NFC"}`, "e" + strings.Repeat("\u0301", 40) + "x", "é" + strings.Repeat("\u0301", 39) + "x"},
+		{`{"type":"NFC"}`, strings.Repeat("\u0301\u0323", 20) + " \u1100\u1161\u11a8", strings.Repeat("\u0323", 20) + strings.Repeat("\u0301", 20) + " 각"},
+		{`{"type":"NFKD"}`, "ﬁ" + strings.Repeat("\u0344", 20), "fi" + strings.Repeat("\u0308\u0301", 20)},
+		{`{"type":"NFC"}`, strings.Repeat("\u0301", 31) + "\u034f", strings.Repeat("\u0301", 31) + "\u034f"},
 		{`{"type":"Lowercase"}`, "ÀİΣ\ua7cb", "ài\u0307σ\u0264"},
 		{`{"type":"StripAccents"}`, "e\u0301x\u0903", "ex"},
 		{`{"type":"Nmt"}`, "a\x01b\tc\u200bd", "ab c d"},

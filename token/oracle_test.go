@@ -355,6 +355,43 @@ func TestSameAsTiktokenNames(t *testing.T) {
 	}
 }
 
+// Runs of marks that are longer than any script has.
+func TestSameAsHuggingFaceMarks(t *testing.T) {
+	o := newOracle(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	var marks []rune
+	for c := range rune(0x20000) {
+		if unicode.Is(unicode.M, c) {
+			marks = append(marks, c)
+		}
+	}
+	var texts []string
+	for range randomTexts() / 10 {
+		var b strings.Builder
+		for range 1 + r.IntN(4) {
+			writeRandomRunes(&b, r, r.IntN(3))
+			few := marks[:1+r.IntN(len(marks))]
+			for range r.IntN(70) {
+				b.WriteRune(few[r.IntN(len(few))])
+			}
+		}
+		texts = append(texts, b.String())
+	}
+	for _, form := range []string{"NFC", "NFD", "NFKC", "NFKD"} {
+		normalize, err := newNormalizer(component{kind: form})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := 0
+		for i, want := range o.ask(t, map[string]any{"kind": "normal form", "form": form, "texts": texts}).Decoded {
+			if got := normalize(texts[i]); got != want && bad < 10 {
+				bad++
+				t.Errorf("%s(%+q)\n got %+q\nwant %+q", form, texts[i], got, want)
+			}
+		}
+	}
+}
+
 // writeRanks writes the rank file of an encoding from a vocabulary.
 func writeRanks(t *testing.T, tok *Tokenizer, spec *encodingSpec) string {
 	t.Helper()

@@ -125,13 +125,23 @@ def jinja(request):
         return {"error": str(error) or type(error).__name__}
 
 
+def normal_form(request):
+    from tokenizers import normalizers
+
+    normalize = getattr(normalizers, request["form"])().normalize_str
+    return {"decoded": [normalize(text) for text in request["texts"]]}
+
+
+answers = {"jinja": jinja, "tiktoken names": tik_token_names, "normal form": normal_form}
+
+
 def main():
     loaded = {}
     for line in sys.stdin:
         request = json.loads(line)
         kind = request["kind"]
-        if kind in ("jinja", "tiktoken names"):
-            print(json.dumps(jinja(request) if kind == "jinja" else tik_token_names(request)), flush=True)
+        if kind in answers:
+            print(json.dumps(answers[kind](request)), flush=True)
             continue
         key = (kind, request["file"])
         if key not in loaded:
