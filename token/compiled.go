@@ -17,7 +17,7 @@ import (
 
 // compiledMagic starts a compiled file; the number changes with the format,
 // the hash function and whatever else a table depends on.
-const compiledMagic = "tacho tokenizer 2\n"
+const compiledMagic = "tacho tokenizer 3\n"
 
 // LoadCached is Load with a memory: the tables made from the file are kept in
 // cacheDir, and the next load of a file with the same contents reads them from

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 )
 
@@ -270,11 +272,53 @@ func (s *jsonScanner) scoredPiece() (text []byte, score float64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if score, err = strconv.ParseFloat(string(number), 64); err != nil {
+	if score, err = parseScore(number); err != nil {
 		return nil, 0, err
 	}
 	return text, score, s.take(']')
 }
+
+// parseScore reads a number as the reference does: in one division, which can
+// be off by the last bit. Where two ways to cut a word are equally good but
+// for that bit, it decides.
+func parseScore(number []byte) (float64, error) {
+	exact, err := strconv.ParseFloat(string(number), 64)
+	if err != nil {
+		return 0, err
+	}
+	mantissa, exponent := bytes.TrimPrefix(number, []byte("-")), 0
+	if i := bytes.IndexAny(mantissa, "eE"); i >= 0 {
+		if exponent, err = strconv.Atoi(string(mantissa[i+1:])); err != nil {
+			return 0, err
+		}
+		mantissa = mantissa[:i]
+	}
+	var digits uint64
+	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
+	for i, c := range slices.Concat(whole, fraction) {
+		if digits > (math.MaxUint64-uint64(c-'0'))/10 { // the rest is ignored
+			exponent += max(len(whole)-i, 0)
+			break
+		}
+		digits = digits*10 + uint64(c-'0')
+		if i >= len(whole) {
+			exponent--
+		}
+	}
+	if exponent < -maxExactPower || exponent > maxExactPower {
+		return exact, nil // no score is so far from 1
+	}
+	score := float64(digits)
+	if exponent < 0 {
+		score /= math.Pow10(-exponent)
+	} else {
+		score *= math.Pow10(exponent)
+	}
+	return math.Copysign(score, exact), nil
+}
+
+// maxExactPower is the highest power of ten that a float64 holds exactly.
+const maxExactPower = 22
 
 // parseMerges reads ["left right", ...] or [["left", "right"], ...], best first.
 func (d *definition) parseMerges(raw []byte, byteLevel bool) error {

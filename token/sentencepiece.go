@@ -38,7 +38,6 @@ type spSettings struct {
 	UnknownSurface string   `json:"unknown_surface"`
 	BeginID        int32    `json:"begin_id"`
 	MinScore       float64  `json:"min_score"` // of normal pieces
-	MaxScore       float64  `json:"max_score"`
 	ControlIDs     []int32  `json:"control_ids,omitempty"`
 	ByteIDs        []int32  `json:"byte_ids,omitempty"`
 	byteFallback   bool
@@ -56,7 +55,7 @@ func parseSentencePiece(data []byte) (*definition, error) {
 	sp := &spSettings{
 		Algorithm: spUnigram, DummyPrefix: true, RemoveExtra: true, EscapeSpaces: true,
 		UnknownSurface: " ⁇ ", BeginID: noToken, UnknownID: noToken,
-		MinScore: math.MaxFloat32, MaxScore: math.SmallestNonzeroFloat32,
+		MinScore: math.MaxFloat32,
 	}
 	if err := sp.parse(data); err != nil {
 		return nil, fmt.Errorf("SentencePiece model: %w", err)
@@ -137,7 +136,7 @@ func (sp *spSettings) parsePiece(b []byte) error {
 	}
 	switch p.kind {
 	case pieceNormal:
-		sp.MinScore, sp.MaxScore = min(sp.MinScore, float64(p.score)), max(sp.MaxScore, float64(p.score))
+		sp.MinScore = min(sp.MinScore, float64(p.score))
 	case pieceUnknown:
 		sp.UnknownID = id
 	case pieceControl:
@@ -185,14 +184,14 @@ func (sp *spSettings) normalizerField(f protoField) error {
 	return nil
 }
 
-// unigramScores is the scores by id. A piece the user defined is nearly as
-// good as the best pieces could be in its place.
+// unigramScores is the scores by id. A piece the user defined is better than
+// any other, the more so the longer it is.
 func (sp *spSettings) unigramScores() []float64 {
 	scores := make([]float64, len(sp.pieces))
 	for i, p := range sp.pieces {
 		scores[i] = float64(p.score)
 		if p.kind == pieceUserDefined {
-			scores[i] = float64(float32(len(p.text))*float32(sp.MaxScore)) - 0.1
+			scores[i] = float64(float32(0.1 * float64(len(p.text)-1)))
 		}
 	}
 	return scores

@@ -42,6 +42,17 @@ func makeModel(algorithm int) []byte {
 	return slices.Concat(b, protoBytes(2, trainer), protoBytes(3, protoVarint(4, 1)))
 }
 
+// A piece the user defined is better than any other, by its length alone.
+func TestSentencePieceUserDefined(t *testing.T) {
+	d, err := parse(makeModel(spUnigram), "tokenizer.model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.scores[len(d.scores)-1], float64(float32(0.2)); got != want {
+		t.Errorf("the score of <u> is %v, want %v", got, want)
+	}
+}
+
 func TestSentencePieceModel(t *testing.T) {
 	for _, algorithm := range []int{spUnigram, spBPE} {
 		d, err := parse(makeModel(algorithm), "tokenizer.model")

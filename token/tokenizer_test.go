@@ -199,6 +199,25 @@ func TestSentencePieceStyleBPE(t *testing.T) {
 	}
 }
 
+// Read exactly, "a" and "b" would be better than "ab" by the last bit. The
+// reference reads the longer number less exactly, and finds them equal.
+func TestUnigramTie(t *testing.T) {
+	model := object{"type": "Unigram", "unk_id": 0, "vocab": json.RawMessage(
+		`[["<unk>",0],["a",-7.6182780265808105],["b",0],["ab",-7.618278026580811]]`)}
+	tok := makeTokenizer(t, model, nil)
+	if got := tok.Encode("ab", false); !slices.Equal(got, []int32{3}) {
+		t.Errorf("%v, want [3]", got)
+	}
+	for text, want := range map[string]float64{
+		"-7.6182780265808105": -7.618278026580811, "-0.1": -0.1, "3": 3, "-12": -12, "1e2": 100, "1E-3": 0.001, "-1.5e+1": -15,
+		"-7.61827802658081054687500": -7.6182780265808105, "184467440737095516150.0": 184467440737095516150,
+	} {
+		if got, err := parseScore([]byte(text)); got != want || err != nil {
+			t.Errorf("%s is %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
 func TestUnigram(t *testing.T) {
 	model := object{"type": "Unigram", "unk_id": 0, "vocab": []any{
 		[]any{"<unk>", 0.0}, []any{"▁", -3.0}, []any{"a", -2.0}, []any{"b", -2.5}, []any{"ab", -3.0}, []any{"▁a", -4.0}, []any{"▁ab", -5.5}, []any{"xx", -14.0},

@@ -14,7 +14,7 @@ type unigram struct {
 	fallback [256]int32 // of <0xNN>, noToken for bytes that have none
 	unk      int32
 	unkScore float64
-	single   bool // sums are kept in single precision, as SentencePiece keeps them
+	single   bool // sums are kept in single precision, as SentencePiece does
 	cache    wordCache
 }
 
@@ -35,9 +35,7 @@ func newUnigram(d *definition, unk int32) *unigram {
 		m.single, worst = true, sp.MinScore
 	}
 	m.unkScore = worst - unknownPenalty
-	if m.single {
-		m.unkScore = float64(float32(m.unkScore))
-	}
+	m.unkScore = m.rounded(m.unkScore)
 	return m
 }
 
@@ -66,11 +64,29 @@ type pathNode struct {
 
 // offer takes a way to the node if it is better than the one it has.
 func (m *unigram) offer(n *pathNode, id int32, start int, score float64) {
-	if m.single {
-		score = float64(float32(score))
-	}
+	score = m.rounded(score)
 	if n.start == noToken || score > n.score {
 		*n = pathNode{id, int32(start), score}
+	}
+}
+
+// rounded is a sum as the reference keeps it.
+func (m *unigram) rounded(score float64) float64 {
+	if m.single {
+		return float64(float32(score))
+	}
+	return score
+}
+
+// furthestScore is where SentencePiece starts its sums anew, before single
+// precision is too coarse for them.
+const furthestScore = 100_000
+
+// restart takes the score of the first node off all nodes.
+func (m *unigram) restart(nodes []pathNode) {
+	offset := nodes[0].score
+	for i := range nodes {
+		nodes[i].score = m.rounded(nodes[i].score - offset)
 	}
 }
 
@@ -80,7 +96,11 @@ func (m *unigram) appendBest(dst []int32, word string) []int32 {
 	for i := range nodes {
 		nodes[i].start = noToken
 	}
+	furthest := 0 // that a way leads to
 	for i := 0; i < len(word); {
+		if m.single && math.Abs(nodes[i].score) > furthestScore {
+			m.restart(nodes[i : furthest+1])
+		}
 		here := nodes[i].score
 		size := runeSize(word, i)
 		single := false
@@ -91,10 +111,12 @@ func (m *unigram) appendBest(dst []int32, word string) []int32 {
 			}
 			if id := m.pieces.values[node]; id != noToken {
 				m.offer(&nodes[j+1], id, i, m.scores[id]+here)
+				furthest = max(furthest, j+1)
 				single = single || j+1 == i+size
 			}
 		}
 		if !single {
+			furthest = max(furthest, i+size)
 			m.offer(&nodes[i+size], m.unk, i, m.unkScore+here)
 		}
 		i += size
