@@ -264,8 +264,7 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 			return nil, err
 		}
 		sum := sums[i].Summary(config)
-		sum.Probe = probes[i].Probe()
-		sum.Instruments = instrument.Summarize(samples[i])
+		sum.Beside(instrument.Summarize(samples[i], sum.DurationS), probes[i].Probe())
 		out.Stages = append(out.Stages, report.Stage{Name: s.Name, Value: s.Value, Summary: sum})
 	}
 	return out, nil

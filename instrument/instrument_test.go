@@ -93,15 +93,30 @@ func TestSummarize(t *testing.T) {
 		{Target: "a", Error: "again", At: 3},
 		// The server was started anew: all it counts is new.
 		at(4, map[Quantity]float64{Running: 3, PromptTokens: 40, CachedTokens: 8, GeneratedTokens: 20, TTFTSum: 1, TTFTCount: 2, PowerWatts: 100}),
-	})
+	}, 4)
 	of := func(v float64) *float64 { return &v }
 	want := []metric.Instruments{{
 		Target: "a", Scrapes: 3, Failed: 2, Problem: "hung",
-		Running: &metric.Gauge{Mean: 3, Max: 5}, PromptTokens: of(140), GenerationTokens: of(60), PrefixHitShare: of(0.2),
-		TTFTMillis: of(500), PowerWatts: &metric.Gauge{Mean: 500.0 / 3, Max: 300}, EnergyJoules: of(200 + 600),
+		Running: &metric.Gauge{Mean: of(4), Max: of(5)}, PromptTokens: of(140), GenerationTokens: of(60), PrefixHitShare: of(0.2),
+		TTFTMillis: of(500), PowerWatts: &metric.Gauge{Mean: of(200), Max: of(300)}, EnergyJoules: of(200 + 600),
 	}, {Target: "b", Failed: 1, Problem: "status 500"}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Readings before a stage and after it say nothing of what went on in it.
+func TestGaugesOfAShortStage(t *testing.T) {
+	at := func(ms int, running float64) Sample {
+		return Sample{Target: "a", At: time.Duration(ms) * time.Millisecond, Values: map[Quantity]float64{Running: running, Finished: running}}
+	}
+	short := Summarize([]Sample{at(0, 0), at(500, 7), at(700, 9)}, 0.6)
+	if g := short[0].Running; g == nil || g.Mean != nil || g.Max != nil || *short[0].Finished != 9 {
+		t.Errorf("of one reading inside: %+v", short[0])
+	}
+	long := Summarize([]Sample{at(0, 0), at(500, 7), at(600, 8), at(700, 9)}, 0.6)
+	if g := long[0].Running; g == nil || *g.Mean != 7.5 || *g.Max != 8 {
+		t.Errorf("of two readings inside: %+v", g)
 	}
 }
 
@@ -125,7 +140,7 @@ func TestBefore(t *testing.T) {
 		t.Fatalf("%+v after %d readings", before, reads.Load())
 	}
 	count.Store(30)
-	got := Summarize(Resume(t.Context(), srv.Client(), targets, time.Hour, time.Now(), before).Stop())
+	got := Summarize(Resume(t.Context(), srv.Client(), targets, time.Hour, time.Now(), before).Stop(), 1)
 	if len(got) != 2 || got[0].Target != targets[1].URL || got[0].Scrapes != 2 || got[0].PromptTokens == nil || *got[0].PromptTokens != 20 {
 		t.Errorf("%+v", got)
 	}
@@ -155,7 +170,7 @@ vllm:diffusion_num_committed_tokens_total %d
 		}
 		return Sample{Target: "a", Values: values}
 	}
-	got := Summarize([]Sample{page(1), page(3)})
+	got := Summarize([]Sample{page(1), page(3)}, 1)
 	want := []metric.Instruments{{
 		Target: "a", Scrapes: 2, Speculation: &metric.Speculation{Drafts: 8, DraftTokens: 16, Accepted: 12, AcceptedAt: []float64{8, 4}},
 		Diffusion: &metric.Diffusion{Steps: 18, Positions: 576, Committed: 128},
@@ -163,7 +178,7 @@ vllm:diffusion_num_committed_tokens_total %d
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if still := Summarize([]Sample{page(1), page(1)}); still[0].Speculation != nil || still[0].Diffusion != nil {
+	if still := Summarize([]Sample{page(1), page(1)}, 1); still[0].Speculation != nil || still[0].Diffusion != nil {
 		t.Errorf("of counters that stand still: %+v", still)
 	}
 }
@@ -209,7 +224,7 @@ func scrapeSim(t *testing.T, engine string) {
 	}
 	requests.Wait()
 	samples := scraper.Stop()
-	in := Summarize(samples)[0]
+	in := Summarize(samples, samples[len(samples)-1].At.Seconds())[0]
 	if !slices.Contains([]string{"vllm", "sglang", "tgi", "llamacpp", "trtllm", "lmdeploy"}, engine) { // they have no metrics
 		if in.Scrapes != 0 || in.Failed == 0 || in.Problem != "status 404" {
 			t.Errorf("%+v", in)
@@ -239,7 +254,7 @@ func scrapeSim(t *testing.T, engine string) {
 	check("generated tokens", in.GenerationTokens, want.output, true)
 	check("TTFT", in.TTFTMillis, want.ttft, engine != "tgi" && engine != "llamacpp")
 	check("E2EL", in.E2ELMillis, want.e2e, engine != "llamacpp")
-	if in.Running == nil || in.Running.Max != 2 || in.Queued == nil || in.Queued.Max < 1 || in.Queued.Max > 3 {
+	if in.Running == nil || *in.Running.Max != 2 || in.Queued == nil || *in.Queued.Max < 1 || *in.Queued.Max > 3 {
 		t.Errorf("running %+v, queued %+v: two of five run at once", in.Running, in.Queued)
 	}
 	if at := samples[len(samples)-1].At; at < time.Second {
@@ -273,7 +288,7 @@ func TestOptionalPages(t *testing.T) {
 		want  []metric.Instruments
 	}{
 		"never there":    {[]string{"", "vllm:num_requests_running 1\n"}, nil},
-		"there and gone": {[]string{"vllm:num_requests_running 1\n", ""}, []metric.Instruments{{Scrapes: 1, Failed: 1, Problem: "status 404", Running: &metric.Gauge{Mean: 1, Max: 1}}}},
+		"there and gone": {[]string{"vllm:num_requests_running 1\n", ""}, []metric.Instruments{{Scrapes: 1, Failed: 1, Problem: "status 404", Running: &metric.Gauge{}}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			network := memnet.Listen()
@@ -290,7 +305,7 @@ func TestOptionalPages(t *testing.T) {
 			client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
 			s := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1/metrics", Optional: true}}, time.Minute, time.Now())
 			time.Sleep(time.Second)
-			got := Summarize(s.Stop())
+			got := Summarize(s.Stop(), 1)
 			client.CloseIdleConnections()
 			_ = srv.Close()
 			served.Wait()
@@ -320,7 +335,7 @@ func TestBadPages(t *testing.T) {
 		srv := httptest.NewServer(tc.serve)
 		ctx, cancel := context.WithCancel(t.Context())
 		s := Start(ctx, srv.Client(), []Target{{URL: srv.URL}}, time.Hour, time.Now())
-		in := Summarize(s.Stop())
+		in := Summarize(s.Stop(), 1)
 		cancel()
 		srv.CloseClientConnections()
 		srv.Close()

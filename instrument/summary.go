@@ -6,14 +6,18 @@ import (
 	"tacho/metric"
 )
 
+// enough is how many readings of a gauge make a mean.
+const enough = 2
+
 // Summarize says what the samples of each target came to, in the order in
-// which the targets were first read.
-func Summarize(samples []Sample) []metric.Instruments {
+// which the targets were first read. The stage took so many seconds: what was
+// read before and after it counts for counters, and not for gauges.
+func Summarize(samples []Sample, seconds float64) []metric.Instruments {
 	var order []string
 	by := map[string]*series{}
 	for _, s := range samples {
 		if by[s.Target] == nil {
-			by[s.Target] = newSeries(s.Target)
+			by[s.Target] = newSeries(s.Target, seconds)
 			order = append(order, s.Target)
 		}
 		by[s.Target].add(s)
@@ -32,6 +36,7 @@ type series struct {
 	grown  map[Quantity]float64 // of counters, since the first sample
 	gauges map[Quantity]*gauge
 	power  energy
+	end    float64 // of the stage, in seconds
 }
 
 type gauge struct {
@@ -39,9 +44,9 @@ type gauge struct {
 	n        int
 }
 
-func newSeries(target string) *series {
+func newSeries(target string, end float64) *series {
 	return &series{
-		in:   metric.Instruments{Target: target},
+		in: metric.Instruments{Target: target}, end: end,
 		last: map[Quantity]float64{}, grown: map[Quantity]float64{}, gauges: map[Quantity]*gauge{},
 	}
 }
@@ -54,14 +59,17 @@ func (s *series) add(x Sample) {
 		return
 	}
 	s.in.Scrapes++
+	inside := x.At > 0 && x.At.Seconds() <= s.end
 	for q, v := range x.Values {
 		s.grow(q, v)
 		g := s.gauges[q]
 		if g == nil {
-			g = &gauge{max: v}
+			g = &gauge{}
 			s.gauges[q] = g
 		}
-		g.sum, g.n, g.max = g.sum+v, g.n+1, max(g.max, v)
+		if inside {
+			g.sum, g.n, g.max = g.sum+v, g.n+1, max(g.max, v)
+		}
 	}
 	if watts, ok := x.Values[PowerWatts]; ok {
 		s.power.add(x.At, watts)
@@ -105,7 +113,11 @@ func (s *series) gauge(q Quantity) *metric.Gauge {
 	if g == nil {
 		return nil
 	}
-	return &metric.Gauge{Mean: g.sum / float64(g.n), Max: g.max}
+	if g.n < enough {
+		return &metric.Gauge{}
+	}
+	mean := g.sum / float64(g.n)
+	return &metric.Gauge{Mean: &mean, Max: &g.max}
 }
 
 func (s *series) counter(q Quantity) *float64 {
@@ -160,7 +172,7 @@ func (s *series) hitShare() *float64 {
 		}
 	}
 	if g := s.gauge(PrefixHitRate); g != nil {
-		return &g.Mean
+		return g.Mean
 	}
 	return nil
 }

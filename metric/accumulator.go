@@ -65,6 +65,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 		origin = slot
 	}
 	s.Drift = drift(a.records, origin)
+	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.records), spread(c, a.records), cacheUse(a.records)
 	s.Throughput = throughput(&s, a.records)
 	for _, m := range All {
 		s.Dists = append(s.Dists, newDist(m, a.values(m), c.Percentiles))

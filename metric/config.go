@@ -18,7 +18,9 @@ type Config struct {
 	InputEstimated bool      `json:"input_estimated,omitempty"` // the workload's prompt counts are estimates
 	Pools          bool      `json:"pools,omitempty"`           // no tokens come out: the report has no place for them
 	Interrupted    bool      `json:"interrupted,omitempty"`     // the run was stopped before its plan was done
-	Known          []Reason  `json:"known,omitempty"`           // what the caller knows against the run: a busy CPU, a lost agent
+	SharedShare    *float64  `json:"shared_share,omitempty"`    // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
+	Client         *Client   `json:"client,omitempty"`          // how the client itself fared; nil unknown
+	Known          []Reason  `json:"known,omitempty"`           // what the caller knows against the run: a simulated server, a lost agent
 }
 
 // DefaultConfig is what vLLM's serving benchmark reports when told nothing.

@@ -31,10 +31,11 @@ type Instruments struct {
 	EnergyJoules *float64 `json:"energy_joules,omitempty"` // that they used in the course of the stage
 }
 
-// A Gauge is a quantity that goes up and down, over the scrapes of a stage.
+// A Gauge is a quantity that goes up and down, over the readings of a page while
+// the stage ran. Both are nil where these were too few to say.
 type Gauge struct {
-	Mean float64 `json:"mean"`
-	Max  float64 `json:"max"`
+	Mean *float64 `json:"mean"`
+	Max  *float64 `json:"max"`
 }
 
 // EnergyPerToken is the energy of all instruments for each output token, in

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"slices"
+	"strings"
 
 	"tacho"
 	"tacho/stat"
@@ -26,7 +27,11 @@ type Summary struct {
 	Peaks      *Peaks      `json:"peaks"`
 	Rate       *Rate       `json:"rate"`
 	Drift      *Drift      `json:"drift"`
+	Backlog    *Backlog    `json:"backlog,omitempty"`
 	LimitBound bool        `json:"limit_bound"` // the concurrency limit was reached, so requests may have waited for it
+
+	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
+	Cache        CacheUse `json:"cache"`
 
 	Clock           ClockUse `json:"clock"`
 	Events          int      `json:"events"`           // token events
@@ -41,10 +46,10 @@ type Summary struct {
 	Sessions *Sessions `json:"sessions,omitempty"` // where they have several turns
 
 	Dists   []Dist  `json:"metrics"`         // one for each of All, in order
-	Probe   *Probe  `json:"probe,omitempty"` // set by who ran probes; they are no part of the rest
+	Probe   *Probe  `json:"probe,omitempty"` // set by who ran probes
 	Verdict Verdict `json:"verdict"`
 
-	Instruments []Instruments `json:"instruments,omitempty"` // set by who read them; they are no part of the rest
+	Instruments []Instruments `json:"instruments,omitempty"` // set by who read them
 }
 
 // A FailureGroup is the failures of one cause.
@@ -169,6 +174,23 @@ type Probe struct {
 	MedianMillis float64 `json:"median_e2el_ms"`
 	P99Millis    float64 `json:"p99_e2el_ms"`
 	MaxMillis    float64 `json:"max_e2el_ms"`
+}
+
+// Beside adds what was seen beside the requests, and judges anew.
+func (s *Summary) Beside(instruments []Instruments, probe *Probe) {
+	s.Instruments, s.Probe = instruments, probe
+	s.Verdict = Judge(s)
+}
+
+// At is the distribution of m, a classic metric, at the server that has a metrics
+// page: of several, the one under whose address it is.
+func (s *Summary) At(page string, m *Metric) Dist {
+	for i := range s.Endpoints {
+		if strings.HasPrefix(page, s.Endpoints[i].Endpoint) {
+			return s.Endpoints[i].Dist(m)
+		}
+	}
+	return s.Dist(m)
 }
 
 // always are the percentiles every Dist has, asked for or not: the client's own

@@ -3,6 +3,7 @@ package metric
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,9 +53,12 @@ type Rule struct {
 // never is the threshold nothing is above.
 var never = math.Inf(1)
 
-// Rules are all the questions, in the order their reasons are given. Here, and
-// only here, are the thresholds.
-var Rules = []Rule{
+// Rules are all the questions, in the order their reasons are given. In these
+// tables, and only there, are the thresholds.
+var Rules = slices.Concat(recordRules, loadRules, clientRules)
+
+// recordRules ask the records themselves.
+var recordRules = []Rule{
 	{
 		Code: "no-success", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
 		Do:      "read the causes, and try one request by hand",
@@ -228,18 +232,20 @@ var Rules = []Rule{
 	},
 	{
 		Code: "tokens-per-event", Unit: "tokens", Note: 1.02, Degraded: never, Invalid: never,
+		Do:    "read TPOT, or the gap by token",
 		Doc:   "mean of output tokens / token events: above 1 the server sent several tokens at once, and ITL is not the time of a token",
 		value: func(s *Summary) (float64, bool) { return s.Classic(TokensPerEvent).Mean, true },
 		inWords: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the server sent %.2f tokens in an event, so ITL is the gap between events: read TPOT, or the gap by token", v)
+			return fmt.Sprintf("the server sent %.2f tokens in an event, so ITL is the gap between events", v)
 		},
 	},
 	{
 		Code: "token-sums", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
+		Do:    "look at its usage in the kept records, and count with --tokenizer",
 		Doc:   "1 when a sum of tokens was beyond all that a server can have done: its counts are wrong, and so is all that is made of them",
 		value: func(s *Summary) (float64, bool) { return oneIf(s.Tokens.Saturated), true },
 		inWords: func(*Summary, float64) string {
-			return "the server's token counts add up to more than can be (sums end at 2^53): look at its usage in the kept records, and count with --tokenizer"
+			return "the server's token counts add up to more than can be (sums end at 2^53)"
 		},
 	},
 	{

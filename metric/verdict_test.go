@@ -17,7 +17,7 @@ func healthy() *metric.Summary {
 	scheduled, achieved := 10.0, 10.0
 	s := &metric.Summary{
 		Config:   metric.DefaultConfig(),
-		Requests: 1000, Completed: 1000,
+		Requests: 1000, Completed: 1000, DurationS: 100,
 		Tokens: metric.Tokens{
 			InputByServer: 1000, Exact: 1000, Output: 1000,
 			Prompt:   metric.PromptCheck{Requests: 1000, Asked: 100_000, Served: 100_000},
@@ -50,6 +50,15 @@ func setSamples(s *metric.Summary, m *metric.Metric, n int) {
 		}
 	}
 }
+
+func of(f float64) *float64 { return &f }
+
+func client(s *metric.Summary) *metric.Client {
+	s.Config.Client = &metric.Client{}
+	return s.Config.Client
+}
+
+func medianTTFT(s *metric.Summary, ms float64) { s.Dist(metric.TTFT).Stats.Median = ms }
 
 // Each case breaks one thing; want is all that may be said of it.
 var verdictCases = []struct {
@@ -127,6 +136,39 @@ var verdictCases = []struct {
 	{"too few samples for p99", func(s *metric.Summary) { setSamples(s, metric.TTFT, 367) }, "few-samples NOTE"},
 	{"enough samples for p99", func(s *metric.Summary) { setSamples(s, metric.TTFT, 368) }, ""},
 	{"too few samples of what nobody asked for", func(s *metric.Summary) { setSamples(s, metric.E2EL, 1) }, ""},
+	{"a client that stood still", func(s *metric.Summary) { client(s).Pauses.LongestMillis = 251 }, "client-stall DEGRADED"},
+	{"a client that stood still for long", func(s *metric.Summary) { client(s).Pauses.LongestMillis = 1001 }, "client-stall INVALID"},
+	{"a client that often stood still", func(s *metric.Summary) { client(s).Pauses.TotalS = 2.1 }, "client-stalled DEGRADED"},
+	{"a client that mostly stood still", func(s *metric.Summary) { client(s).Pauses.TotalS = 10.1 }, "client-stalled INVALID"},
+	{"a busy client", func(s *metric.Summary) { client(s).BusyShare = 0.9 }, "client-cpu DEGRADED"},
+	{"some time stolen", func(s *metric.Summary) { client(s).StolenShare = 0.05 }, "client-steal NOTE"},
+	{"much time stolen", func(s *metric.Summary) { client(s).StolenShare = 0.2 }, "client-steal DEGRADED"},
+	{"waiting for a processor", func(s *metric.Summary) { client(s).WakeMillis = 30 }, "client-scheduling NOTE"},
+	{"waiting long for a processor", func(s *metric.Summary) { client(s).WakeMillis = 300 }, "client-scheduling DEGRADED"},
+	{"collecting garbage", func(s *metric.Summary) { client(s).GCMillis = 20 }, "client-gc NOTE"},
+	{"collecting garbage for long", func(s *metric.Summary) { client(s).GCMillis = 200 }, "client-gc DEGRADED"},
+	{"a burst over 11 % of the first token", func(s *metric.Summary) { s.SpreadMillis = of(11); medianTTFT(s, 100) }, "burst-spread DEGRADED"},
+	{"a burst over 51 % of the first token", func(s *metric.Summary) { s.SpreadMillis = of(51); medianTTFT(s, 100) }, "burst-spread INVALID"},
+	{"2 % found in a cache", func(s *metric.Summary) {
+		s.Config.SharedShare, s.Cache = of(0), metric.CacheUse{Prompt: 100, Cached: 2}
+	}, "cache NOTE"},
+	{"30 % found in a cache", func(s *metric.Summary) {
+		s.Config.SharedShare, s.Cache = of(0), metric.CacheUse{Prompt: 100, Cached: 30}
+	}, "cache DEGRADED"},
+	{"the chat template found in a cache", func(s *metric.Summary) {
+		s.Config.SharedShare, s.Cache, s.Tokens.Prompt.Served = of(0), metric.CacheUse{Prompt: 150, Cached: 50}, 150_000
+	}, ""},
+	{"a queue that grows", func(s *metric.Summary) { s.Backlog = &metric.Backlog{Early: 10, Mid: 60, Late: 110, Due: 1000} }, "queue-growth DEGRADED"},
+	{"a queue that grows by chance", func(s *metric.Summary) { s.Backlog = &metric.Backlog{Early: 10, Mid: 45, Late: 85, Due: 1000} }, ""},
+	{"a queue that grew once", func(s *metric.Summary) { s.Backlog = &metric.Backlog{Early: 10, Mid: 110, Late: 110, Due: 1000} }, ""},
+	{"tokens held back by the server's front end", func(s *metric.Summary) {
+		s.Dist(metric.TPOT).Stats.Mean = 21.8
+		s.Instruments = []metric.Instruments{{TPOTMillis: of(20)}, {TPOTMillis: of(11.4)}}
+	}, "front-end NOTE"},
+	{"tokens on their way", func(s *metric.Summary) {
+		s.Dist(metric.TPOT).Stats.Mean = 14
+		s.Instruments = []metric.Instruments{{TPOTMillis: of(11.4)}}
+	}, ""},
 	{"what the caller knows", func(s *metric.Summary) {
 		s.Config.Known = []metric.Reason{{Code: "cpu", Level: metric.Degraded, Text: "client CPU at 100 %"}}
 	}, "cpu DEGRADED"},

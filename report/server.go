@@ -65,26 +65,19 @@ func (p printer) beside(s *metric.Summary, label, target string, theirs *float64
 		return
 	}
 	ours := notMeasured
-	if stats := oursAt(s, target, m).Stats; stats != nil {
+	if stats := s.At(target, m).Stats; stats != nil {
 		ours = fixed(&stats.Mean)
 	}
 	p.fact(label, fixed(theirs)+" / "+ours)
 }
 
-// oursAt is what we measured of the server that has a metrics page: of several,
-// the one under whose address it is.
-func oursAt(s *metric.Summary, target string, m *metric.Metric) metric.Dist {
-	for i := range s.Endpoints {
-		if strings.HasPrefix(target, s.Endpoints[i].Endpoint) {
-			return s.Endpoints[i].Dist(m)
-		}
-	}
-	return s.Dist(m)
-}
-
 func (p printer) gauge(label string, g *metric.Gauge, scale float64) {
-	if g != nil {
-		mean, most := scale*g.Mean, scale*g.Max
+	switch {
+	case g == nil:
+	case g.Mean == nil:
+		p.fact(label, notMeasured)
+	default:
+		mean, most := scale**g.Mean, scale**g.Max
 		p.fact(label, fixed(&mean)+" / "+fixed(&most))
 	}
 }

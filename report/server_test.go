@@ -36,13 +36,13 @@ func TestServerSections(t *testing.T) {
 	of := func(v float64) *float64 { return &v }
 	s.Instruments = []metric.Instruments{{
 		Target: "http://127.0.0.1:1/metrics", Scrapes: 12, Failed: 1, Problem: "status 500",
-		Running: &metric.Gauge{Mean: 3.5, Max: 8}, Queued: &metric.Gauge{Mean: 0.25, Max: 2}, KVShare: &metric.Gauge{Mean: 0.125, Max: 0.5},
+		Running: &metric.Gauge{}, Queued: &metric.Gauge{Mean: of(0.25), Max: of(2)}, KVShare: &metric.Gauge{Mean: of(0.125), Max: of(0.5)},
 		Preemptions: of(3), PrefixHitShare: of(0.4), TTFTMillis: of(21.5), QueueMillis: of(1.25),
-		PowerWatts: &metric.Gauge{Mean: 400, Max: 700}, EnergyJoules: of(240),
+		PowerWatts: &metric.Gauge{Mean: of(400), Max: of(700)}, EnergyJoules: of(240),
 	}}
 	text := rendered(t, s)
 	for _, want := range []string{
-		"As the Server Has It", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
+		"As the Server Has It", "Requests running mean/max:               n/a\n", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
 		"Prompt tokens found in a cache (%):      40.00", "Preemptions:                             3", "Mean TTFT by server/by us (ms):          21.50 / 27.90",
 		"Mean wait in the server's queue (ms):    1.25", "GPU power mean/max (W):                  400.00 / 700.00",
 		"Readings of the metrics page:            12, and 1 that failed: status 500", "Energy per output token (J):             2.00",

@@ -1,37 +1,42 @@
 package run
 
 import (
-	"fmt"
 	"math"
 	"runtime"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 	"time"
 
 	"tacho/metric"
 )
 
 // health watches the client itself while a level runs: a load generator that
-// is short of processor time measures itself.
+// is short of processor time measures itself. What its findings weigh is in
+// the rules of package metric.
 type health struct {
-	began time.Time
-	cpu   float64
-	waits *metrics.Float64Histogram
+	began  time.Time
+	cpu    float64
+	stolen processorTime
+	waits  *metrics.Float64Histogram
+	gc     *metrics.Float64Histogram
+	heart  *heartbeat
 }
 
-// The thresholds above which the client's own state is a reason.
 const (
-	busyDegraded = 0.85 // share of the machine's processors used by the client alone
-	waitDegraded = 0.02 // seconds a goroutine ready to run waited, at p99
+	schedulerWaits = "/sched/latencies:seconds"
+	gcPauses       = "/sched/pauses/total/gc:seconds"
 )
 
-const schedulerWaits = "/sched/latencies:seconds"
-
 func newHealth() *health {
-	return &health{began: time.Now(), cpu: processSeconds(), waits: readWaits()}
+	h := &health{began: time.Now(), cpu: processSeconds(), waits: readHistogram(schedulerWaits), gc: readHistogram(gcPauses)}
+	h.stolen, _ = readStolen()
+	h.heart = startHeartbeat()
+	return h
 }
 
-func readWaits() *metrics.Float64Histogram {
-	s := []metrics.Sample{{Name: schedulerWaits}}
+func readHistogram(name string) *metrics.Float64Histogram {
+	s := []metrics.Sample{{Name: name}}
 	metrics.Read(s)
 	if s[0].Value.Kind() != metrics.KindFloat64Histogram {
 		return nil
@@ -39,23 +44,18 @@ func readWaits() *metrics.Float64Histogram {
 	return s[0].Value.Float64Histogram()
 }
 
-// reasons are what is known against the level.
-func (h *health) reasons() []metric.Reason {
-	var out []metric.Reason
-	passed := time.Since(h.began).Seconds()
-	if busy := (processSeconds() - h.cpu) / passed / float64(runtime.NumCPU()); passed > 1 && busy > busyDegraded {
-		out = append(out, metric.Reason{
-			Code: "client-cpu", Level: metric.Degraded,
-			Text: fmt.Sprintf("the client used %.0f %% of this machine's processors: the server may have waited for it; give it a machine of its own", 100*busy),
-		})
+// end stops watching and says how the client fared.
+func (h *health) end() *metric.Client {
+	c := &metric.Client{
+		BusyShare:  (processSeconds() - h.cpu) / time.Since(h.began).Seconds() / float64(runtime.NumCPU()),
+		WakeMillis: 1e3 * quantileSince(h.waits, readHistogram(schedulerWaits), 0.99),
+		GCMillis:   1e3 * quantileSince(h.gc, readHistogram(gcPauses), 1),
+		Pauses:     h.heart.end(),
 	}
-	if wait := quantileSince(h.waits, readWaits(), 0.99); wait > waitDegraded {
-		out = append(out, metric.Reason{
-			Code: "client-scheduling", Level: metric.Note,
-			Text: fmt.Sprintf("one in a hundred of the client's wake-ups waited more than %.0f ms for a processor: the machine is busy", 1e3*wait),
-		})
+	if now, ok := readStolen(); ok {
+		c.StolenShare = stolenShare(h.stolen, now)
 	}
-	return out
+	return c
 }
 
 // quantileSince is the quantile of what a histogram has gained; 0 if nothing.
@@ -77,4 +77,35 @@ func quantileSince(before, after *metrics.Float64Histogram, q float64) float64 {
 		}
 	}
 	return 0
+}
+
+// processorTime is that of a whole machine, in ticks.
+type processorTime struct{ all, stolen uint64 }
+
+// parseStolen reads the first line of Linux's /proc/stat: user, nice, system,
+// idle, iowait, irq, softirq, steal; what follows is part of user and nice.
+func parseStolen(page string) (t processorTime, ok bool) {
+	line, _, _ := strings.Cut(page, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return t, false
+	}
+	for i, field := range fields[1:9] {
+		n, err := strconv.ParseUint(field, 10, 64)
+		if err != nil {
+			return t, false
+		}
+		t.all += n
+		if i == 7 {
+			t.stolen = n
+		}
+	}
+	return t, true
+}
+
+func stolenShare(before, after processorTime) float64 {
+	if after.all <= before.all {
+		return 0
+	}
+	return float64(after.stolen-before.stolen) / float64(after.all-before.all)
 }

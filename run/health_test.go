@@ -29,4 +29,7 @@ func TestHealthCountsProcessorTime(t *testing.T) {
 	if processSeconds() <= h.cpu || x == 0 {
 		t.Error("processor time does not pass")
 	}
+	if c := h.end(); c.BusyShare <= 0 {
+		t.Errorf("a client that used a processor: %+v", c)
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +47,8 @@ type Stage struct {
 	Epoch     time.Time
 	Monotonic float64 // the monotonic clock at Epoch, in seconds
 	Config    metric.Config
+
+	sharing *workload.Sharing // what prompts of it have in common
 }
 
 // A Runner carries out one plan against one server.
@@ -196,9 +197,11 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	}
 	if r.Plan.Sim != "" {
 		config.Known = append(config.Known, metric.Reason{
-			Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + r.Plan.Sim + "): these are not figures of any hardware: measure a real server for those",
+			Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + r.Plan.Sim + "): these are not figures of any hardware; measure a real server for those",
 		})
 	}
+	sharing := &workload.Sharing{}
+	work = sharing.Watch(work)
 	if l.Index == 0 {
 		if err := r.ready(ctx, work); errors.Is(err, errAsText) {
 			return r.level(ctx, l, sink)
@@ -217,7 +220,7 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 		return err
 	}
 	defer stop()
-	return r.measure(ctx, Stage{Level: l, Config: config}, pacer, work, sink)
+	return r.measure(ctx, Stage{Level: l, Config: config, sharing: sharing}, pacer, work, sink)
 }
 
 // connections is how many connections a level should find ready.
@@ -264,19 +267,18 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 			r.pages.start(ctx, epoch)
 		},
 	}, r.counting(scrubber{tee{sum, r.Plan.keeping(sink)}, words}))
-	s.Config.Interrupted = ctx.Err() != nil
-	s.Config.Known = slices.Concat(s.Config.Known, health.reasons(), r.unkept())
+	s.Config.Interrupted, s.Config.Client, s.Config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
+	s.Config.Known = append(s.Config.Known, r.unkept()...)
 	for _, n := range work.Notes() {
 		s.Config.Known = append(s.Config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
 	}
 	probeErr := probes.stop(scrubber{sink, words})
 	samples := r.pages.stop()
 	summary := sum.Summary(s.Config)
-	summary.Instruments = instrument.Summarize(samples)
+	summary.Beside(instrument.Summarize(samples, summary.DurationS), probes.sum.Probe())
 	if r.hooks.Read != nil {
 		probeErr = errors.Join(probeErr, r.hooks.Read(s, samples))
 	}
-	summary.Probe = probes.sum.Probe()
 	if r.hooks.End != nil {
 		r.hooks.End(s, &summary)
 	}

@@ -1,0 +1,228 @@
+package metric
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"tacho"
+	"tacho/stat"
+)
+
+// A Backlog is how many requests were due and not over, at three moments of a
+// fixed rate: when those in flight should have come to a balance, at the last
+// due time, and midway. A server that keeps up has about as many at all of them.
+// Latencies do not tell: those of the last requests shrink again, for nothing
+// comes after them.
+type Backlog struct {
+	FromS float64 `json:"from_s"`
+	ToS   float64 `json:"to_s"`
+	Early int     `json:"early"`
+	Mid   int     `json:"mid"`
+	Late  int     `json:"late"`
+	Due   int     `json:"due"` // requests that became due between the first moment and the last
+}
+
+const (
+	backlogMin   = 30  // requests, below which no growth is more than chance
+	backlogSigma = 2.5 // how far the server must be behind, in standard deviations of a Poisson count
+)
+
+// backlog is nil where there is no fixed rate, or too little of it to say.
+func backlog(c Config, records []tacho.Record) *Backlog {
+	dues := spanOf(records, due)
+	if c.RequestRate <= 0 || dues.n < backlogMin {
+		return nil
+	}
+	from, to := max(dues.first+dues.length()/3, balance(records, dues)), dues.last
+	mid := from + (to-from)/2
+	b := &Backlog{FromS: from.Seconds(), ToS: to.Seconds()}
+	for i := range records {
+		r := &records[i]
+		for _, at := range []struct {
+			moment time.Duration
+			count  *int
+		}{{from, &b.Early}, {mid, &b.Mid}, {to, &b.Late}} {
+			if r.Due <= at.moment && r.End > at.moment {
+				*at.count++
+			}
+		}
+		if r.Due > from && r.Due <= to {
+			b.Due++
+		}
+	}
+	if b.Due < backlogMin {
+		return nil
+	}
+	return b
+}
+
+// balance is when a server that keeps up has as many requests in flight as it
+// will have: when nearly all of the first tenth are over.
+func balance(records []tacho.Record, dues span) time.Duration {
+	var ends []float64
+	for i := range records {
+		if r := &records[i]; r.Due <= dues.first+dues.length()/10 {
+			ends = append(ends, float64(r.End))
+		}
+	}
+	return time.Duration(stat.New(ends).Quantile(0.9))
+}
+
+// growth is the part of the requests by which the server fell behind; false
+// where that may be chance.
+func (b *Backlog) growth() (float64, bool) {
+	if b == nil {
+		return 0, false
+	}
+	sigma := math.Sqrt(float64(b.Due))
+	steady := float64(min(b.Mid-b.Early, b.Late-b.Mid)) > sigma/2 // in both halves
+	if !steady || float64(b.Late-b.Early) < backlogSigma*sigma {
+		return 0, false
+	}
+	return ratio(b.Late-b.Early, b.Due)
+}
+
+// A CacheUse is what the server says of the prompts that begin a session: later
+// turns repeat what was said, and are found in its cache by design.
+type CacheUse struct {
+	Prompt int  `json:"prompt"` // tokens, as the server counts
+	Cached int  `json:"cached"` // of Prompt
+	Turns  bool `json:"turns,omitempty"`
+}
+
+func cacheUse(records []tacho.Record) CacheUse {
+	var c CacheUse
+	for i := range records {
+		r := &records[i]
+		c.Turns = c.Turns || r.Turn > 0
+		if r.Turn == 0 && r.OK() && r.Usage != nil {
+			c.Prompt += r.Usage.Prompt
+			c.Cached += r.Usage.Cached
+		}
+	}
+	return c
+}
+
+// foundShare is the part of the prompt tokens that the server found in a cache:
+// by its answers, or else by its metrics page, which cannot tell turns apart
+// and counts a preempted request twice.
+func foundShare(s *Summary) (float64, bool) {
+	if s.Cache.Cached > 0 {
+		return ratio(s.Cache.Cached, s.Cache.Prompt)
+	}
+	share, told := 0.0, false
+	for _, in := range s.Instruments {
+		if in.PrefixHitShare != nil && !s.Cache.Turns && (in.Preemptions == nil || *in.Preemptions == 0) {
+			share, told = max(share, *in.PrefixHitShare), true
+		}
+	}
+	return share, told
+}
+
+// surplusFound is what was found beyond what the prompts share among themselves
+// and what a chat template puts before each.
+func surplusFound(s *Summary) (float64, bool) {
+	found, told := foundShare(s)
+	if !told || s.Config.SharedShare == nil {
+		return 0, false
+	}
+	frame, _ := ratio(max(s.Tokens.Prompt.Served-s.Tokens.Prompt.Asked, 0), s.Tokens.Prompt.Served)
+	return max(found-*s.Config.SharedShare-frame, 0), true
+}
+
+// spread is the time over which a burst left, in milliseconds: up to the 99th
+// percentile, for a straggler is no stream. It is nil of any other load.
+func spread(c Config, records []tacho.Record) *float64 {
+	if c.RequestRate > 0 || c.MaxConcurrency > 0 && len(records) > c.MaxConcurrency {
+		return nil
+	}
+	var sents []float64
+	for i := range records {
+		r := &records[i]
+		together := r.Due == records[0].Due || c.MaxConcurrency > 0 && r.Due == r.Slot // due when its slot is free
+		if r.Turn > 0 || !together {
+			return nil
+		}
+		if r.Sent != tacho.Never {
+			sents = append(sents, millis(r.Sent))
+		}
+	}
+	if len(sents) < 2 {
+		return nil
+	}
+	sample := stat.New(sents)
+	ms := sample.Quantile(0.99) - sample.Min()
+	return &ms
+}
+
+// frontEnd is how many times the mean time per token that the server's engine
+// has is in ours.
+func frontEnd(s *Summary) (theirs, ours float64) {
+	for i := range s.Instruments {
+		in := &s.Instruments[i]
+		stats := s.At(in.Target, TPOT).Stats
+		if in.TPOTMillis == nil || stats == nil || *in.TPOTMillis <= 0 {
+			continue
+		}
+		if theirs == 0 || stats.Mean / *in.TPOTMillis > ours/theirs {
+			theirs, ours = *in.TPOTMillis, stats.Mean
+		}
+	}
+	return theirs, ours
+}
+
+// loadRules ask whether the server was under the load that the plan says.
+var loadRules = []Rule{
+	{
+		Code: "burst-spread", Unit: "share", Note: never, Degraded: 0.10, Invalid: 0.50,
+		Doc: "of a load that is due all at once: time from the first request sent to the 99th percentile / median TTFT: the server got a stream of requests and not a burst, and made other batches of it",
+		Do:  "give the client more CPU, or send fewer at once",
+		value: func(s *Summary) (float64, bool) {
+			first := s.Dist(TTFT).Stats
+			if first == nil {
+				first = s.Dist(E2EL).Stats
+			}
+			if s.SpreadMillis == nil || first == nil || first.Median <= 0 {
+				return 0, false
+			}
+			return *s.SpreadMillis / first.Median, true
+		},
+		inWords: func(s *Summary, v float64) string {
+			return fmt.Sprintf("requests that were due at once left over %.1f ms, %s of the median time to the first token", *s.SpreadMillis, percent(v))
+		},
+	},
+	{
+		Code: "cache", Unit: "share", Note: 0.01, Degraded: 0.05, Invalid: never,
+		Doc:   "prompt tokens that the server found in a cache, beyond those that prompts of the level share with earlier ones of it / prompt tokens: it had seen these prompts before, and new ones take longer",
+		Do:    "use another --seed or other data, or empty the cache before each level (--flush-cache, or restart the server)",
+		value: surplusFound,
+		inWords: func(s *Summary, _ float64) string {
+			found, _ := foundShare(s)
+			return fmt.Sprintf("the server found %s of the prompt tokens in a cache where prompts of this load share %s", percent(found), percent(*s.Config.SharedShare))
+		},
+	},
+	{
+		Code: "queue-growth", Unit: "share", Note: never, Degraded: 0.05, Invalid: never,
+		Doc:   fmt.Sprintf("at a fixed rate, from when those in flight should be in balance (a third of the schedule, and nearly all of the first tenth over) to the last due time: growth of the number of requests due and not over / requests due, where it grew in both halves and by more than %g standard deviations of a Poisson count", backlogSigma),
+		Do:    "lower --request-rate until the number in flight holds, or read the throughput alone",
+		value: func(s *Summary) (float64, bool) { return s.Backlog.growth() },
+		inWords: func(s *Summary, _ float64) string {
+			b := s.Backlog
+			return fmt.Sprintf("the server did not keep up, and these latencies grow with the length of the run: %d requests waited for their end at %.1f s and %d at %.1f s", b.Early, b.FromS, b.Late, b.ToS)
+		},
+	},
+	{
+		Code: "front-end", Unit: "times", Note: 1.5, Degraded: never, Invalid: never,
+		Doc: "mean TPOT by us / mean time per token by the server's metrics page: what its engine had ready left it later",
+		Do:  "give the server more front-end processes or cores (vLLM: --api-server-count), and see that nothing between holds tokens back",
+		value: func(s *Summary) (float64, bool) {
+			theirs, ours := frontEnd(s)
+			return ours / max(theirs, math.SmallestNonzeroFloat64), theirs > 0
+		},
+		inWords: func(s *Summary, _ float64) string {
+			theirs, ours := frontEnd(s)
+			return fmt.Sprintf("the server says %.1f ms a token where %.1f ms arrive, so its front end, not its engine, is the limit", theirs, ours)
+		},
+	},
+}

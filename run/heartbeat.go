@@ -1,0 +1,72 @@
+package run
+
+import (
+	"time"
+
+	"tacho/metric"
+)
+
+const (
+	beatEvery = 20 * time.Millisecond
+	pauseMin  = 100 * time.Millisecond // what is shorter is the jitter of a busy machine
+)
+
+// A heartbeat notes when the client did not run. A stopped process, a suspended
+// machine and a stolen core all look alike to a request, and like a slow
+// server; a timer of our own that comes late tells them apart.
+type heartbeat struct {
+	pulse
+	began         time.Time
+	bootAtStart   time.Duration
+	stop, stopped chan struct{}
+}
+
+func startHeartbeat() *heartbeat {
+	h := &heartbeat{began: time.Now(), bootAtStart: sinceBoot(), stop: make(chan struct{}), stopped: make(chan struct{})}
+	go func() {
+		defer close(h.stopped)
+		tick := time.NewTimer(beatEvery)
+		defer tick.Stop()
+		for over := false; !over; tick.Reset(beatEvery) {
+			select {
+			case <-tick.C:
+			case <-h.stop:
+				over = true
+			}
+			h.beat(time.Since(h.began), sinceBoot()-h.bootAtStart)
+		}
+	}()
+	return h
+}
+
+// end stops the heart and says where it had paused.
+func (h *heartbeat) end() metric.Pauses {
+	close(h.stop)
+	<-h.stopped
+	return h.pauses
+}
+
+// A pulse is a heart without a clock: it is told the time at each beat, by a
+// clock that may stand still while the machine sleeps and by one that does not.
+type pulse struct {
+	awake, boot time.Duration // at the last beat
+	pauses      metric.Pauses
+}
+
+func (p *pulse) beat(awake, boot time.Duration) {
+	passed := awake - p.awake
+	asleep := max(boot-p.boot-passed, 0)
+	if asleep < pauseMin {
+		asleep = 0
+	}
+	if pause := passed + asleep - beatEvery; pause > 0 {
+		if ms := pause.Seconds() * 1e3; ms > p.pauses.LongestMillis {
+			p.pauses.LongestMillis, p.pauses.AtS = ms, p.awake.Seconds()
+		}
+		if pause >= pauseMin {
+			p.pauses.TotalS += pause.Seconds()
+			p.pauses.AsleepS += asleep.Seconds()
+		}
+	}
+	p.awake, p.boot = awake, boot
+}

@@ -1,0 +1,125 @@
+package workload
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"tacho"
+)
+
+// A Sharing finds out how much of the prompts of a load begins like an earlier
+// one of them: that much a server may find in its cache by design. It goes by
+// the prompts themselves, so that no dataset has to know.
+//
+// A prompt is known by the hashes of its beginnings, at lengths that grow by
+// half, so what is shared is an upper bound. Its zero value is ready, and safe
+// for concurrent use.
+type Sharing struct {
+	mu             sync.Mutex
+	seen           map[uint64]struct{}
+	tokens, shared float64
+}
+
+const (
+	sharingFirst = 16      // the shortest beginning: tokens or bytes
+	sharingMost  = 1 << 20 // beginnings kept; what comes later is not looked at
+)
+
+var sharingSeed = maphash.MakeSeed()
+
+// Watch is the same workload, and its prompts are noted as they are made.
+func (s *Sharing) Watch(w Workload) Workload { return watched{w, s} }
+
+type watched struct {
+	Workload
+	sharing *Sharing
+}
+
+// Session implements tacho.Source.
+func (w watched) Session(i uint64) (tacho.Session, error) {
+	s, err := w.Workload.Session(i)
+	// Later turns of a session repeat the ones before them, and are not counted.
+	if len(s.Turns) > 0 {
+		w.sharing.note(&s.Turns[0].Request, true)
+	}
+	return s, err
+}
+
+// Warmup implements Workload.
+func (w watched) Warmup(i uint64) (tacho.Session, error) {
+	s, err := w.Workload.Warmup(i)
+	if len(s.Turns) > 0 {
+		w.sharing.note(&s.Turns[0].Request, false)
+	}
+	return s, err
+}
+
+// note looks at a prompt, and counts it if it is measured.
+func (s *Sharing) note(q *tacho.Request, measured bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) > sharingMost {
+		return
+	}
+	if share, ok := s.look(q); ok && measured {
+		tokens := float64(max(q.InputTokens, 1))
+		s.tokens += tokens
+		s.shared += share * tokens
+	}
+}
+
+// Share is the part of the prompt tokens that is shared; nil where no prompt
+// could be looked at.
+func (s *Sharing) Share() *float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tokens == 0 {
+		return nil
+	}
+	share := s.shared / s.tokens
+	return &share
+}
+
+// look is the part of a prompt that an earlier one begins with; false where
+// there is no text in it.
+func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
+	if s.seen == nil {
+		s.seen = map[uint64]struct{}{}
+	}
+	prompt := promptBytes(q)
+	if len(prompt) == 0 {
+		return 0, false
+	}
+	var sum uint64
+	begun, known := 0, true
+	for end := min(sharingFirst, len(prompt)); ; end = min(end+end/2, len(prompt)) {
+		sum = sum*0x9e3779b97f4a7c15 ^ maphash.Bytes(sharingSeed, prompt[begun:end])
+		if _, seen := s.seen[sum]; !seen {
+			if known && begun > 0 {
+				share = float64(end) / float64(len(prompt)) // up to here at most
+			}
+			known = false
+			s.seen[sum] = struct{}{}
+		}
+		if begun = end; end == len(prompt) {
+			break
+		}
+	}
+	if known {
+		share = 1
+	}
+	return share, true
+}
+
+// promptBytes is a prompt in one form, whichever it has.
+func promptBytes(q *tacho.Request) []byte {
+	in := &q.Input
+	b := []byte(in.Text)
+	for _, id := range in.IDs {
+		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
+	}
+	for _, m := range in.Messages {
+		b = append(append(append(b, m.Role...), m.Content...), m.Raw...)
+	}
+	return b
+}
