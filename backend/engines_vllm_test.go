@@ -101,7 +101,7 @@ func TestEngineVLLM(t *testing.T) {
 			}
 		})
 	}
-	in := instrument.Summarize(append(before, readPage()...))
+	in := instrument.Summarize(append(before, readPage()...), time.Since(epoch).Seconds())
 	if len(in) != 1 || in[0].GenerationTokens == nil || *in[0].GenerationTokens < float64(generated) || in[0].Running == nil || in[0].TTFTMillis == nil {
 		t.Errorf("%+v, and we got %d tokens", in, generated)
 	}
