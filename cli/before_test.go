@@ -30,7 +30,7 @@ func tacho(t *testing.T, env map[string]string, interrupt chan os.Signal, args .
 	t.Helper()
 	runs := filepath.Join(t.TempDir(), "runs")
 	if args[0] == "bench" {
-		args = append(args, "--runs-dir", runs, "--disable-tqdm")
+		args = append([]string{"bench", "--runs-dir", runs, "--disable-tqdm"}, args[1:]...)
 	}
 	var out, errors bytes.Buffer
 	code := cli.Main(&cli.Env{
@@ -101,7 +101,8 @@ func TestOneRequestFindsOut(t *testing.T) {
 			answer: refusing("completions", 403, `{"error":"bad"}`), env: map[string]string{"OPENAI_API_KEY": "sk-wrong-key"},
 			sent: 1, says: []string{"does not accept the API key of OPENAI_API_KEY"}, not: []string{"sk-wrong-key"},
 		},
-		"no such model":    {answer: refusing("completions", 404, `{"error":{"message":"The model does not exist."}}`), args: "--model other", sent: 1, says: []string{"/v1/completions", "other", "The model does not exist", "it serves tiny", "--model", "--endpoint"}},
+		"no such model":    {answer: refusing("completions", 404, `{"error":{"message":"The model does not exist."}}`), args: "--model other", sent: 1, says: []string{"/v1/completions", "other", "The model does not exist", "it lists no model other but tiny", "--model", "--endpoint"}},
+		"a model by 400":   {answer: refusing("completions", 400, `{"error":"Invalid model name"}`), args: "--model other", sent: 2, says: []string{"Invalid model name; it lists no model other but tiny"}},
 		"bad request":      {answer: refusing("completions", 400, `{"error":"prompt must be short"}`), sent: 2, says: []string{"did not answer a first request: status 400: prompt must be short", "--no-trial"}},
 		"a page of models": {answer: refusing("models", 200, "<html><title>Welcome to nginx!</title></html>"), says: []string{"GET /v1/models", "is this its address?", "Welcome to nginx", "--model"}, not: []string{"is it up", "cannot reach"}},
 		"TLS on a plain port": {
@@ -117,6 +118,9 @@ func TestOneRequestFindsOut(t *testing.T) {
 			s := tacho(t, tc.env, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+tc.args)...)...)
 			if s.code != 1 || generated.Load() != tc.sent || strings.Contains(s.out, "Serving") {
 				t.Errorf("exit %d after %d requests, want 1 after %d: %s", s.code, generated.Load(), tc.sent, s.errors)
+			}
+			if s.left(t) {
+				t.Errorf("a directory of the run is left behind")
 			}
 			last := s.errors[strings.LastIndex(strings.TrimSpace(s.errors), "\n")+1:]
 			for _, words := range tc.says {
@@ -189,7 +193,7 @@ func TestStoppedWhileAsking(t *testing.T) {
 			return true
 		})
 		s := tacho(t, nil, interrupt, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens)...)...)
-		if s.code != 130 || strings.Contains(s.errors, "cannot reach") || !strings.Contains(s.errors, "stopped before anything was measured") {
+		if s.code != 130 || s.left(t) || strings.Contains(s.errors, "cannot reach") || !strings.Contains(s.errors, "stopped before anything was measured") {
 			t.Errorf("%s: exit %d: %s", path, s.code, s.errors)
 		}
 		cancel()
@@ -204,5 +208,94 @@ func TestNumberGivenBesideTime(t *testing.T) {
 		"--num-prompts 1000 --max-seconds 60 --max-concurrency 16 --random-input-len 2 --random-output-len 1 --metrics-url none --no-trial")...)...)
 	if n := generated.Load(); n != 1000 || !strings.Contains(s.out, "Successful requests:                     1000 ") {
 		t.Errorf("%d requests, exit %d: %s", n, s.code, s.errors)
+	}
+}
+
+// What SDKs take for an address is one here.
+func TestVersionInTheAddress(t *testing.T) {
+	for _, args := range []string{"/v1", "/v1/", "/v1 --endpoint /v1/completions", "/v1 --endpoint completions", "/ --endpoint /v1/completions"} {
+		url, generated := site(t, nil)
+		s := tacho(t, nil, nil, append([]string{"bench", "--base-url"}, strings.Fields(url+args+" "+fewTokens)...)...)
+		if s.code != 0 && s.code != 4 || generated.Load() != 6 || !strings.Contains(s.out, "Successful requests:                     5 ") {
+			t.Errorf("%s: exit %d after %d requests: %s", args, s.code, generated.Load(), s.errors)
+		}
+	}
+}
+
+// Keys can be given in three ways; errors say which was taken, and files hold
+// none of them.
+func TestAPIKeys(t *testing.T) {
+	const key = "sk-given-key-1"
+	file := filepath.Join(t.TempDir(), "key")
+	writeText(t, file, key+"\n")
+	url, _ := site(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") == "Bearer "+key {
+			return false
+		}
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return true
+	})
+	for _, tc := range []struct {
+		env, args string
+		code      int
+		says      string
+	}{
+		{key, "", 0, ""},
+		{"", "--api-key " + key, 0, ""},
+		{"another", "--api-key-file " + file, 0, ""},
+		{"another", "", 1, "does not accept the API key of OPENAI_API_KEY"},
+		{"", "--api-key another", 1, "does not accept the API key of --api-key"},
+		{"", "", 1, "wants an API key"},
+		{"", "--api-key-file " + file + ".none", 2, "--api-key-file"},
+		{"", "--api-key a --api-key-file b", 2, "one of them"},
+	} {
+		s := tacho(t, map[string]string{"OPENAI_API_KEY": tc.env}, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+tc.args)...)...)
+		if s.code != tc.code && (tc.code != 0 || s.code != 4) || !strings.Contains(s.errors, tc.says) || strings.Contains(s.errors+s.out, key) {
+			t.Errorf("%q %s: exit %d: %s", tc.env, tc.args, s.code, s.errors)
+		}
+		_ = filepath.WalkDir(s.runs, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, []byte(key)) {
+				t.Errorf("%s has the key, or cannot be read: %v", path, err)
+			}
+			return nil
+		})
+	}
+}
+
+// Places that cannot be written to are found before anything is sent, and the
+// check leaves nothing there.
+func TestPlacesAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	writeText(t, file, "x")
+	for args, says := range map[string]string{
+		"--runs-dir " + file:                                         "--runs-dir: " + file + " is not a directory",
+		"--save-result --result-dir " + file + "/sub":                "--result-dir",
+		"--save-result --result-dir " + dir + " --result-filename .": "is a directory",
+		"--plot-timeline --result-dir " + file:                       "--result-dir: " + file + " is not a directory",
+		"--ca-cert " + dir + "/none.pem":                             "none.pem",
+		"--dataset-name custom --dataset-path " + dir + "/none":      "none",
+		"--tokenizer " + dir + "/none.json":                          "none.json",
+	} {
+		var asked atomic.Int64
+		url, _ := site(t, func(http.ResponseWriter, *http.Request) bool { asked.Add(1); return false })
+		args := append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+args)...)
+		s := tacho(t, nil, nil, args...)
+		if s.code != 2 || asked.Load() != 0 || !strings.Contains(s.errors, says) || s.left(t) {
+			t.Errorf("%s: exit %d after %d questions: %s", args, s.code, asked.Load(), s.errors)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func writeText(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

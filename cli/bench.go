@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tacho"
 	"tacho/backend"
 	"tacho/engine"
 	"tacho/metric"
@@ -38,7 +39,10 @@ Flags are those of "vllm bench serve" and mean what they mean there; those
 marked + are tacho's own. Dashes and underscores are the same, and a flag may
 be cut short where that is clear. A list of numbers (1,2,4 or 1,2,...,4096) for
 --num-prompts, --max-concurrency or --request-rate runs one level after the
-other. OPENAI_API_KEY is sent as a bearer token.
+other.
+
+The key that OPENAI_API_KEY holds, or --api-key-file names, is shown to the
+server. --api-key takes it too, but others on this machine can read that.
 
 Without any flag that names a server, bench measures the simulated engine that
 tacho carries, as --sim does.
@@ -52,7 +56,7 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Errorf("bench takes flags only, not %q", args[0]))
+				return usage(fmt.Errorf("bench takes flags only, not %q%s", args[0], flagFor(args[0])))
 			}
 			return nil
 		},
@@ -67,6 +71,14 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 	bind(cmd.Flags(), &plan)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &plan) })
 	return cmd
+}
+
+// flagFor says which flag a word belongs to that stands alone, if one can tell.
+func flagFor(word string) string {
+	if strings.Contains(word, "://") {
+		return ": write --base-url " + word
+	}
+	return ""
 }
 
 // benchUsage prints the flags by group, then the kinds they choose from.
@@ -112,6 +124,10 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	if err := checkResults(&plan); err != nil {
 		return usage(err)
 	}
+	key, keyFrom, err := apiKey(env, &plan)
+	if err != nil {
+		return usage(err)
+	}
 	engine.Tune()
 	random := randomSeed()
 	stopSim, err := startSim(env, &plan, *cmp.Or(plan.Seed, &random))
@@ -122,8 +138,7 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
 	defer b.progress.stop()
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.keepSamples, End: b.end}
-	apiKey := env.Getenv("OPENAI_API_KEY")
-	r, err := run.Open(ctx, plan, run.Env{APIKey: apiKey, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
+	r, err := run.Open(ctx, plan, run.Env{APIKey: key, KeyFrom: keyFrom, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
 	}
@@ -132,14 +147,22 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	}
 	defer r.Close()
 	b.runner = r
-	if b.keep, err = store.Create(plan.RunsDir, b.manifest(apiKey)); err != nil {
-		return err
-	}
-	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s; kept in %s",
-		r.Plan.ShownURL(), r.ModelID, plan.DatasetName, r.Counter.Name(), b.keep.Dir()))
-	err = r.Run(ctx, b.keep)
+	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", r.Plan.ShownURL(), r.ModelID, r.Plan.DatasetName, r.Counter.Name()))
+	err = r.Run(ctx, func() (tacho.Sink, error) { return b.create(key) })
 	b.progress.stop()
-	return errors.Join(b.conclude(ctx, err), b.keep.Close())
+	return b.conclude(ctx, err)
+}
+
+// create makes the directory of the run, when its first level begins: a run
+// that comes to nothing leaves nothing behind.
+func (b *benchRun) create(apiKey string) (tacho.Sink, error) {
+	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(apiKey))
+	if err != nil {
+		return nil, err
+	}
+	b.keep = keep
+	b.say("Kept in " + keep.Dir())
+	return keep, nil
 }
 
 // tokenizers are where Hugging Face's own tools have them, so that what those
@@ -249,6 +272,13 @@ func (b *benchRun) note(err error) {
 // conclude shows the table of levels, keeps the summary, and says what to exit
 // with.
 func (b *benchRun) conclude(ctx context.Context, err error) error {
+	if b.keep == nil { // it came to nothing
+		return cmp.Or(ctx.Err(), err)
+	}
+	return errors.Join(b.summarize(ctx, err), b.keep.Close())
+}
+
+func (b *benchRun) summarize(ctx context.Context, err error) error {
 	b.report.Title, b.report.Style = "tacho bench", b.runner.Plan.ReportStyle
 	b.report.Varies = b.runner.Plan.Varies()
 	if len(b.stages) > 0 {
@@ -256,9 +286,6 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 	}
 	if len(b.report.Stages) > 1 {
 		b.note(show(b.env.Stdout, "levels", &b.report))
-	}
-	if ctx.Err() != nil && len(b.stages) == 0 {
-		return ctx.Err()
 	}
 	if ctx.Err() != nil {
 		return errors.Join(b.failed, &exitError{code: stopCode(ctx)})

@@ -46,7 +46,7 @@ func checkResults(p *run.Plan) error {
 	if !p.SaveResult && !p.AppendResult && p.SaveDetailed {
 		return errors.New("--save-detailed goes with --save-result or --append-result")
 	}
-	return nil
+	return checkPlaces(p)
 }
 
 func metadata(p *run.Plan) (out []report.Field, err error) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,6 +201,39 @@ func (p *Plan) validateDataset() error {
 	}
 	_, err := p.kinds()
 	return err
+}
+
+// checkFiles complains about files that are not there, before any server is
+// asked for anything.
+func (p *Plan) checkFiles() error {
+	plans := []Plan{*p}
+	if len(p.Mix) > 0 {
+		classes, err := p.classes()
+		if err != nil {
+			return err
+		}
+		plans = nil
+		for _, c := range classes {
+			plans = append(plans, c.plan)
+		}
+	}
+	for _, one := range plans {
+		kind, err := workload.Find(one.DatasetName)
+		if err != nil || one.DatasetPath == "" {
+			continue
+		}
+		if _, _, hub := one.hubName(kind); hub {
+			continue
+		}
+		if _, err := os.Stat(one.DatasetPath); err != nil {
+			return fmt.Errorf("--dataset-path: %w", err)
+		}
+	}
+	name := p.Tokenizer
+	if _, err := os.Stat(name); err != nil && (filepath.IsAbs(name) || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".json")) {
+		return fmt.Errorf("--tokenizer: %w", err)
+	}
+	return nil
 }
 
 func (p *Plan) validateMedia() error {

@@ -93,6 +93,10 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 // public is the value as it may be written down.
 func (o *Option) public() any {
 	switch v := o.Value.(type) {
+	case *string:
+		if o.secret {
+			return redacted
+		}
 	case *[]string:
 		if o.secret {
 			return redactAll(*v)

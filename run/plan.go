@@ -40,6 +40,8 @@ type Target struct {
 	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho runs no code of a model"`
 	SkipTokenizer   bool     `flag:"skip-tokenizer-init" help:"do not ask the server to count tokens: prompt lengths are estimates"`
 	Header          []string `flag:"header" help:"further headers, as KEY=VALUE ..." secret:"value"`
+	APIKey          string   `flag:"api-key" help:"+ key to show to the server; others on this machine can read a command line: better put it into OPENAI_API_KEY or a file" secret:"all"`
+	APIKeyFile      string   `flag:"api-key-file" help:"+ file that holds the key"`
 	Insecure        bool     `flag:"insecure" help:"do not verify the server's certificate"`
 	CACert          string   `flag:"ca-cert" help:"+ file of certificates to trust instead of the system's"`
 	ClientCert      string   `flag:"client-cert" help:"+ file of the certificate to present to the server"`

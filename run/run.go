@@ -25,9 +25,10 @@ import (
 
 // Env is what a run needs of the world around it.
 type Env struct {
-	APIKey string // sent as a bearer token
-	Proxy  func(*http.Request) (*url.URL, error)
-	Random uint64 // what to seed with when the plan does not say
+	APIKey  string // sent as a bearer token
+	KeyFrom string // where it comes from, for errors
+	Proxy   func(*http.Request) (*url.URL, error)
+	Random  uint64 // what to seed with when the plan does not say
 
 	Tokenizers Tokenizers
 }
@@ -74,6 +75,7 @@ type Runner struct {
 	vocab      int             // tokens of the model's vocabulary, by the server; 0 unknown
 	pages      *pages
 	live       *engine.Live // of the level that runs
+	sink       tacho.Sink   // nil before the first
 	hooks      Hooks
 }
 
@@ -83,6 +85,10 @@ func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
 	if err := p.Validate(); err != nil {
 		return nil, &UsageError{err}
 	}
+	if err := p.checkFiles(); err != nil {
+		return nil, &UsageError{err}
+	}
+	p.takeVersion()
 	r := &Runner{Plan: p, Seed: env.Random, env: env, live: &engine.Live{}, hooks: hooks}
 	if p.Seed != nil {
 		r.Seed = *p.Seed
@@ -143,16 +149,17 @@ func (r *Runner) header() (http.Header, error) {
 	return h, nil
 }
 
-// Run runs all levels. What it keeps is told to the sink and the hooks; a
+// Run runs all levels. It opens the sink when the first of them begins and all
+// is known to be well. What it keeps is told to the sink and the hooks; a
 // stopped run returns ctx's error after the summary of what finished.
-func (r *Runner) Run(ctx context.Context, sink tacho.Sink) error {
+func (r *Runner) Run(ctx context.Context, open func() (tacho.Sink, error)) error {
 	if r.Plan.ReadyCheck == 0 {
 		if err := r.warm(ctx, len(r.clients), 0); err != nil {
 			return r.stopped(ctx, r.unreachable(err))
 		}
 	}
 	for _, l := range r.Plan.Levels() {
-		if err := r.level(ctx, l, sink); err != nil {
+		if err := r.level(ctx, l, open); err != nil {
 			return err
 		}
 	}
@@ -171,7 +178,7 @@ func (r *Runner) Pacer(l Level) (tacho.Pacer, error) {
 }
 
 // level runs one level.
-func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
+func (r *Runner) level(ctx context.Context, l Level, open func() (tacho.Sink, error)) error {
 	seed := r.seedOf(l)
 	work, err := r.workload(ctx, l, seed)
 	if err != nil {
@@ -205,7 +212,7 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 	work = sharing.Watch(work)
 	if l.Index == 0 {
 		if err := r.ready(ctx, work); errors.Is(err, errAsText) {
-			return r.level(ctx, l, sink)
+			return r.level(ctx, l, open)
 		} else if err != nil {
 			return err
 		}
@@ -221,7 +228,12 @@ func (r *Runner) level(ctx context.Context, l Level, sink tacho.Sink) error {
 		return err
 	}
 	defer stop()
-	return r.measure(ctx, Stage{Level: l, Config: config, sharing: sharing}, pacer, work, sink)
+	if r.sink == nil {
+		if r.sink, err = open(); err != nil {
+			return err
+		}
+	}
+	return r.measure(ctx, Stage{Level: l, Config: config, sharing: sharing}, pacer, work, r.sink)
 }
 
 // connections is how many connections a level should find ready.

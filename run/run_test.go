@@ -82,6 +82,10 @@ type records []tacho.Record
 func (l *records) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
 func (l *records) Close() error              { return nil }
 
+func into(s tacho.Sink) func() (tacho.Sink, error) {
+	return func() (tacho.Sink, error) { return s, nil }
+}
+
 // outcome is all that came out of a run.
 type outcome struct {
 	records   records
@@ -114,7 +118,7 @@ func execute(ctx context.Context, p run.Plan, env run.Env) (out outcome) {
 		return out
 	}
 	defer out.runner.Close()
-	out.err = out.runner.Run(ctx, &out.records)
+	out.err = out.runner.Run(ctx, into(&out.records))
 	return out
 }
 
@@ -364,12 +368,12 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	err = r.Run(ctx, sinkFunc(func(*tacho.Record) error {
+	err = r.Run(ctx, into(sinkFunc(func(*tacho.Record) error {
 		if n++; n == 20 {
 			cancel()
 		}
 		return nil
-	}))
+	})))
 	if !errors.Is(err, context.Canceled) || len(out.summaries) != 1 {
 		t.Fatalf("%v, %d summaries", err, len(out.summaries))
 	}

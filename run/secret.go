@@ -47,6 +47,7 @@ func (p *Plan) secrets(apiKey string) []string {
 		}
 	}
 	add(apiKey)
+	add(p.APIKey)
 	for _, h := range p.Header {
 		_, v, _ := strings.Cut(h, "=")
 		add(v)

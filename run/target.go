@@ -32,6 +32,23 @@ func (p *Plan) baseURLs() []string {
 	return []string{fmt.Sprintf("%s://%s:%d", scheme, host, p.Port)}
 }
 
+// takeVersion takes a /v1 from the end of the servers' addresses, where the
+// clients of OpenAI's protocol have it: here it begins the paths.
+func (p *Plan) takeVersion() {
+	const version = "/v1"
+	p.BaseURL = slices.Clone(p.BaseURL)
+	for i, base := range p.BaseURL {
+		short, had := strings.CutSuffix(strings.TrimRight(base, "/"), version)
+		if !had {
+			continue
+		}
+		p.BaseURL[i] = short
+		if p.Endpoint != "" && !strings.HasPrefix(p.Endpoint, version+"/") {
+			p.Endpoint = version + "/" + strings.TrimLeft(p.Endpoint, "/")
+		}
+	}
+}
+
 // ShownURL is where the servers are, fit to be shown.
 func (p *Plan) ShownURL() string { return strings.Join(redactURLs(p.baseURLs()), ", ") }
 

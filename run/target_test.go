@@ -139,7 +139,7 @@ func TestInstruments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := r.Run(t.Context(), &records{}); err != nil {
+	if err := r.Run(t.Context(), into(&records{})); err != nil {
 		t.Fatal(err)
 	}
 	if len(sum.Instruments) != 1 || len(samples) < 2 {

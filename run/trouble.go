@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/backend"
 	"tacho/transport"
 )
 
@@ -62,7 +64,9 @@ func (r *Runner) trouble(at string, f *tacho.Failure, text, other string) error 
 		return fmt.Errorf("the server at %s speaks TLS there: write https:// instead of http:// (%s)", at, text)
 	case f.Status == http.StatusNotFound:
 		return fmt.Errorf("the server at %s knows no %s, or no model %s there (%s)%s: see --endpoint, --backend and --model",
-			at, r.endpoint(), r.Model, text, r.listed())
+			at, r.endpoint(), r.Model, text, r.otherModels())
+	case f.Status == http.StatusBadRequest:
+		text += r.otherModels()
 	}
 	return fmt.Errorf("the server at %s "+other, at, text)
 }
@@ -76,9 +80,9 @@ func speaksTLS(text string) bool {
 // keyTrouble says what is wrong with the key, and where it comes from.
 func (r *Runner) keyTrouble() string {
 	if r.env.APIKey == "" {
-		return "wants an API key: put it into OPENAI_API_KEY"
+		return "wants an API key: put it into OPENAI_API_KEY, or name a file with --api-key-file"
 	}
-	return "does not accept the API key of OPENAI_API_KEY"
+	return "does not accept the API key of " + cmp.Or(r.env.KeyFrom, "the environment")
 }
 
 // endpoint is the path of requests.
@@ -89,12 +93,13 @@ func (r *Runner) endpoint() string {
 	return r.kind.Endpoint
 }
 
-// listed are the models that the server lists, as words to go on with.
-func (r *Runner) listed() string {
+// otherModels are the models that the server lists, as words to go on with;
+// nothing if the one that was asked for is among them.
+func (r *Runner) otherModels() string {
 	ctx, cancel := context.WithTimeout(context.Background(), limitTimeout)
 	defer cancel()
 	models, err := r.server.Models(ctx)
-	if err != nil || len(models) == 0 {
+	if err != nil || len(models) == 0 || slices.ContainsFunc(models, func(m backend.Model) bool { return m.ID == r.Model }) {
 		return ""
 	}
 	const most = 10
@@ -105,5 +110,5 @@ func (r *Runner) listed() string {
 	if len(models) > most {
 		names = append(names, fmt.Sprintf("and %d more", len(models)-most))
 	}
-	return "; it serves " + strings.Join(names, ", ")
+	return "; it lists no model " + r.Model + " but " + strings.Join(names, ", ")
 }
