@@ -29,7 +29,7 @@ build:
 .PHONY: test
 test:
 	go test -race ./...
-	go test ./sim/step # what it skips under the race detector: the fit to the seeds
+	go test ./sim/step ./metric # what they skip under the race detector: the fit to the seeds, ten million token events
 
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles

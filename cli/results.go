@@ -234,6 +234,13 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 	out := &report.Report{Title: "tacho bench", Began: kept.Manifest.Started}
 	sums := make([]metric.Accumulator, len(kept.Stages))
 	probes := make([]metric.Accumulator, len(kept.Stages))
+	configs := make([]metric.Config, len(kept.Stages))
+	for i := range configs {
+		if configs[i], err = stageConfig(kept, i, change); err != nil {
+			return nil, err
+		}
+		sums[i].Goodput = configs[i].Goodput
+	}
 	measured := false
 	for rec, err := range kept.Records() {
 		if err != nil {
@@ -259,11 +266,7 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 		return nil, err
 	}
 	for i, s := range kept.Stages {
-		config, err := stageConfig(kept, i, change)
-		if err != nil {
-			return nil, err
-		}
-		sum := sums[i].Summary(config)
+		sum := sums[i].Summary(configs[i])
 		sum.Beside(instrument.Summarize(samples[i], sum.DurationS), probes[i].Probe())
 		out.Stages = append(out.Stages, report.Stage{Name: s.Name, Value: s.Value, Summary: sum})
 	}

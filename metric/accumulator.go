@@ -8,75 +8,124 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/stat"
 )
 
 // An Accumulator is a Sink that sums up. Its zero value is empty and ready.
 //
 // A summary is a function of the set of records, never of their order, so
-// accumulators merge and a cluster is summed the way one machine is. What it
-// keeps of a record is its timeline, 16 bytes a token event: quantiles are exact.
-type Accumulator struct{ records []tacho.Record }
+// accumulators merge and a cluster is summed the way one machine is. Of a record
+// it keeps the marks, some 60 bytes; what a record has many of, as gaps between
+// tokens, goes into digests, whose memory has a bound. Up to that bound every
+// quantile is exact, and the summary says where it is not.
+type Accumulator struct {
+	Goodput []SLO // what a good request keeps; set it before the first Add
+	Limit   int   // observations of one metric that are kept one by one; 0 is stat.ExactLimit
+
+	marks    []marks
+	whole    part // of All
+	parts    parts
+	failures map[failureKey]FailureGroup
+	finishes map[string]int
+	sessions sessions
+	clock    clockUse
+	arrivals arrivals
+	cache    CacheUse
+	good     int
+	audio    stat.Digest // seconds of sound, of successful requests
+}
 
 var _ tacho.Sink = (*Accumulator)(nil)
 
+// marks are the moments of one request.
+type marks struct {
+	due, slot, sent, first, last, end time.Duration
+	turn                              int32
+	ok                                bool
+}
+
+// streamed says whether a request has the marks of a streamed success.
+func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.first != tacho.Never }
+
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
-	kept := *r
-	kept.ID, kept.Text = "", ""
-	kept.Events = slices.Clone(r.Events)
-	if r.Usage != nil {
-		usage := *r.Usage
-		kept.Usage = &usage
+	a.marks = append(a.marks, marks{r.Due, r.Slot, r.Sent, r.First(), r.Last(), r.End, int32(r.Turn), r.OK()})
+	a.whole.add(r, All, a.Limit)
+	a.parts.add(r)
+	a.addFailure(r)
+	a.sessions.add(r)
+	a.clock.add(r)
+	a.arrivals.add(r, a.Limit)
+	a.cache.add(r)
+	if r.OK() {
+		if a.finishes == nil {
+			a.finishes = map[string]int{}
+		}
+		a.finishes[r.Finish]++
+		if r.AudioS > 0 {
+			a.audio.Add(r.AudioS)
+		}
+		if isGood(r, a.Goodput) {
+			a.good++
+		}
 	}
-	if r.Server != nil {
-		times := *r.Server
-		kept.Server = &times
-	}
-	if r.Failure != nil {
-		failure := *r.Failure
-		kept.Failure = &failure
-	}
-	a.records = append(a.records, kept)
 	return nil
 }
 
 // Close implements tacho.Sink.
 func (a *Accumulator) Close() error { return nil }
 
-// Merge adds what b has seen. The two share it from then on; neither changes it.
-func (a *Accumulator) Merge(b *Accumulator) { a.records = append(a.records, b.records...) }
+// Merge adds what b has seen; b does not change.
+func (a *Accumulator) Merge(b *Accumulator) {
+	a.marks = append(a.marks, b.marks...)
+	a.whole.merge(&b.whole)
+	a.parts.merge(&b.parts)
+	for k, g := range b.failures {
+		a.mergeFailure(k, g)
+	}
+	if a.finishes == nil {
+		a.finishes = map[string]int{}
+	}
+	for reason, n := range b.finishes {
+		a.finishes[reason] += n
+	}
+	a.sessions.merge(&b.sessions)
+	a.clock.merge(&b.clock)
+	a.arrivals.merge(&b.arrivals, a.Limit)
+	a.cache.merge(&b.cache)
+	a.good += b.good
+	a.audio.Merge(&b.audio)
+}
 
 // Summary sums up what was added so far.
 func (a *Accumulator) Summary(c Config) Summary {
-	s := Summary{Config: c, Requests: len(a.records)}
-	s.count(a.records)
-	s.Failures = failures(a.records)
-	s.Finishes = finishes(a.records)
-	s.Endpoints = endpoints(a.records, c.Percentiles)
-	s.Groups = groups(a.records, c.Percentiles)
-	s.Sessions = sessions(a.records)
-	s.Tokens = tokens(a.records)
-	s.Clock = clockUse(a.records)
-	s.Peaks = peaks(a.records)
-	s.LimitBound = c.MaxConcurrency > 0 && peakOverlap(a.records, slot, end) >= c.MaxConcurrency
-	s.Rate = rate(a.records)
+	s := Summary{Config: c, Counts: a.whole.Counts, Tokens: a.whole.tokens}
+	s.Failures = slices.SortedFunc(maps.Values(a.failures), func(a, b FailureGroup) int {
+		return cmp.Or(b.Count-a.Count, strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Phase, b.Phase), a.Status-b.Status)
+	})
+	s.Finishes = finishes(a.finishes)
+	s.Endpoints = a.parts.endpoints(c.Percentiles)
+	s.Groups = a.parts.groups(c.Percentiles)
+	s.Sessions = a.sessions.summary()
+	s.Clock = a.clock.summary()
+	s.Peaks = a.peaks()
+	s.LimitBound = c.MaxConcurrency > 0 && peakOverlap(a.marks, slot, end) >= c.MaxConcurrency
+	s.Rate = rate(a.marks)
 	origin := due
 	if s.LimitBound {
 		origin = slot
 	}
-	s.Drift = drift(a.records, origin)
-	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.records), spread(c, a.records), cacheUse(a.records)
-	s.Throughput = throughput(&s, a.records)
-	for _, m := range All {
-		s.Dists = append(s.Dists, newDist(m, a.values(m), c.Percentiles))
-	}
+	s.Drift = drift(a.marks, origin)
+	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.marks), spread(c, a.marks), a.cache
+	s.Throughput = a.throughput(&s)
+	s.Dists = a.whole.summarize(All, c.Percentiles)
 	s.Verdict = Judge(&s)
 	return s
 }
 
 // Probe sums up records that are probes; nil where there is none.
 func (a *Accumulator) Probe() *Probe {
-	if len(a.records) == 0 {
+	if len(a.marks) == 0 {
 		return nil
 	}
 	s := a.Summary(Config{})
@@ -84,200 +133,50 @@ func (a *Accumulator) Probe() *Probe {
 	return &Probe{s.Completed, s.Failed, e2el.Median, e2el.Percentile(99), e2el.Max}
 }
 
-func (a *Accumulator) values(m *Metric) []float64 {
-	var values []float64
-	for i := range a.records {
-		m.Of(&a.records[i], func(v float64) { values = append(values, v) })
-	}
-	return values
+// failureKey is what failures are grouped by.
+type failureKey struct {
+	cause  tacho.Cause
+	phase  string
+	status int
 }
 
-// count fills in what is a plain count of records or events.
-func (s *Summary) count(records []tacho.Record) {
-	for i := range records {
-		r := &records[i]
-		s.DurationS = max(s.DurationS, r.End.Seconds())
-		switch {
-		case r.OK():
-			s.Completed++
-			s.Inputs += max(r.Inputs, 1)
-		case r.Failure.Cause == tacho.Canceled:
-			s.Canceled++
-		default:
-			s.Failed++
-		}
-		if r.Conns > 1 {
-			s.RetriedConns++
-		}
-		if r.Attempts > 1 {
-			s.Resent++
-		}
-		s.Events += len(r.Events)
-		for _, e := range r.Events {
-			if e.Coalesced {
-				s.CoalescedEvents++
-			}
-		}
+func (a *Accumulator) addFailure(r *tacho.Record) {
+	f := r.Failure
+	if f == nil || f.Cause == tacho.Canceled {
+		return
 	}
+	k := failureKey{cause: f.Cause, status: f.Status}
+	if f.Cause == tacho.Timeout { // how far it came is the cause of it
+		k.phase = f.Phase
+	}
+	a.mergeFailure(k, FailureGroup{f.Cause, k.phase, f.Status, 1, max(r.End, 0).Seconds(), f.Message})
 }
 
-func failures(records []tacho.Record) []FailureGroup {
-	type key struct {
-		cause  tacho.Cause
-		phase  string
-		status int
+func (a *Accumulator) mergeFailure(k failureKey, g FailureGroup) {
+	if a.failures == nil {
+		a.failures = map[failureKey]FailureGroup{}
 	}
-	groups := map[key]FailureGroup{}
-	for i := range records {
-		f := records[i].Failure
-		if f == nil || f.Cause == tacho.Canceled {
-			continue
-		}
-		k := key{cause: f.Cause, status: f.Status}
-		if f.Cause == tacho.Timeout { // how far it came is the cause of it
-			k.phase = f.Phase
-		}
-		one := FailureGroup{f.Cause, k.phase, f.Status, 1, max(records[i].End, 0).Seconds(), f.Message}
-		g, seen := groups[k]
-		if !seen {
-			groups[k] = one
-			continue
-		}
-		// Of equal times the smaller message, so that order does not matter.
-		if cmp.Or(cmp.Compare(one.FirstS, g.FirstS), strings.Compare(one.Example, g.Example)) < 0 {
-			g.FirstS, g.Example = one.FirstS, one.Example
-		}
-		g.Count++
-		groups[k] = g
+	before, seen := a.failures[k]
+	// Of equal times the smaller message, so that order does not matter.
+	if seen && cmp.Or(cmp.Compare(before.FirstS, g.FirstS), strings.Compare(before.Example, g.Example)) <= 0 {
+		g.FirstS, g.Example = before.FirstS, before.Example
 	}
-	return slices.SortedFunc(maps.Values(groups), func(a, b FailureGroup) int {
-		return cmp.Or(b.Count-a.Count, strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Phase, b.Phase), a.Status-b.Status)
+	g.Count += before.Count
+	a.failures[k] = g
+}
+
+func finishes(by map[string]int) []FinishCount {
+	var out []FinishCount
+	for reason, n := range by {
+		out = append(out, FinishCount{reason, n})
+	}
+	slices.SortFunc(out, func(a, b FinishCount) int {
+		return cmp.Or(b.Requests-a.Requests, cmp.Compare(a.Reason, b.Reason))
 	})
+	return out
 }
 
-func tokens(records []tacho.Record) Tokens {
-	var t Tokens
-	by := map[tacho.CountSource]int{}
-	for i := range records {
-		r := &records[i]
-		if !r.OK() {
-			continue
-		}
-		t.add(&t.Input, InputTokens(r))
-		t.add(&t.Output, r.Output)
-		by[r.OutputFrom]++
-		t.checkPrompt(r)
-		t.checkOutput(r)
-		if r.Usage != nil {
-			t.add(&t.Cached, r.Usage.Cached)
-			t.add(&t.Reasoning, r.Usage.Reasoning)
-		}
-		if r.Usage != nil && r.Usage.Prompt > 0 {
-			t.InputByServer++
-		} else {
-			t.InputByWorkload++
-		}
-	}
-	for _, source := range []tacho.CountSource{tacho.FromUsage, tacho.FromTokens, tacho.FromTokenizer, tacho.FromEvents, ""} {
-		if by[source] > 0 {
-			t.OutputBy = append(t.OutputBy, CountedBy{source, by[source]})
-		}
-	}
-	return t
-}
-
-// mostTokens bounds every sum of tokens. It is beyond all that a server can
-// have done, and the greatest whole number that every reader of JSON takes.
-const mostTokens = 1 << 53
-
-// add adds n to one of the sums of t, up to mostTokens.
-func (t *Tokens) add(sum *int, n int) {
-	if n >= mostTokens-*sum {
-		*sum, t.Saturated = mostTokens, true
-		return
-	}
-	*sum += n
-}
-
-func (t *Tokens) checkOutput(r *tacho.Record) {
-	if r.Exact {
-		t.Exact++
-		if r.Output < r.Asked {
-			t.Short++
-		}
-		if r.Output > r.Asked {
-			t.Long++
-		}
-	}
-	if len(r.Events) > r.Output {
-		t.MoreEvents++
-		t.SurplusEvents += len(r.Events) - r.Output
-	}
-}
-
-func (t *Tokens) checkPrompt(r *tacho.Record) {
-	p := &t.Prompt
-	if r.Usage == nil || r.Usage.Prompt == 0 || r.Input == 0 {
-		return
-	}
-	p.Requests++
-	t.add(&p.Asked, r.Input)
-	t.add(&p.Served, r.Usage.Prompt)
-	d := r.Usage.Prompt - r.Input
-	if d != 0 {
-		p.Differ++
-	}
-	t.add(&p.Off, abs(d))
-	p.Worst = fartherFromZero(p.Worst, d)
-}
-
-// fartherFromZero prefers the positive of two opposite numbers, so that order
-// does not matter.
-func fartherFromZero[T int | time.Duration](a, b T) T {
-	x, y := max(a, -a), max(b, -b)
-	if y > x || y == x && b > a {
-		return b
-	}
-	return a
-}
-
-// A step of the wall clock is told from its slow steering by both limits.
-const (
-	clockStepMin   = time.Millisecond // below it no latency is visibly wrong
-	clockStepShare = 0.001            // of the request's time: twice what clock steering may do
-)
-
-func clockUse(records []tacho.Record) ClockUse {
-	var u ClockUse
-	var worst time.Duration
-	for i := range records {
-		r := &records[i]
-		switch {
-		case r.Head == tacho.Never: // nothing was received, so nothing was stamped
-		case r.Clock == tacho.KernelClock:
-			u.Kernel++
-		case r.Clock == tacho.ReadClock:
-			u.Read++
-		}
-		moved := max(r.ClockStep, -r.ClockStep)
-		if moved > clockStepMin && float64(moved) > clockStepShare*float64(r.End-r.Start) {
-			u.Steps++
-			worst = fartherFromZero(worst, r.ClockStep)
-		}
-	}
-	u.WorstStepS = worst.Seconds()
-	switch {
-	case u.Kernel > 0 && u.Read > 0:
-		u.Name = "mixed"
-	case u.Kernel > 0:
-		u.Name = tacho.KernelClock.String()
-	case u.Read > 0:
-		u.Name = tacho.ReadClock.String()
-	}
-	return u
-}
-
-func throughput(s *Summary, records []tacho.Record) *Throughput {
+func (a *Accumulator) throughput(s *Summary) *Throughput {
 	if s.DurationS == 0 {
 		return nil
 	}
@@ -286,36 +185,13 @@ func throughput(s *Summary, records []tacho.Record) *Throughput {
 		OutputTokensPerS: float64(s.Tokens.Output) / s.DurationS,
 		TotalTokensPerS:  float64(s.Tokens.Input+s.Tokens.Output) / s.DurationS,
 		InputsPerS:       float64(s.Inputs) / s.DurationS,
-		AudioSPerS:       audioSeconds(records) / s.DurationS,
+		AudioSPerS:       a.audio.Sum() / s.DurationS,
 	}
 	if len(s.Config.Goodput) > 0 {
-		good := 0
-		for i := range records {
-			if records[i].OK() && isGood(&records[i], s.Config.Goodput) {
-				good++
-			}
-		}
-		perS := float64(good) / s.DurationS
+		perS := float64(a.good) / s.DurationS
 		t.GoodPerS = &perS
 	}
 	return t
-}
-
-// audioSeconds is how long the sounds are that were served. They are summed in
-// order of length, so that the order of records does not matter.
-func audioSeconds(records []tacho.Record) float64 {
-	var lengths []float64
-	for i := range records {
-		if r := &records[i]; r.OK() && r.AudioS > 0 {
-			lengths = append(lengths, r.AudioS)
-		}
-	}
-	slices.Sort(lengths)
-	sum := 0.0
-	for _, s := range lengths {
-		sum += s
-	}
-	return sum
 }
 
 // isGood says whether r keeps every SLO. A metric r has no value of is kept:
@@ -328,4 +204,66 @@ func isGood(r *tacho.Record, slos []SLO) bool {
 		}
 	}
 	return good
+}
+
+// A FinishCount is how many successful requests ended for one reason.
+type FinishCount struct {
+	Reason   string `json:"reason"` // the server's word; empty where it gave none
+	Requests int    `json:"requests"`
+}
+
+// clockUse adds up what stamped the arrivals.
+type clockUse struct {
+	ClockUse
+	worst time.Duration
+}
+
+// A step of the wall clock is told from its slow steering by both limits.
+const (
+	clockStepMin   = time.Millisecond // below it no latency is visibly wrong
+	clockStepShare = 0.001            // of the request's time: twice what clock steering may do
+)
+
+func (u *clockUse) add(r *tacho.Record) {
+	switch {
+	case r.Head == tacho.Never: // nothing was received, so nothing was stamped
+	case r.Clock == tacho.KernelClock:
+		u.Kernel++
+	case r.Clock == tacho.ReadClock:
+		u.Read++
+	}
+	moved := max(r.ClockStep, -r.ClockStep)
+	if moved > clockStepMin && float64(moved) > clockStepShare*float64(r.End-r.Start) {
+		u.Steps++
+		u.worst = fartherFromZero(u.worst, r.ClockStep)
+	}
+}
+
+func (u *clockUse) merge(o *clockUse) {
+	u.Kernel, u.Read, u.Steps = u.Kernel+o.Kernel, u.Read+o.Read, u.Steps+o.Steps
+	u.worst = fartherFromZero(u.worst, o.worst)
+}
+
+func (u *clockUse) summary() ClockUse {
+	out := u.ClockUse
+	out.WorstStepS = u.worst.Seconds()
+	switch {
+	case u.Kernel > 0 && u.Read > 0:
+		out.Name = "mixed"
+	case u.Kernel > 0:
+		out.Name = tacho.KernelClock.String()
+	case u.Read > 0:
+		out.Name = tacho.ReadClock.String()
+	}
+	return out
+}
+
+// fartherFromZero prefers the positive of two opposite numbers, so that order
+// does not matter.
+func fartherFromZero[T int | time.Duration](a, b T) T {
+	x, y := max(a, -a), max(b, -b)
+	if y > x || y == x && b > a {
+		return b
+	}
+	return a
 }

@@ -3,6 +3,7 @@ package metric_test
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/quick"
@@ -16,7 +17,7 @@ import (
 
 // sumUp gives records to an Accumulator that may not rely on them afterwards.
 func sumUp(c metric.Config, records ...*tacho.Record) metric.Summary {
-	var a metric.Accumulator
+	a := metric.Accumulator{Goodput: c.Goodput}
 	for _, r := range records {
 		given := *r
 		given.Events = append(tacho.Events(nil), r.Events...)
@@ -325,33 +326,119 @@ func randomRecord(rng *rand.Rand) *tacho.Record {
 	return r
 }
 
-// Summing two halves is summing the whole, wherever it is cut, in any order.
+// Summing seven parts is summing the whole, however the records are dealt out
+// and in whatever order the parts come, on both sides of the limit up to which
+// observations are kept.
 func TestMergeIsAdd(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.MaxConcurrency, c.RequestRate = 3, 2
 	c.Goodput = []metric.SLO{{Metric: "e2el", LimitMillis: 30}}
-	f := func(seed uint64, n, cut uint8) bool {
+	f := func(seed uint64, n uint8, limited bool) bool {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		var whole, left, right metric.Accumulator
+		limit := 0
+		if limited {
+			limit = 20
+		}
+		whole, merged := metric.Accumulator{Goodput: c.Goodput, Limit: limit}, metric.Accumulator{Goodput: c.Goodput, Limit: limit}
+		parts := make([]metric.Accumulator, 7)
+		for i := range parts {
+			parts[i] = metric.Accumulator{Goodput: c.Goodput, Limit: limit}
+		}
 		for i := range n {
 			r := randomRecord(rng)
-			half := &left
-			if i >= cut {
-				half = &right
-			}
-			if whole.Add(r) != nil || half.Add(r) != nil {
+			r.Session, r.Turn, r.Turns = uint64(i)/3, int(i)%3, 3+int(i)/3%2
+			r.Labels = tacho.Labels{{Key: "class", Value: string(rune('a' + rng.IntN(3)))}}
+			r.Endpoint = string(rune('A' + rng.IntN(2)))
+			if whole.Add(r) != nil || parts[rng.IntN(7)].Add(r) != nil {
 				return false
 			}
 		}
-		right.Merge(&left) // the other way round: order must not matter
-		diff := cmp.Diff(whole.Summary(c), right.Summary(c))
+		for _, i := range rng.Perm(7) {
+			merged.Merge(&parts[i])
+		}
+		diff := cmp.Diff(whole.Summary(c), merged.Summary(c))
 		if diff != "" {
 			t.Logf("whole against merged\n%s", diff)
 		}
 		return diff == ""
 	}
-	if err := quick.Check(f, &quick.Config{MaxCount: 100}); err != nil {
+	if err := quick.Check(f, &quick.Config{MaxCount: 200}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Ten million token events: past the limit memory stays where it is, and every
+// figure is as near to the exact one as it says.
+func TestBoundedMemory(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("ten million token events")
+	}
+	const tokens, requests = 1000, 10_000
+	exact, sketch := metric.Accumulator{}, metric.Accumulator{Limit: 500_000}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	tokensAt := make([]time.Duration, tokens)
+	var before int64
+	for i := range requests {
+		now := time.Duration(0)
+		for k := range tokensAt {
+			now += time.Duration(20e6 + 5e6*rng.NormFloat64())
+			tokensAt[k] = now
+		}
+		r := at(time.Duration(i)*3*ms, success(tokens, tokensAt...))
+		if i < requests/10 { // the exact one would take longer than it tells
+			if err := exact.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := sketch.Add(r); err != nil {
+			t.Fatal(err)
+		}
+		if i == requests/10-1 {
+			compareSketch(t, exact.Summary(metric.DefaultConfig()), sketch.Summary(metric.DefaultConfig()))
+			exact = metric.Accumulator{}
+			before = heap()
+		}
+	}
+	perRequest := (heap() - before) / (requests - requests/10)
+	if perRequest > 1000 {
+		t.Errorf("%d bytes for each further request of %d tokens", perRequest, tokens)
+	}
+	runtime.KeepAlive(&sketch)
+}
+
+func compareSketch(t *testing.T, want, got metric.Summary) {
+	t.Helper()
+	off := func(a, b float64) float64 { return math.Abs(a-b) / max(math.Abs(b), 1e-9) }
+	sketched := 0
+	for i, d := range got.Dists {
+		w := want.Dists[i].Stats
+		if d.Stats == nil || w == nil {
+			continue
+		}
+		if d.Stats.Error > 0 {
+			sketched++
+		}
+		limit := max(d.Stats.Error, 1e-7)
+		if off(d.Stats.Mean, w.Mean) > 1e-7 || off(d.Stats.Median, w.Median) > limit || d.Stats.Min != w.Min || d.Stats.Max != w.Max {
+			t.Errorf("%s: %+v, want %+v", d.Name, d.Stats, w)
+		}
+		for k, p := range d.Stats.Percentiles {
+			if off(p.Value, w.Percentiles[k].Value) > limit {
+				t.Errorf("%s p%v: %v, want %v", d.Name, p.P, p.Value, w.Percentiles[k].Value)
+			}
+		}
+	}
+	if sketched == 0 || want.Dist(metric.ITL).Stats.Error != 0 {
+		t.Error("nothing was sketched, or all was")
+	}
+	if off(got.Peaks.TokensPerS, want.Peaks.TokensPerS) > 0.005 || off(float64(got.Peaks.EventsPerS), float64(want.Peaks.EventsPerS)) > 0.005 {
+		t.Errorf("peaks %+v, want %+v", got.Peaks, want.Peaks)
 	}
 }
 

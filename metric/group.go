@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tacho"
 )
@@ -42,41 +43,96 @@ func (g *Group) Dist(m *Metric) Dist {
 	return g.Dists[i]
 }
 
-// turnKey is what groups of turns are by.
-const turnKey = "turn"
+// What groups are by; the key of a label has labelKey before it.
+const (
+	turnKey     = "turn"
+	endpointKey = "endpoint"
+	labelKey    = "label "
+)
 
 // mostGroups is how many values a label may have to be worth splitting by.
 const mostGroups = 1000
 
-// groups splits the records by turn, where there are conversations, and by
-// every label that has more than one value.
-func groups(records []tacho.Record, percentiles []float64) []Group {
-	type key struct{ by, value string }
-	parts := map[key]*Accumulator{}
-	values := map[string]int{}
-	add := func(k key, r tacho.Record) {
-		if parts[k] == nil {
-			parts[k] = &Accumulator{}
-			values[k.by]++
-		}
-		parts[k].records = append(parts[k].records, r)
+// A groupKey is what the records of a group have in common.
+type groupKey struct{ by, value string }
+
+// groupLimit is how many observations of a metric a group keeps one by one.
+const groupLimit = 1 << 20
+
+// parts are the records by what they have in common: their turn, their server,
+// the value of each label.
+type parts struct {
+	by      map[groupKey]*part
+	values  map[string]int  // how many groups there are by each
+	crowded map[string]bool // by these there are too many
+	turns   bool            // there are conversations
+}
+
+func (p *parts) add(r *tacho.Record) {
+	p.turns = p.turns || r.Turn > 0
+	p.addTo(groupKey{turnKey, strconv.Itoa(r.Turn + 1)}, r)
+	p.addTo(groupKey{endpointKey, r.Endpoint}, r)
+	for _, l := range r.Labels {
+		p.addTo(groupKey{labelKey + l.Key, l.Value}, r)
 	}
-	turns := slices.ContainsFunc(records, func(r tacho.Record) bool { return r.Turn > 0 })
-	for i := range records {
-		r := &records[i]
-		if turns {
-			add(key{turnKey, strconv.Itoa(r.Turn + 1)}, *r)
-		}
-		for _, l := range r.Labels {
-			add(key{l.Key, l.Value}, *r)
+}
+
+func (p *parts) addTo(k groupKey, r *tacho.Record) {
+	if to := p.part(k); to != nil {
+		to.add(r, Classic, groupLimit)
+	}
+}
+
+// part is the part of a group, nil where there are too many.
+func (p *parts) part(k groupKey) *part {
+	if p.crowded[k.by] {
+		return nil
+	}
+	if found := p.by[k]; found != nil {
+		return found
+	}
+	if p.by == nil {
+		p.by, p.values, p.crowded = map[groupKey]*part{}, map[string]int{}, map[string]bool{}
+	}
+	if p.values[k.by]++; p.values[k.by] > mostGroups {
+		p.crowd(k.by)
+		return nil
+	}
+	p.by[k] = &part{}
+	return p.by[k]
+}
+
+// crowd gives up on splitting by something that has a value for everybody.
+func (p *parts) crowd(by string) {
+	p.crowded[by] = true
+	maps.DeleteFunc(p.by, func(k groupKey, _ *part) bool { return k.by == by })
+}
+
+func (p *parts) merge(o *parts) {
+	p.turns = p.turns || o.turns
+	for k, from := range o.by {
+		if to := p.part(k); to != nil {
+			to.merge(from)
 		}
 	}
+	for by := range o.crowded {
+		p.crowd(by)
+	}
+}
+
+// groups are by turn, where there are conversations, and by every label that
+// has more than one value.
+func (p *parts) groups(percentiles []float64) []Group {
 	var out []Group
-	for k, part := range parts {
-		if n := values[k.by]; n < 2 || n > mostGroups {
+	for k, part := range p.by {
+		label, ok := strings.CutPrefix(k.by, labelKey)
+		if !ok && (k.by != turnKey || !p.turns) || p.values[k.by] < 2 {
 			continue
 		}
-		out = append(out, newGroup(k.by, k.value, part, percentiles))
+		out = append(out, Group{
+			By: label, Value: k.value, Requests: part.Requests, Completed: part.Completed, Failed: part.Failed,
+			Input: part.tokens.Input, Output: part.tokens.Output, Cached: part.tokens.Cached, Dists: part.summarize(Classic, percentiles),
+		})
 	}
 	slices.SortFunc(out, func(a, b Group) int {
 		if a.By == turnKey && b.By == turnKey {
@@ -89,20 +145,6 @@ func groups(records []tacho.Record, percentiles []float64) []Group {
 	return out
 }
 
-func newGroup(by, value string, part *Accumulator, percentiles []float64) Group {
-	var s Summary
-	s.count(part.records)
-	t := tokens(part.records)
-	g := Group{
-		By: by, Value: value, Requests: len(part.records), Completed: s.Completed, Failed: s.Failed,
-		Input: t.Input, Output: t.Output, Cached: t.Cached,
-	}
-	for _, m := range Classic {
-		g.Dists = append(g.Dists, newDist(m, part.values(m), percentiles))
-	}
-	return g
-}
-
 // Sessions are the conversations of a stage. A session that was cut short has
 // turns that were never sent, or that failed.
 type Sessions struct {
@@ -112,36 +154,65 @@ type Sessions struct {
 	Unsent    int `json:"unsent_turns"` // turns of those that were never sent
 }
 
-// sessions is nil where no session has more than one turn.
-func sessions(records []tacho.Record) *Sessions {
-	type progress struct{ planned, sent, ok int }
-	all := map[uint64]*progress{}
-	for i := range records {
-		r := &records[i]
-		if r.Turns < 2 {
-			continue
-		}
-		p := all[r.Session]
-		if p == nil {
-			p = &progress{planned: r.Turns}
-			all[r.Session] = p
-		}
-		p.sent++
-		if r.OK() {
-			p.ok++
-		}
+// sessions follows conversations. Those that are over are counted and
+// forgotten.
+type sessions struct {
+	Sessions
+	open map[uint64]progress
+}
+
+type progress struct{ planned, sent, ok int }
+
+func (s *sessions) add(r *tacho.Record) {
+	if r.Turns < 2 {
+		return
 	}
-	if len(all) == 0 {
+	one := progress{planned: r.Turns, sent: 1}
+	if r.OK() {
+		one.ok = 1
+	}
+	s.note(r.Session, one)
+}
+
+func (s *sessions) note(id uint64, p progress) {
+	before, seen := s.open[id]
+	if !seen {
+		s.Begun++
+	}
+	p.sent, p.ok = p.sent+before.sent, p.ok+before.ok
+	switch {
+	case p.ok == p.planned:
+		s.Completed++
+	case p.sent == p.planned:
+		s.CutShort++
+	default:
+		if s.open == nil {
+			s.open = map[uint64]progress{}
+		}
+		s.open[id] = p
+		return
+	}
+	delete(s.open, id)
+}
+
+func (s *sessions) merge(o *sessions) {
+	s.Begun += o.Begun - len(o.open) // those that are open are noted below
+	s.Completed += o.Completed
+	s.CutShort += o.CutShort
+	for id, p := range o.open {
+		s.note(id, p)
+	}
+}
+
+// summary is nil where no session has more than one turn.
+func (s *sessions) summary() *Sessions {
+	if s.Begun == 0 {
 		return nil
 	}
-	s := &Sessions{Begun: len(all)}
-	for p := range maps.Values(all) {
-		if p.ok == p.planned {
-			s.Completed++
-			continue
-		}
-		s.CutShort++
-		s.Unsent += p.planned - p.sent
+	out := s.Sessions
+	out.CutShort += len(s.open)
+	for _, p := range s.open {
+		out.Unsent += p.planned - p.sent
 	}
-	return s
+	return &out
 }

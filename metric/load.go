@@ -29,25 +29,25 @@ const (
 )
 
 // backlog is nil where there is no fixed rate, or too little of it to say.
-func backlog(c Config, records []tacho.Record) *Backlog {
-	dues := spanOf(records, due)
+func backlog(c Config, all []marks) *Backlog {
+	dues := spanOf(all, due)
 	if c.RequestRate <= 0 || dues.n < backlogMin {
 		return nil
 	}
-	from, to := max(dues.first+dues.length()/3, balance(records, dues)), dues.last
+	from, to := max(dues.first+dues.length()/3, balance(all, dues)), dues.last
 	mid := from + (to-from)/2
 	b := &Backlog{FromS: from.Seconds(), ToS: to.Seconds()}
-	for i := range records {
-		r := &records[i]
+	for i := range all {
+		m := &all[i]
 		for _, at := range []struct {
 			moment time.Duration
 			count  *int
 		}{{from, &b.Early}, {mid, &b.Mid}, {to, &b.Late}} {
-			if r.Due <= at.moment && r.End > at.moment {
+			if m.due <= at.moment && m.end > at.moment {
 				*at.count++
 			}
 		}
-		if r.Due > from && r.Due <= to {
+		if m.due > from && m.due <= to {
 			b.Due++
 		}
 	}
@@ -59,11 +59,11 @@ func backlog(c Config, records []tacho.Record) *Backlog {
 
 // balance is when a server that keeps up has as many requests in flight as it
 // will have: when nearly all of the first tenth are over.
-func balance(records []tacho.Record, dues span) time.Duration {
+func balance(all []marks, dues span) time.Duration {
 	var ends []float64
-	for i := range records {
-		if r := &records[i]; r.Due <= dues.first+dues.length()/10 {
-			ends = append(ends, float64(r.End))
+	for i := range all {
+		if m := &all[i]; m.due <= dues.first+dues.length()/10 {
+			ends = append(ends, float64(m.end))
 		}
 	}
 	return time.Duration(stat.New(ends).Quantile(0.9))
@@ -91,17 +91,16 @@ type CacheUse struct {
 	Turns  bool `json:"turns,omitempty"`
 }
 
-func cacheUse(records []tacho.Record) CacheUse {
-	var c CacheUse
-	for i := range records {
-		r := &records[i]
-		c.Turns = c.Turns || r.Turn > 0
-		if r.Turn == 0 && r.OK() && r.Usage != nil {
-			c.Prompt += r.Usage.Prompt
-			c.Cached += r.Usage.Cached
-		}
+func (c *CacheUse) add(r *tacho.Record) {
+	c.Turns = c.Turns || r.Turn > 0
+	if r.Turn == 0 && r.OK() && r.Usage != nil {
+		c.Prompt += r.Usage.Prompt
+		c.Cached += r.Usage.Cached
 	}
-	return c
+}
+
+func (c *CacheUse) merge(o *CacheUse) {
+	c.Prompt, c.Cached, c.Turns = c.Prompt+o.Prompt, c.Cached+o.Cached, c.Turns || o.Turns
 }
 
 // foundShare is the part of the prompt tokens that the server found in a cache:
@@ -133,19 +132,19 @@ func surplusFound(s *Summary) (float64, bool) {
 
 // spread is the time over which a burst left, in milliseconds: up to the 99th
 // percentile, for a straggler is no stream. It is nil of any other load.
-func spread(c Config, records []tacho.Record) *float64 {
-	if c.RequestRate > 0 || c.MaxConcurrency > 0 && len(records) > c.MaxConcurrency {
+func spread(c Config, all []marks) *float64 {
+	if c.RequestRate > 0 || c.MaxConcurrency > 0 && len(all) > c.MaxConcurrency {
 		return nil
 	}
 	var sents []float64
-	for i := range records {
-		r := &records[i]
-		together := r.Due == records[0].Due || c.MaxConcurrency > 0 && r.Due == r.Slot // due when its slot is free
-		if r.Turn > 0 || !together {
+	for i := range all {
+		m := &all[i]
+		together := m.due == all[0].due || c.MaxConcurrency > 0 && m.due == m.slot // due when its slot is free
+		if m.turn > 0 || !together {
 			return nil
 		}
-		if r.Sent != tacho.Never {
-			sents = append(sents, millis(r.Sent))
+		if m.sent != tacho.Never {
+			sents = append(sents, millis(m.sent))
 		}
 	}
 	if len(sents) < 2 {

@@ -37,7 +37,7 @@ var (
 	TTFT = &Metric{
 		Name: "ttft", Title: "Time to First Token", Unit: Millis,
 		Doc: "first token event - sent; successful requests",
-		Of:  ofSuccess(sent, first),
+		Of:  ofSuccess(atSent, atFirst),
 	}
 	TPOT = &Metric{
 		Name: "tpot", Title: "Time per Output Token (excl. 1st token)", Unit: Millis,
@@ -63,7 +63,7 @@ var (
 	E2EL = &Metric{
 		Name: "e2el", Title: "End-to-end Latency", Unit: Millis,
 		Doc: "last token event - sent, or the end of an answer that has no tokens, as an embedding; successful requests",
-		Of:  ofSuccess(sent, last),
+		Of:  ofSuccess(atSent, atLast),
 	}
 )
 
@@ -73,12 +73,12 @@ var (
 	TTFTDue = &Metric{
 		Name: "ttft_due", Title: "TTFT from due", Unit: Millis,
 		Doc: "first token event - due; successful requests",
-		Of:  ofSuccess(due, first),
+		Of:  ofSuccess(atDue, atFirst),
 	}
 	E2ELDue = &Metric{
 		Name: "e2el_due", Title: "E2EL from due", Unit: Millis,
 		Doc: "last token event - due, or the end of an answer that has no tokens; successful requests",
-		Of:  ofSuccess(due, last),
+		Of:  ofSuccess(atDue, atLast),
 	}
 )
 
@@ -86,7 +86,7 @@ var (
 var TTFTContent = &Metric{
 	Name: "ttft_content", Title: "Time to First Content Token", Unit: Millis,
 	Doc: "first token event with content, which is neither reasoning nor a tool call - sent; successful requests that have one",
-	Of:  ofSuccess(sent, firstContent),
+	Of:  ofSuccess(atSent, atFirstContent),
 }
 
 // What the server says of itself. It can be held against what we saw; the
@@ -129,32 +129,32 @@ var (
 	Lag = &Metric{
 		Name: "lag", Title: "Client lag", Unit: Millis,
 		Doc: "sent - due; every request of which a byte was sent",
-		Of:  ofAny(due, sent),
+		Of:  ofAny(atDue, atSent),
 	}
 	Queue = &Metric{
 		Name: "queue", Title: "Client queue", Unit: Millis,
 		Doc: "slot - due: the wait for the concurrency limit; every request that got a slot",
-		Of:  ofAny(due, slot),
+		Of:  ofAny(atDue, atSlot),
 	}
 	Wait = &Metric{
 		Name: "wait", Title: "Wait in the client", Unit: Millis,
 		Doc: "sent - due; successful requests",
-		Of:  ofSuccess(due, sent),
+		Of:  ofSuccess(atDue, atSent),
 	}
 	SendLag = &Metric{
 		Name: "send_lag", Title: "Send lag", Unit: Millis,
 		Doc: "sent - slot: what the client added after the limit let the request go; every request of which a byte was sent",
-		Of:  ofAny(slot, sent),
+		Of:  ofAny(atSlot, atSent),
 	}
 	Connect = &Metric{
 		Name: "connect", Title: "Connect", Unit: Millis,
 		Doc: "connection ready - handed to the transport; every request that got a connection",
-		Of:  ofAny(start, conn),
+		Of:  ofAny(atStart, atConn),
 	}
 	Write = &Metric{
 		Name: "write", Title: "Write", Unit: Millis,
 		Doc: "last byte written - first byte written; every request written in full",
-		Of:  ofAny(sent, wrote),
+		Of:  ofAny(atSent, atWrote),
 	}
 	ReadLag = &Metric{
 		Name: "read_lag", Title: "Read lag", Unit: Millis,
@@ -209,12 +209,12 @@ var (
 	FirstByte = &Metric{
 		Name: "first_byte", Title: "Time to First Byte", Unit: Millis,
 		Doc: "first byte of the response - sent; successful requests",
-		Of:  ofSuccess(sent, head),
+		Of:  ofSuccess(atSent, atHead),
 	}
 	RequestTime = &Metric{
 		Name: "request_time", Title: "Time per Request", Unit: Millis,
 		Doc: "end of the response - sent, usage and end mark included; successful requests",
-		Of:  ofSuccess(sent, end),
+		Of:  ofSuccess(atSent, atEnd),
 	}
 	StreamRate = &Metric{
 		Name: "stream_rate", Title: "Tokens per Second per Request", Unit: TokensPerSec,
@@ -276,29 +276,29 @@ func InputTokens(r *tacho.Record) int {
 	return r.Input
 }
 
-// A moment is one mark of a record, tacho.Never where it did not come.
-type moment func(*tacho.Record) time.Duration
+// A mark is one moment of a record, tacho.Never where it did not come.
+type mark func(*tacho.Record) time.Duration
 
-func due(r *tacho.Record) time.Duration   { return r.Due }
-func slot(r *tacho.Record) time.Duration  { return r.Slot }
-func start(r *tacho.Record) time.Duration { return r.Start }
-func conn(r *tacho.Record) time.Duration  { return r.Conn }
-func sent(r *tacho.Record) time.Duration  { return r.Sent }
-func wrote(r *tacho.Record) time.Duration { return r.Wrote }
-func head(r *tacho.Record) time.Duration  { return r.Head }
-func end(r *tacho.Record) time.Duration   { return r.End }
-func first(r *tacho.Record) time.Duration { return r.First() }
+func atDue(r *tacho.Record) time.Duration   { return r.Due }
+func atSlot(r *tacho.Record) time.Duration  { return r.Slot }
+func atStart(r *tacho.Record) time.Duration { return r.Start }
+func atConn(r *tacho.Record) time.Duration  { return r.Conn }
+func atSent(r *tacho.Record) time.Duration  { return r.Sent }
+func atWrote(r *tacho.Record) time.Duration { return r.Wrote }
+func atHead(r *tacho.Record) time.Duration  { return r.Head }
+func atEnd(r *tacho.Record) time.Duration   { return r.End }
+func atFirst(r *tacho.Record) time.Duration { return r.First() }
 
-// last is the end of an answer without tokens: only what has none by its
+// atLast is the end of an answer without tokens: only what has none by its
 // nature succeeds so.
-func last(r *tacho.Record) time.Duration {
+func atLast(r *tacho.Record) time.Duration {
 	if len(r.Events) == 0 {
 		return r.End
 	}
 	return r.Last()
 }
 
-func firstContent(r *tacho.Record) time.Duration {
+func atFirstContent(r *tacho.Record) time.Duration {
 	for i := range r.Events {
 		if r.Events[i].Kind == tacho.Content {
 			return r.Events[i].At
@@ -308,7 +308,7 @@ func firstContent(r *tacho.Record) time.Duration {
 }
 
 // ofAny is the time from one moment to another, where both came.
-func ofAny(from, to moment) func(*tacho.Record, func(float64)) {
+func ofAny(from, to mark) func(*tacho.Record, func(float64)) {
 	return func(r *tacho.Record, emit func(float64)) {
 		a, b := from(r), to(r)
 		if a != tacho.Never && b != tacho.Never {
@@ -318,7 +318,7 @@ func ofAny(from, to moment) func(*tacho.Record, func(float64)) {
 }
 
 // ofSuccess is ofAny for successful requests.
-func ofSuccess(from, to moment) func(*tacho.Record, func(float64)) {
+func ofSuccess(from, to mark) func(*tacho.Record, func(float64)) {
 	of := ofAny(from, to)
 	return func(r *tacho.Record, emit func(float64)) {
 		if r.OK() {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/stat"
 )
 
 // A Summary is what a stage came to. Pointers are nil where nothing was
@@ -13,12 +12,7 @@ import (
 type Summary struct {
 	Config Config `json:"config"`
 
-	DurationS float64 `json:"duration_s"` // from the start of the schedule to the last end of a request
-	Requests  int     `json:"requests"`
-	Completed int     `json:"completed"`
-	Inputs    int     `json:"inputs"`   // in the completed requests
-	Failed    int     `json:"failed"`   // canceled ones not counted
-	Canceled  int     `json:"canceled"` // stopped by us when the run ended
+	Counts
 
 	Failures []FailureGroup `json:"failures,omitempty"` // most frequent first
 
@@ -33,11 +27,7 @@ type Summary struct {
 	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
 	Cache        CacheUse `json:"cache"`
 
-	Clock           ClockUse `json:"clock"`
-	Events          int      `json:"events"`           // token events
-	CoalescedEvents int      `json:"coalesced_events"` // of Events: time is an upper bound
-	RetriedConns    int      `json:"retried_conns"`    // requests that needed more than one connection
-	Resent          int      `json:"resent,omitempty"` // requests sent more than once, because the plan has retries
+	Clock ClockUse `json:"clock"`
 
 	Finishes  []FinishCount     `json:"finishes,omitempty"`  // of successful requests, most frequent first
 	Endpoints []EndpointSummary `json:"endpoints,omitempty"` // where there were several
@@ -158,6 +148,7 @@ type Stats struct {
 	Min         float64      `json:"min"`
 	Max         float64      `json:"max"`
 	Percentiles []Percentile `json:"percentiles"`
+	Error       float64      `json:"error,omitempty"` // how far median, percentiles and deviation may be off, as a part of them; 0 is exact
 }
 
 // A Percentile is one quantile of a sample.
@@ -233,22 +224,4 @@ func (s *Summary) CoalescedShare() *float64 {
 	}
 	share := float64(s.CoalescedEvents) / float64(s.Events)
 	return &share
-}
-
-func newDist(m *Metric, values []float64, asked []float64) Dist {
-	sample := stat.New(values)
-	d := Dist{Name: m.Name, Unit: m.Unit, N: len(sample)}
-	if len(sample) == 0 {
-		return d
-	}
-	d.Stats = &Stats{
-		Mean: sample.Mean(), Median: sample.Median(), Std: sample.Std(),
-		Min: sample.Min(), Max: sample.Max(),
-	}
-	for _, p := range slices.Concat(asked, always) {
-		if !slices.ContainsFunc(d.Stats.Percentiles, func(v Percentile) bool { return v.P == p }) {
-			d.Stats.Percentiles = append(d.Stats.Percentiles, Percentile{p, sample.Quantile(p / 100)})
-		}
-	}
-	return d
 }

@@ -16,8 +16,8 @@ import (
 func healthy() *metric.Summary {
 	scheduled, achieved := 10.0, 10.0
 	s := &metric.Summary{
-		Config:   metric.DefaultConfig(),
-		Requests: 1000, Completed: 1000, DurationS: 100,
+		Config: metric.DefaultConfig(),
+		Counts: metric.Counts{Requests: 1000, Completed: 1000, DurationS: 100, Events: 100_000},
 		Tokens: metric.Tokens{
 			InputByServer: 1000, Exact: 1000, Output: 1000,
 			Prompt:   metric.PromptCheck{Requests: 1000, Asked: 100_000, Served: 100_000},
@@ -25,7 +25,7 @@ func healthy() *metric.Summary {
 		},
 		Rate:  &metric.Rate{ScheduledPerS: &scheduled, AchievedPerS: &achieved, SpanS: 100},
 		Drift: &metric.Drift{FirstTenthMillis: 1, LastTenthMillis: 1},
-		Clock: metric.ClockUse{Kernel: 1000, Name: "kernel"}, Events: 100_000,
+		Clock: metric.ClockUse{Kernel: 1000, Name: "kernel"},
 	}
 	for _, m := range metric.All {
 		s.Dists = append(s.Dists, metric.Dist{Name: m.Name, Unit: m.Unit, N: 1000, Stats: &metric.Stats{

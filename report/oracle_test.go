@@ -82,7 +82,7 @@ for label, value in json.load(sys.stdin):
 		case 1:
 			value = math.Round(value*8) / 8
 		}
-		s := metric.Summary{DurationS: value}
+		s := metric.Summary{Counts: metric.Counts{DurationS: value}}
 		for line := range strings.Lines(render(t, "classic", &report.Report{Stages: []report.Stage{{Summary: s}}})) {
 			if strings.HasPrefix(line, "Benchmark duration") {
 				ours = append(ours, line)

@@ -51,7 +51,7 @@ func records(n int) []*tacho.Record {
 }
 
 func summarize(c metric.Config, list []*tacho.Record) metric.Summary {
-	var a metric.Accumulator
+	a := metric.Accumulator{Goodput: c.Goodput}
 	for _, r := range list {
 		if err := a.Add(r); err != nil {
 			panic(err)

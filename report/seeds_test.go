@@ -84,7 +84,7 @@ func summaryOf(t *testing.T, b *report.Block) metric.Summary {
 	whole := func(key string) int { return int(number(t, b, key)) }
 	optional := func(key string) float64 { v, _ := b.Number(key); return v }
 	s := metric.Summary{
-		DurationS: number(t, b, "duration"), Completed: whole("completed"), Failed: int(optional("failed")),
+		Counts: metric.Counts{DurationS: number(t, b, "duration"), Completed: whole("completed"), Failed: int(optional("failed"))},
 		Tokens: metric.Tokens{Input: whole("total_input_tokens"), Output: whole("total_output_tokens")},
 		Throughput: &metric.Throughput{
 			RequestsPerS:     number(t, b, "request_throughput"),

@@ -146,3 +146,20 @@ func TestPoolingLayout(t *testing.T) {
 		t.Errorf("keys of the result file (-want +got):\n%s\nof %s", diff, keys)
 	}
 }
+
+// A percentile that is not exact says so.
+func TestEstimatesAreTold(t *testing.T) {
+	a := metric.Accumulator{Limit: 5}
+	for _, r := range records(20) {
+		if err := a.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b strings.Builder
+	if err := text(&b, &report.Report{Stages: []report.Stage{{Summary: a.Summary(metric.DefaultConfig())}}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Percentiles are within (%):              0.05 of ttft, "; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}

@@ -62,6 +62,20 @@ func (p printer) fact(label, value string) {
 	p.line(fmt.Sprintf("%-*s %s", labelWidth, label, value))
 }
 
+// estimates says which figures are not exact, and how near they are.
+func (p printer) estimates(s *metric.Summary) {
+	var names []string
+	worst := 0.0
+	for _, d := range s.Dists {
+		if d.Stats != nil && d.Stats.Error > 0 {
+			names, worst = append(names, d.Name), max(worst, d.Stats.Error)
+		}
+	}
+	if len(names) > 0 {
+		p.fact("Percentiles are within (%):", fmt.Sprintf("%.2f of %s (too many values to keep each)", 100*worst, strings.Join(names, ", ")))
+	}
+}
+
 // behind writes what the classic block does not say.
 func (p printer) behind(s *metric.Summary) {
 	p.line(centre(" Behind the Numbers ", "=", blockWidth))
@@ -70,6 +84,7 @@ func (p printer) behind(s *metric.Summary) {
 	p.fact("Arrivals stamped by:", orNotMeasured(s.Clock.Name))
 	p.fact("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
 	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
+	p.estimates(s)
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)
 	p.events(s)

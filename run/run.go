@@ -261,7 +261,7 @@ func (r *Runner) spares(l Level) int {
 func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work workload.Workload, sink tacho.Sink) error {
 	r.pages.readFirst(ctx)
 	r.live = &engine.Live{}
-	sum := &metric.Accumulator{}
+	sum := &metric.Accumulator{Goodput: s.Config.Goodput}
 	probes := newProbes(r, s.Index)
 	words := replacer(r.Plan.secrets(r.env.APIKey))
 	var began error

@@ -137,6 +137,9 @@ func (d *Digest) Min() float64 { return d.min }
 // Max is the greatest observation, 0 if there is none.
 func (d *Digest) Max() float64 { return d.max }
 
+// Sum is the sum of the observations, each to 2^-40.
+func (d *Digest) Sum() float64 { return d.sum.float() }
+
 // Distribution is what there is to know of the observations so far.
 func (d *Digest) Distribution() Distribution {
 	if d.bins == nil {
@@ -199,7 +202,7 @@ func (b binned) at(rank int64) float64 {
 }
 
 func (b binned) Median() float64 { return b.Quantile(0.5) }
-func (b binned) Mean() float64   { return b.sum.mean(b.n) }
+func (b binned) Mean() float64   { return b.Sum() / float64(b.n) }
 
 func (b binned) Std() float64 {
 	mean, squares := b.Mean(), 0.0
@@ -235,7 +238,7 @@ func middle(bin int32) float64 {
 	return math.Float64frombits(lo + 1<<(binShift-1))
 }
 
-// fixed is a sum of numbers in units of 2^-20, so that it does not depend on
+// fixed is a sum of numbers in units of 2^-40, so that it does not depend on
 // their order: 128 bits, in two's complement.
 type fixed struct {
 	hi int64
@@ -243,13 +246,16 @@ type fixed struct {
 }
 
 const (
-	fixedUnit = 1 << 20
-	fixedMost = 1 << 42 // beyond this a number counts as this: a century, in milliseconds
+	fixedBits = 40
+	fixedMost = 1 << 62 // beyond this a number counts as this
 )
 
 func (f *fixed) add(x float64) {
-	n := int64(math.RoundToEven(min(max(x, -fixedMost), fixedMost) * fixedUnit))
-	f.merge(&fixed{n >> 63, uint64(n)})
+	whole := math.Floor(min(max(x, -fixedMost), fixedMost))
+	part := uint64(math.RoundToEven((x - whole) * (1 << fixedBits)))
+	n := int64(whole)
+	f.merge(&fixed{n >> (64 - fixedBits), uint64(n) << fixedBits})
+	f.merge(&fixed{0, part})
 }
 
 func (f *fixed) merge(o *fixed) {
@@ -257,13 +263,9 @@ func (f *fixed) merge(o *fixed) {
 	f.lo, f.hi = lo, f.hi+o.hi+int64(carry)
 }
 
-// mean is the sum over n, and 0 of nothing.
-func (f *fixed) mean(n int) float64 {
-	if n == 0 {
-		return 0
-	}
+func (f *fixed) float() float64 {
 	whole := new(big.Int).Lsh(big.NewInt(f.hi), 64)
 	whole.Add(whole, new(big.Int).SetUint64(f.lo))
-	out, _ := new(big.Rat).SetFrac(whole, new(big.Int).Mul(big.NewInt(int64(n)), big.NewInt(fixedUnit))).Float64()
+	out, _ := new(big.Rat).SetFrac(whole, big.NewInt(1<<fixedBits)).Float64()
 	return out
 }

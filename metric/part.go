@@ -1,0 +1,224 @@
+package metric
+
+import (
+	"slices"
+
+	"tacho"
+	"tacho/stat"
+)
+
+// Counts are what is a plain count of records or events.
+type Counts struct {
+	DurationS float64 `json:"duration_s"` // from the start of the schedule to the last end of a request
+	Requests  int     `json:"requests"`
+	Completed int     `json:"completed"`
+	Inputs    int     `json:"inputs"`   // in the completed requests
+	Failed    int     `json:"failed"`   // canceled ones not counted
+	Canceled  int     `json:"canceled"` // stopped by us when the run ended
+
+	Events          int `json:"events"`           // token events
+	CoalescedEvents int `json:"coalesced_events"` // of Events: time is an upper bound
+	RetriedConns    int `json:"retried_conns"`    // requests that needed more than one connection
+	Resent          int `json:"resent,omitempty"` // requests sent more than once, because the plan has retries
+}
+
+func (c *Counts) add(r *tacho.Record) {
+	c.Requests++
+	c.DurationS = max(c.DurationS, r.End.Seconds())
+	switch {
+	case r.OK():
+		c.Completed++
+		c.Inputs += max(r.Inputs, 1)
+	case r.Failure.Cause == tacho.Canceled:
+		c.Canceled++
+	default:
+		c.Failed++
+	}
+	if r.Conns > 1 {
+		c.RetriedConns++
+	}
+	if r.Attempts > 1 {
+		c.Resent++
+	}
+	c.Events += len(r.Events)
+	for i := range r.Events {
+		if r.Events[i].Coalesced {
+			c.CoalescedEvents++
+		}
+	}
+}
+
+func (c *Counts) merge(o *Counts) {
+	c.DurationS = max(c.DurationS, o.DurationS)
+	for _, f := range []struct {
+		sum *int
+		n   int
+	}{
+		{&c.Requests, o.Requests}, {&c.Completed, o.Completed}, {&c.Inputs, o.Inputs}, {&c.Failed, o.Failed}, {&c.Canceled, o.Canceled},
+		{&c.Events, o.Events}, {&c.CoalescedEvents, o.CoalescedEvents}, {&c.RetriedConns, o.RetriedConns}, {&c.Resent, o.Resent},
+	} {
+		*f.sum += f.n
+	}
+}
+
+// A part is the sum of some records: all of them, or a group.
+type part struct {
+	Counts
+	tokens  Tokens
+	digests []stat.Digest // one for each metric
+}
+
+// add takes a record in. metrics and limit are the same for all of a part.
+func (p *part) add(r *tacho.Record, metrics []*Metric, limit int) {
+	p.Counts.add(r)
+	p.tokens.addRecord(r)
+	if p.digests == nil {
+		p.digests = make([]stat.Digest, len(metrics))
+		for i := range p.digests {
+			p.digests[i].Limit = limit
+		}
+	}
+	for i, m := range metrics {
+		m.Of(r, p.digests[i].Add)
+	}
+}
+
+func (p *part) merge(o *part) {
+	p.Counts.merge(&o.Counts)
+	p.tokens.merge(&o.tokens)
+	if p.digests == nil {
+		p.digests = make([]stat.Digest, len(o.digests))
+		for i := range p.digests {
+			p.digests[i].Limit = o.digests[i].Limit
+		}
+	}
+	for i := range o.digests {
+		p.digests[i].Merge(&o.digests[i])
+	}
+}
+
+func (p *part) summarize(metrics []*Metric, percentiles []float64) []Dist {
+	out := make([]Dist, len(metrics))
+	for i, m := range metrics {
+		out[i] = Dist{Name: m.Name, Unit: m.Unit}
+		if i < len(p.digests) {
+			out[i].fill(&p.digests[i], percentiles)
+		}
+	}
+	return out
+}
+
+func (d *Dist) fill(digest *stat.Digest, asked []float64) {
+	if d.N = digest.N(); d.N == 0 {
+		return
+	}
+	values := digest.Distribution()
+	d.Stats = &Stats{Mean: values.Mean(), Median: values.Median(), Std: values.Std(), Min: values.Min(), Max: values.Max()}
+	if !digest.Exact() {
+		d.Stats.Error = stat.SketchError
+	}
+	for _, p := range slices.Concat(asked, always) {
+		if !slices.ContainsFunc(d.Stats.Percentiles, func(v Percentile) bool { return v.P == p }) {
+			d.Stats.Percentiles = append(d.Stats.Percentiles, Percentile{p, values.Quantile(p / 100)})
+		}
+	}
+}
+
+// addRecord adds the counts of a successful request.
+func (t *Tokens) addRecord(r *tacho.Record) {
+	if !r.OK() {
+		return
+	}
+	t.add(&t.Input, InputTokens(r))
+	t.add(&t.Output, r.Output)
+	t.countedBy(r.OutputFrom, 1)
+	t.checkPrompt(r)
+	t.checkOutput(r)
+	if r.Usage != nil {
+		t.add(&t.Cached, r.Usage.Cached)
+		t.add(&t.Reasoning, r.Usage.Reasoning)
+	}
+	if r.Usage != nil && r.Usage.Prompt > 0 {
+		t.InputByServer++
+	} else {
+		t.InputByWorkload++
+	}
+}
+
+// counters are those who may have counted the output, most trusted first.
+var counters = []tacho.CountSource{tacho.FromUsage, tacho.FromTokens, tacho.FromTokenizer, tacho.FromEvents, ""}
+
+// countedBy notes who counted n requests, in the order of trust.
+func (t *Tokens) countedBy(source tacho.CountSource, n int) {
+	rank := slices.Index(counters, source)
+	i, found := slices.BinarySearchFunc(t.OutputBy, rank, func(c CountedBy, rank int) int { return slices.Index(counters, c.Source) - rank })
+	if !found {
+		t.OutputBy = slices.Insert(t.OutputBy, i, CountedBy{Source: source})
+	}
+	t.OutputBy[i].Requests += n
+}
+
+// mostTokens bounds every sum of tokens. It is beyond all that a server can
+// have done, and the greatest whole number that every reader of JSON takes.
+const mostTokens = 1 << 53
+
+// add adds n to one of the sums of t, up to mostTokens.
+func (t *Tokens) add(sum *int, n int) {
+	if n >= mostTokens-*sum {
+		*sum, t.Saturated = mostTokens, true
+		return
+	}
+	*sum += n
+}
+
+func (t *Tokens) merge(o *Tokens) {
+	for _, f := range []struct {
+		sum *int
+		n   int
+	}{
+		{&t.Input, o.Input}, {&t.Output, o.Output}, {&t.Cached, o.Cached}, {&t.Reasoning, o.Reasoning},
+		{&t.InputByServer, o.InputByServer}, {&t.InputByWorkload, o.InputByWorkload},
+		{&t.Exact, o.Exact}, {&t.Short, o.Short}, {&t.Long, o.Long}, {&t.MoreEvents, o.MoreEvents}, {&t.SurplusEvents, o.SurplusEvents},
+		{&t.Prompt.Requests, o.Prompt.Requests}, {&t.Prompt.Differ, o.Prompt.Differ},
+		{&t.Prompt.Asked, o.Prompt.Asked}, {&t.Prompt.Served, o.Prompt.Served}, {&t.Prompt.Off, o.Prompt.Off},
+	} {
+		t.add(f.sum, f.n)
+	}
+	t.Prompt.Worst = fartherFromZero(t.Prompt.Worst, o.Prompt.Worst)
+	t.Saturated = t.Saturated || o.Saturated
+	for _, c := range o.OutputBy {
+		t.countedBy(c.Source, c.Requests)
+	}
+}
+
+func (t *Tokens) checkOutput(r *tacho.Record) {
+	if r.Exact {
+		t.Exact++
+		if r.Output < r.Asked {
+			t.Short++
+		}
+		if r.Output > r.Asked {
+			t.Long++
+		}
+	}
+	if len(r.Events) > r.Output {
+		t.MoreEvents++
+		t.SurplusEvents += len(r.Events) - r.Output
+	}
+}
+
+func (t *Tokens) checkPrompt(r *tacho.Record) {
+	p := &t.Prompt
+	if r.Usage == nil || r.Usage.Prompt == 0 || r.Input == 0 {
+		return
+	}
+	p.Requests++
+	t.add(&p.Asked, r.Input)
+	t.add(&p.Served, r.Usage.Prompt)
+	d := r.Usage.Prompt - r.Input
+	if d != 0 {
+		p.Differ++
+	}
+	t.add(&p.Off, max(d, -d))
+	p.Worst = fartherFromZero(p.Worst, d)
+}
