@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/redact"
 	"tacho/internal/spelling"
 	"tacho/transport"
 )
@@ -78,10 +79,11 @@ type Options struct {
 	Header   http.Header // sent with every request
 	Sampling Sampling
 	Extras   Extras
-	Logprobs *int           // log probabilities of so many alternatives for each token
-	Extra    map[string]any // merged over the body; Request.Extra wins over it
-	KeepText bool           // put what was generated into Record.Text
-	OnToken  func(n int)    // told of token events as they arrive, roughly, for live figures
+	Logprobs *int            // log probabilities of so many alternatives for each token
+	Extra    map[string]any  // merged over the body; Request.Extra wins over it
+	KeepText bool            // put what was generated into Record.Text
+	OnToken  func(n int)     // told of token events as they arrive, roughly, for live figures
+	Secrets  *redact.Secrets // kept out of what is told of the server's words; those of the header are added
 
 	atOpenAI bool // the server is OpenAI's own
 }

@@ -3,7 +3,6 @@ package backend
 import (
 	"bytes"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"unicode"
@@ -18,7 +17,6 @@ const maxMessage = 300
 var (
 	htmlTitle  = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 	htmlHidden = regexp.MustCompile(`(?is)<(script|style|head)\b.*?</(script|style|head)>|<!--.*?-->`)
-	secretName = regexp.MustCompile(`(?i)auth|key|token|cookie|secret`)
 	htmlTag    = regexp.MustCompile(`(?s)<[^>]*>`)
 )
 
@@ -85,7 +83,7 @@ func (c *client) quote(payload []byte) string {
 }
 
 func (c *client) clipTo(s string, limit int) string {
-	s = c.redact(s) // before the cut, which might leave half a secret
+	s = c.Secrets.Hide(s) // before the cut, which might leave half a secret
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
@@ -96,34 +94,4 @@ func (c *client) clipTo(s string, limit int) string {
 		limit--
 	}
 	return s[:limit] + "…"
-}
-
-// secretsOf are the parts of a request's header that no message may repeat.
-func secretsOf(req *http.Request) []string {
-	var secrets []string
-	add := func(s string) {
-		if len(s) > 3 { // shorter ones would hit ordinary words
-			secrets = append(secrets, s)
-		}
-	}
-	for name, values := range req.Header {
-		if !secretName.MatchString(name) {
-			continue
-		}
-		for _, v := range values {
-			add(v)
-			add(v[strings.LastIndexByte(v, ' ')+1:]) // of "Bearer abc"
-		}
-	}
-	if _, password, ok := req.BasicAuth(); ok {
-		add(password)
-	}
-	return secrets
-}
-
-func (c *client) redact(s string) string {
-	for _, secret := range c.secrets {
-		s = strings.ReplaceAll(s, secret, "[redacted]")
-	}
-	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tacho"
+	"tacho/internal/redact"
 	"tacho/transport"
 )
 
@@ -173,7 +174,8 @@ func TestLiveCounter(t *testing.T) {
 }
 
 func TestClip(t *testing.T) {
-	c := &client{secrets: []string{"sk-1234567890"}}
+	c := &client{Options: Options{Secrets: &redact.Secrets{}}}
+	c.Secrets.Add("sk-1234567890")
 	long := strings.Repeat("é", 400)
 	for in, want := range map[string]string{
 		" a \n\t b\x00c ": "a b c",

@@ -12,6 +12,7 @@ import (
 
 	"tacho"
 	"tacho/internal/limit"
+	"tacho/internal/redact"
 	"tacho/transport"
 )
 
@@ -23,8 +24,7 @@ const maxClockStep = time.Millisecond
 type client struct {
 	Kind
 	Options
-	prefix  string // before the paths of the protocol, when the endpoint has one
-	secrets []string
+	prefix string // before the paths of the protocol, when the endpoint has one
 }
 
 func newClient(k Kind, o Options) (*client, error) {
@@ -43,7 +43,14 @@ func newClient(k Kind, o Options) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.secrets = secretsOf(req)
+	if c.Secrets == nil {
+		c.Secrets = &redact.Secrets{}
+	}
+	for name, values := range req.Header {
+		for _, v := range values {
+			c.Secrets.Header(name, v)
+		}
+	}
 	return c, nil
 }
 
@@ -73,6 +80,9 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	}
 	for _, h := range r.Header {
 		header.Set(h.Key, h.Value)
+		if redact.NamesSecret(h.Key) {
+			c.Secrets.Header(h.Key, h.Value)
+		}
 	}
 	path := c.Options.Endpoint
 	if strings.Contains(path, modelHole) {

@@ -138,7 +138,7 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
 	defer b.progress.stop()
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.keepSamples, End: b.end}
-	r, err := run.Open(ctx, plan, run.Env{APIKey: key, KeyFrom: keyFrom, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
+	r, err := run.Open(ctx, plan, run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
 	}
@@ -148,15 +148,15 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	defer r.Close()
 	b.runner = r
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", r.Plan.ShownURL(), r.ModelID, r.Plan.DatasetName, r.Counter.Name()))
-	err = r.Run(ctx, func() (tacho.Sink, error) { return b.create(key) })
+	err = r.Run(ctx, b.create)
 	b.progress.stop()
 	return b.conclude(ctx, err)
 }
 
 // create makes the directory of the run, when its first level begins: a run
 // that comes to nothing leaves nothing behind.
-func (b *benchRun) create(apiKey string) (tacho.Sink, error) {
-	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(apiKey))
+func (b *benchRun) create() (tacho.Sink, error) {
+	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(), b.env.secrets.SweepJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (b *benchRun) say(line string) {
 	_, _ = fmt.Fprintln(b.env.Stderr, line) // a broken stderr stops nothing
 }
 
-func (b *benchRun) manifest(apiKey string) store.Manifest {
+func (b *benchRun) manifest() store.Manifest {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -223,8 +223,8 @@ func (b *benchRun) manifest(apiKey string) store.Manifest {
 		label = b.runner.Plan.Backend
 	}
 	return store.Manifest{
-		Tool: "tacho", Version: version(), Started: time.Now(), Label: label,
-		Args: b.runner.Plan.RedactArgs(b.env.Args, apiKey), Seed: b.runner.Seed, Model: b.runner.ModelID, Counter: b.runner.Counter.Name(),
+		Tool: "tacho", Version: version(), Started: time.Now(), Label: b.env.secrets.Sweep(label),
+		Args: b.env.Args, Seed: b.runner.Seed, Model: b.runner.ModelID, Counter: b.runner.Counter.Name(),
 		Host: store.Host{
 			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tacho"
+	"tacho/internal/redact"
 	"tacho/run"
 	"tacho/token"
 	"tacho/workload"
@@ -72,12 +74,12 @@ func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
 		show.clear()
 		_, _ = fmt.Fprintln(env.Stderr, line) // a broken stderr stops nothing
 	}}
-	work, counter, err := plan.Workload(ctx, seed, run.Env{Tokenizers: tokenizers(env)}, hooks)
+	work, counter, err := plan.Workload(ctx, seed, run.Env{Secrets: env.secrets, Tokenizers: tokenizers(env)}, hooks)
 	show.stop()
 	if err != nil {
 		return err
 	}
-	keep, done, err := f.keeper()
+	keep, done, err := f.keeper(env)
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
 }
 
 // keeper writes sessions to the file that was asked for, if any.
-func (f *dataFlags) keeper() (keep func(*tacho.Session) error, done func() error, err error) {
+func (f *dataFlags) keeper(env *Env) (keep func(*tacho.Session) error, done func() error, err error) {
 	if f.write == "" {
 		return func(*tacho.Session) error { return nil }, func() error { return nil }, nil
 	}
@@ -115,7 +117,14 @@ func (f *dataFlags) keeper() (keep func(*tacho.Session) error, done func() error
 		return nil, nil, err
 	}
 	out := bufio.NewWriter(file)
-	return func(s *tacho.Session) error { return workload.WriteLine(out, s) },
+	return func(s *tacho.Session) error {
+			var line bytes.Buffer
+			if err := workload.WriteLine(&line, publicHeaders(env.secrets, s)); err != nil {
+				return err
+			}
+			_, err := out.Write(env.secrets.SweepJSON(line.Bytes()))
+			return err
+		},
 		func() error { return errors.Join(out.Flush(), file.Close()) }, nil
 }
 
@@ -258,4 +267,20 @@ func opening(in *tacho.Input) string {
 		text = text[:cut] + "..."
 	}
 	return fmt.Sprintf("%q", text)
+}
+
+// publicHeaders is a session whose requests have no secret in their headers.
+func publicHeaders(secrets *redact.Secrets, s *tacho.Session) *tacho.Session {
+	out := *s
+	out.Turns = slices.Clone(s.Turns)
+	for i := range out.Turns {
+		q := &out.Turns[i].Request
+		q.Header = slices.Clone(q.Header)
+		for j, h := range q.Header {
+			if redact.NamesSecret(h.Key) {
+				q.Header[j].Value = secrets.Header(h.Key, h.Value)
+			}
+		}
+	}
+	return &out
 }

@@ -14,6 +14,7 @@ import (
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/internal/redact"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/report"
@@ -55,6 +56,9 @@ func metadata(p *run.Plan) (out []report.Field, err error) {
 		if !ok {
 			return nil, fmt.Errorf("--metadata %q: write KEY=VALUE", m)
 		}
+		if redact.NamesSecret(key) {
+			value = redact.Mark
+		}
 		out = append(out, report.Field{Name: key, Value: value})
 	}
 	return out, nil
@@ -82,8 +86,8 @@ func (b *benchRun) saveResult(s run.Stage, sum *metric.Summary) error {
 		return err
 	}
 	v := &report.VLLMResult{
-		Date: s.Epoch, EndpointType: p.Backend, Backend: p.Backend, Label: p.Label,
-		ModelID: b.runner.ModelID, TokenizerID: p.Tokenizer, NumPrompts: s.Inputs, Metadata: fields, Summary: sum,
+		Date: s.Epoch, EndpointType: p.Backend, Backend: p.Backend, Label: b.env.secrets.Sweep(p.Label),
+		ModelID: b.env.secrets.Sweep(b.runner.ModelID), TokenizerID: b.env.secrets.Sweep(p.Tokenizer), NumPrompts: s.Inputs, Metadata: fields, Summary: sum,
 		EpochMonotonicS: s.Monotonic,
 	}
 	if v.TokenizerID == "" {

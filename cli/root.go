@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"tacho/internal/jsonscan"
+	"tacho/internal/redact"
 	"tacho/run"
 )
 
@@ -40,7 +41,8 @@ type Env struct {
 	Interrupt <-chan os.Signal // Ctrl-C, or whatever else asks it to end
 	Kill      func(code int)   // ends the process at once
 
-	line io.Writer // the terminal itself, for the line that moves
+	line    io.Writer       // the terminal itself, for the line that moves
+	secrets *redact.Secrets // kept out of all that is printed or kept
 }
 
 // System is the Env of the real process.
@@ -87,9 +89,10 @@ var commands = []func(*Env) *cobra.Command{newBench, newData, newSim, newReport,
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {
-	stdout, stderr := &screen{to: process.Stdout}, &screen{to: process.Stderr}
 	screened := *process
 	env := &screened
+	env.secrets = secretsOf(env)
+	stdout, stderr := &screen{to: process.Stdout, secrets: env.secrets}, &screen{to: process.Stderr, secrets: env.secrets}
 	env.Stdout, env.Stderr, env.line = stdout, stderr, process.Stderr
 	code := execute(env)
 	if err := errors.Join(stdout.flush(), stderr.flush()); err != nil && code == exitOK {
@@ -103,6 +106,7 @@ func execute(env *Env) int {
 	defer stop()
 	root := newRoot(env)
 	args, err := expand(root, env.Args)
+	env.Args = publicArgs(env.secrets, args)
 	if err == nil {
 		root.SetArgs(args)
 		err = root.ExecuteContext(ctx)

@@ -5,14 +5,17 @@ import (
 	"io"
 	"sync"
 
+	"tacho/internal/redact"
 	"tacho/internal/visible"
 )
 
 // A screen is where the program prints: all that any command says goes through
-// one. Others have a say in it (servers, files), so what a terminal would obey
-// is made visible. It works by lines; what has no end yet is held back.
+// one. Others have a say in it (servers, files), so secrets are taken out and
+// what a terminal would obey is made visible. It works by lines; what has no end
+// yet is held back.
 type screen struct {
-	to io.Writer
+	to      io.Writer
+	secrets *redact.Secrets
 
 	mu   sync.Mutex
 	held []byte
@@ -44,7 +47,7 @@ func (s *screen) show(end int) error {
 	if end == 0 {
 		return nil
 	}
-	_, err := io.WriteString(s.to, visible.Text(string(s.held[:end])))
+	_, err := io.WriteString(s.to, visible.Text(s.secrets.Sweep(string(s.held[:end]))))
 	s.held = append(s.held[:0], s.held[end:]...)
 	return err
 }

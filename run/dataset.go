@@ -73,7 +73,7 @@ type Dataset struct {
 	DisableShuffle   bool                `flag:"disable-shuffle" help:"keep the order of the data"`
 	NoOversample     bool                `flag:"no-oversample" help:"do not begin again when the data is used up"`
 	BadLines         string              `flag:"bad-lines" help:"+ what to do with a line that cannot be read: stop, or skip it and count it in the report"`
-	Mix              []string            `flag:"mix" help:"+ several workloads at once, each as words of OPTION=VALUE: weight=3 label=chat model=adapter priority=1 header.x-tier=gold and any dataset option, as dataset-name=random random-input-len=100"`
+	Mix              []string            `flag:"mix" help:"+ several workloads at once, each as words of OPTION=VALUE: weight=3 label=chat model=adapter priority=1 header.x-tier=gold and any dataset option, as dataset-name=random random-input-len=100" secret:"mix"`
 }
 
 // Talk says how conversations go.

@@ -57,7 +57,7 @@ func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Fai
 		return nil
 	}
 	r.Plan.PromptText = true
-	r.idsRefused = fmt.Sprintf("status %d: %s", f.Status, r.plain(f.Message))
+	r.idsRefused = fmt.Sprintf("status %d: %s", f.Status, r.env.Secrets.Hide(f.Message))
 	r.say("The server refused a prompt of token ids (%s): trying text, as --prompt-text does.", r.idsRefused)
 	if err := r.findCounter(ctx); err != nil {
 		return err

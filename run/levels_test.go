@@ -124,11 +124,8 @@ func TestPlanKeepsSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := p.RedactArgs([]string{"--header", "Authorization=Bearer sk-very-secret", "--base-url", p.BaseURL[0], "--extra", "env-key-secret"}, "env-key-secret")
-	for _, s := range []string{string(b), strings.Join(args, " ")} {
-		if strings.Contains(s, "secret") {
-			t.Errorf("a secret in %s", s)
-		}
+	if strings.Contains(string(b), "secret") {
+		t.Errorf("a secret in %s", b)
 	}
 	if !strings.Contains(string(b), `"header":["Authorization=[redacted]","X-Api-Key=[redacted]"]`) || !strings.Contains(string(b), `"request_rate":"inf"`) {
 		t.Errorf("%s", b)

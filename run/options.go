@@ -9,18 +9,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tacho/internal/redact"
 )
 
 // An Option is one field of a Plan.
 type Option struct {
-	Name  string // of the flag
-	Group string
-	Help  string
-	Own   bool // tacho's own: no flag of vllm bench serve
-	Value any  // pointer to the field
+	Name   string // of the flag
+	Group  string
+	Help   string
+	Own    bool         // tacho's own: no flag of vllm bench serve
+	Value  any          // pointer to the field
+	Secret redact.Place // where in it secrets stand
 
-	plan   *Plan
-	secret bool // values after = are not for anybody's eyes
+	plan *Plan
 }
 
 // Options are all the options of p, in the order of its fields.
@@ -60,7 +62,7 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 			continue
 		}
 		help, own := strings.CutPrefix(f.Tag.Get("help"), "+ ")
-		fn(Option{Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), secret: f.Tag.Get("secret") != ""})
+		fn(Option{Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret"))})
 	}
 }
 
@@ -74,7 +76,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		if v.IsZero() {
 			continue
 		}
-		value, err := json.Marshal(o.public())
+		value, err := json.Marshal(o.public(nil))
 		if err != nil {
 			return nil, fmt.Errorf("option %s: %w", o.Name, err)
 		}
@@ -90,24 +92,25 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// public is the value as it may be written down.
-func (o *Option) public() any {
+// public is the value as it may be written down. The secrets learn what is not.
+func (o *Option) public(secrets *redact.Secrets) any {
 	switch v := o.Value.(type) {
 	case *string:
-		if o.secret {
-			return redacted
-		}
+		return secrets.Public(o.Secret, *v)
 	case *[]string:
-		if o.secret {
-			return redactAll(*v)
+		out := make([]string, len(*v))
+		for i, s := range *v {
+			out[i] = secrets.Public(o.Secret, s)
 		}
-		if strings.HasSuffix(o.Name, "-url") {
-			return redactURLs(*v)
-		}
+		return out
 	case *float64:
 		return json.RawMessage(jsonFloat(*v))
 	case encoding.TextMarshaler:
-		return v
+		b, err := v.MarshalText()
+		if err != nil || o.Secret == "" {
+			return v
+		}
+		return secrets.Public(o.Secret, string(b))
 	}
 	return o.Value
 }

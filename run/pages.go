@@ -50,7 +50,7 @@ func (r *Runner) findPages(ctx context.Context) {
 		}
 		page := instrument.Target{URL: url}
 		if err := instrument.Probe(ctx, r.pages.client, page); err != nil {
-			r.say("The metrics page %s says nothing yet: %v", redactURL(url), err)
+			r.say("The metrics page %s says nothing yet: %s", publicURL(url), r.env.Secrets.Hide(err.Error()))
 		}
 		r.pages.targets = append(r.pages.targets, page)
 	}
@@ -95,8 +95,5 @@ func (p *pages) stop() []instrument.Sample {
 	}
 	samples := p.scraper.Stop()
 	p.scraper = nil
-	for i := range samples {
-		samples[i].Target = redactURL(samples[i].Target)
-	}
 	return samples
 }

@@ -32,14 +32,14 @@ type Target struct {
 	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
 	Sim             string   `flag:"sim" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
 	SimSpeedup      float64  `flag:"sim-speedup" help:"+ run the simulated engine so many times faster than the real thing"`
-	Endpoint        string   `flag:"endpoint" help:"path to ask; by default the one the backend goes with"`
+	Endpoint        string   `flag:"endpoint" help:"path to ask; by default the one the backend goes with" secret:"path"`
 	Model           string   `flag:"model" help:"model to ask for; by default the first the server lists"`
 	ServedModelName string   `flag:"served-model-name" help:"the model's name in requests, where the server calls it something else"`
 	Tokenizer       string   `flag:"tokenizer" help:"tokenizer to count with: a file, a folder, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); by default the model's own, or the server's /tokenize"`
 	TokenizerMode   string   `flag:"tokenizer-mode" help:"accepted for compatibility"`
 	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho runs no code of a model"`
 	SkipTokenizer   bool     `flag:"skip-tokenizer-init" help:"do not ask the server to count tokens: prompt lengths are estimates"`
-	Header          []string `flag:"header" help:"further headers, as KEY=VALUE ..." secret:"value"`
+	Header          []string `flag:"header" help:"further headers, as KEY=VALUE ..." secret:"header"`
 	APIKey          string   `flag:"api-key" help:"+ key to show to the server; others on this machine can read a command line: better put it into OPENAI_API_KEY or a file" secret:"all"`
 	APIKeyFile      string   `flag:"api-key-file" help:"+ file that holds the key"`
 	Insecure        bool     `flag:"insecure" help:"do not verify the server's certificate"`
@@ -84,11 +84,11 @@ type Load struct {
 type Body struct {
 	backend.Sampling
 	backend.Extras
-	ExtraBody          JSONObject `flag:"extra-body" help:"JSON object merged into each request"`
+	ExtraBody          JSONObject `flag:"extra-body" help:"JSON object merged into each request" secret:"body"`
 	Logprobs           *int       `flag:"logprobs" help:"log probabilities to ask for with each token (completions)"`
 	IgnoreEOS          *bool      `flag:"ignore-eos" help:"have the server go on to the full output length; random and traces imply it where the server can, unless it is false"`
 	UseBeamSearch      bool       `flag:"use-beam-search" help:"accepted for compatibility; vLLM ignores it too"`
-	ChatTemplateKwargs JSONObject `flag:"chat-template-kwargs" help:"JSON object sent as chat_template_kwargs with chat requests"`
+	ChatTemplateKwargs JSONObject `flag:"chat-template-kwargs" help:"JSON object sent as chat_template_kwargs with chat requests" secret:"body"`
 }
 
 // Results says what to report, and where to keep it.
@@ -102,7 +102,7 @@ type Results struct {
 	AppendResult      bool     `flag:"append-result" help:"append it to the file as a line"`
 	ResultDir         string   `flag:"result-dir" help:"directory of that file"`
 	ResultFilename    string   `flag:"result-filename" help:"its name"`
-	Metadata          []string `flag:"metadata" help:"further entries of that file, as KEY=VALUE ..."`
+	Metadata          []string `flag:"metadata" help:"further entries of that file, as KEY=VALUE ..." secret:"pair"`
 	PlotTimeline      bool     `flag:"plot-timeline" help:"draw every request on a time axis, into an HTML file"`
 	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; the lengths are in tacho report --format json"`
 	TimelineITL       string   `flag:"timeline-itl-thresholds" help:"milliseconds at which its colours change"`

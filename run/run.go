@@ -16,6 +16,7 @@ import (
 	"tacho/backend"
 	"tacho/engine"
 	"tacho/instrument"
+	"tacho/internal/redact"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/token"
@@ -27,6 +28,9 @@ import (
 type Env struct {
 	APIKey  string // sent as a bearer token
 	KeyFrom string // where it comes from, for errors
+	// Secrets learn those of the plan, and are kept out of all that the run keeps
+	// or says. Nil is none that anybody else knows.
+	Secrets *redact.Secrets
 	Proxy   func(*http.Request) (*url.URL, error)
 	Random  uint64 // what to seed with when the plan does not say
 
@@ -85,6 +89,7 @@ func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
 	if err := p.Validate(); err != nil {
 		return nil, &UsageError{err}
 	}
+	env.learn(&p)
 	if err := p.checkFiles(); err != nil {
 		return nil, &UsageError{err}
 	}
@@ -141,7 +146,7 @@ func (r *Runner) header() (http.Header, error) {
 	h := http.Header{}
 	for _, e := range r.Plan.Header {
 		key, value, ok := strings.Cut(e, "=")
-		if !ok || key == "" {
+		if !ok || key == "" || strings.ContainsAny(key, ": \t\"") {
 			return nil, errors.New("--header: write KEY=VALUE")
 		}
 		h.Set(key, value)
@@ -263,7 +268,6 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 	r.live = &engine.Live{}
 	sum := &metric.Accumulator{Goodput: s.Config.Goodput}
 	probes := newProbes(r, s.Index)
-	words := replacer(r.Plan.secrets(r.env.APIKey))
 	var began error
 	var health *health
 	err := engine.Run(ctx, engine.Stage{
@@ -279,14 +283,16 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 			probes.start(ctx, epoch)
 			r.pages.start(ctx, epoch)
 		},
-	}, r.counting(scrubber{tee{sum, r.Plan.keeping(sink)}, words}))
+	}, r.counting(scrubber{tee{sum, r.Plan.keeping(sink)}, r.env.Secrets}))
 	s.Config.Interrupted, s.Config.Client, s.Config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
 	s.Config.Known = append(s.Config.Known, r.unkept()...)
 	for _, n := range work.Notes() {
 		s.Config.Known = append(s.Config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
 	}
-	probeErr := probes.stop(scrubber{sink, words})
+	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
 	samples := r.pages.stop()
+	scrubSamples(r.env.Secrets, samples)
+	scrubReasons(r.env.Secrets, s.Config.Known)
 	summary := sum.Summary(s.Config)
 	summary.Beside(instrument.Summarize(samples, summary.DurationS), probes.sum.Probe())
 	if r.hooks.Read != nil {

@@ -1,100 +1,77 @@
 package run
 
 import (
-	"net/url"
+	"slices"
 	"strings"
 
 	"tacho"
+	"tacho/instrument"
+	"tacho/internal/redact"
+	"tacho/metric"
 )
 
-const redacted = "[redacted]"
-
-// redactAll hides the values of KEY=VALUE entries.
-func redactAll(entries []string) []string {
-	out := make([]string, len(entries))
-	for i, e := range entries {
-		key, _, _ := strings.Cut(e, "=")
-		out[i] = key + "=" + redacted
+// learn has the secrets of the plan, and of what it is carried out with, hidden
+// from everything that is kept or shown.
+func (e *Env) learn(p *Plan) {
+	if e.Secrets == nil {
+		e.Secrets = &redact.Secrets{}
 	}
-	return out
+	for _, secret := range []string{e.APIKey, e.Tokenizers.Token} {
+		e.Secrets.Add(secret)
+	}
+	e.Secrets.Public(redact.InURL, e.Tokenizers.Endpoint)
+	for _, o := range p.Options() {
+		o.public(e.Secrets)
+	}
 }
 
-// redactURL hides the password of a URL.
-func redactURL(s string) string {
-	u, err := url.Parse(s)
-	if err != nil || u.User == nil {
-		return s
-	}
-	u.User = url.User(redacted)
-	return u.String()
-}
-
-func redactURLs(list []string) []string {
+// publicURLs are addresses as they may be shown.
+func publicURLs(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = redactURL(s)
+		out[i] = publicURL(s)
 	}
 	return out
 }
 
-// secrets are the strings that must not appear in anything that is kept or
-// shown: the API key, the values of headers, the password of the URL.
-func (p *Plan) secrets(apiKey string) []string {
-	var out []string
-	add := func(s string) {
-		if len(s) >= 6 { // shorter ones are no secret, and would eat words
-			out = append(out, s)
-		}
-	}
-	add(apiKey)
-	add(p.APIKey)
-	for _, h := range p.Header {
-		_, v, _ := strings.Cut(h, "=")
-		add(v)
-		for part := range strings.FieldsSeq(v) {
-			add(part)
-		}
-	}
-	for _, base := range p.BaseURL {
-		if u, err := url.Parse(base); err == nil && u.User != nil {
-			if pw, ok := u.User.Password(); ok {
-				add(pw)
-			}
-		}
-	}
-	return out
-}
+func publicURL(s string) string { return (*redact.Secrets)(nil).Public(redact.InURL, s) }
 
-// RedactArgs is a command line without its secrets.
-func (p *Plan) RedactArgs(args []string, apiKey string) []string {
-	r := replacer(p.secrets(apiKey))
-	out := make([]string, len(args))
-	for i, a := range args {
-		out[i] = r.Replace(a)
-	}
-	return out
-}
-
-func replacer(secrets []string) *strings.Replacer {
-	var pairs []string
-	for _, s := range secrets {
-		pairs = append(pairs, s, redacted)
-	}
-	return strings.NewReplacer(pairs...)
-}
+// ShownURL is where the servers are, fit to be shown.
+func (p *Plan) ShownURL() string { return strings.Join(publicURLs(p.baseURLs()), ", ") }
 
 // scrubber is a Sink that takes secrets out of records before anybody keeps
 // them: servers like to quote a key they do not like.
 type scrubber struct {
 	tacho.Sink
-	words *strings.Replacer
+	secrets *redact.Secrets
 }
 
 // Add implements tacho.Sink.
 func (s scrubber) Add(r *tacho.Record) error {
 	if r.Failure != nil {
-		r.Failure.Message = s.words.Replace(r.Failure.Message)
+		r.Failure.Message = s.secrets.Hide(r.Failure.Message)
 	}
-	r.Text = s.words.Replace(r.Text)
+	r.Finish, r.Text = s.secrets.Hide(r.Finish), s.secrets.Hide(r.Text)
+	r.ID, r.Endpoint = s.secrets.Sweep(r.ID), s.secrets.Sweep(r.Endpoint)
+	for i, l := range r.Labels {
+		if value := s.secrets.Sweep(l.Value); value != l.Value {
+			r.Labels = slices.Clone(r.Labels) // its request has them too
+			r.Labels[i].Value = value
+		}
+	}
 	return s.Sink.Add(r)
+}
+
+// scrubReasons takes secrets out of what is known of a level.
+func scrubReasons(secrets *redact.Secrets, reasons []metric.Reason) {
+	for i := range reasons {
+		reasons[i].Text = secrets.Sweep(reasons[i].Text)
+	}
+}
+
+// scrubSamples takes secrets out of readings.
+func scrubSamples(secrets *redact.Secrets, samples []instrument.Sample) {
+	for i := range samples {
+		samples[i].Target, samples[i].Error = publicURL(samples[i].Target), secrets.Hide(samples[i].Error)
+	}
 }

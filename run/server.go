@@ -49,6 +49,7 @@ func (r *Runner) findModel(ctx context.Context) error {
 	if models[0].Root != "" {
 		r.ModelID = models[0].Root
 	}
+	r.ModelID = r.env.Secrets.Hide(r.ModelID)
 	r.takeLimit(models)
 	return nil
 }
@@ -72,7 +73,7 @@ func (r *Runner) askOnce(ctx context.Context, ask func(context.Context) ([]backe
 
 func (r *Runner) say(format string, a ...any) {
 	if r.hooks.Say != nil {
-		r.hooks.Say(replacer(r.Plan.secrets(r.env.APIKey)).Replace(fmt.Sprintf(format, a...)))
+		r.hooks.Say(r.env.Secrets.Sweep(fmt.Sprintf(format, a...)))
 	}
 }
 

@@ -49,9 +49,6 @@ func (p *Plan) takeVersion() {
 	}
 }
 
-// ShownURL is where the servers are, fit to be shown.
-func (p *Plan) ShownURL() string { return strings.Join(redactURLs(p.baseURLs()), ", ") }
-
 // meet settles which protocol to speak, and connects to the servers.
 func (r *Runner) meet(ctx context.Context) (err error) {
 	p := &r.Plan
@@ -100,7 +97,7 @@ func (r *Runner) detect(ctx context.Context) (backend.Kind, error) {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.ShownURL(), err))
 		}
 		if !r.pause(ctx, deadline) {
-			return backend.Kind{}, fmt.Errorf("--backend auto: %s", replacer(p.secrets(r.env.APIKey)).Replace(failed.Error()))
+			return backend.Kind{}, fmt.Errorf("--backend auto: %s", r.env.Secrets.Hide(failed.Error()))
 		}
 	}
 }
@@ -113,9 +110,9 @@ func (r *Runner) detectAt(ctx context.Context, base string, header http.Header) 
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
 	defer cancel()
-	kind, evidence, err := backend.Detect(ctx, backend.Options{Client: client, Header: header, APIKey: r.env.APIKey})
+	kind, evidence, err := backend.Detect(ctx, backend.Options{Client: client, Header: header, APIKey: r.env.APIKey, Secrets: r.env.Secrets})
 	if err == nil {
-		r.say("The server at %s is taken for %s: %s.", redactURL(base), kind.Name, evidence)
+		r.say("The server at %s is taken for %s: %s.", publicURL(base), kind.Name, evidence)
 	}
 	return kind, err
 }
@@ -152,7 +149,7 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	o := backend.Options{Endpoint: p.Endpoint, Model: r.Model, APIKey: r.env.APIKey, Header: header, Extra: p.ExtraBody}
+	o := backend.Options{Endpoint: p.Endpoint, Model: r.Model, APIKey: r.env.APIKey, Header: header, Extra: p.ExtraBody, Secrets: r.env.Secrets}
 	if full {
 		o.Sampling, o.Logprobs, o.Extras, o.KeepText = p.Sampling, p.Logprobs, p.Extras, p.SaveDetailed || p.quotes() || r.tokenizer != nil
 		if p.ChatTemplateKwargs != nil {
@@ -172,7 +169,7 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 	r.each = slices.Clone(all)
 	b := all[0]
 	if len(all) > 1 {
-		if b, err = backend.Spread(all, redactURLs(p.baseURLs()), backend.Balance(p.Balance), r.Seed); err != nil {
+		if b, err = backend.Spread(all, publicURLs(p.baseURLs()), backend.Balance(p.Balance), r.Seed); err != nil {
 			return nil, nil, fmt.Errorf("--balance: %w", err)
 		}
 	}
@@ -230,7 +227,7 @@ func (r *Runner) unkept() []metric.Reason {
 		if !c.Keeps() {
 			reasons = append(reasons, metric.Reason{
 				Code: "connections", Level: metric.Note,
-				Text: "the server at " + redactURLs(r.Plan.baseURLs())[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own; raise its keep-alive time to measure without connecting",
+				Text: "the server at " + publicURLs(r.Plan.baseURLs())[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own; raise its keep-alive time to measure without connecting",
 			})
 		}
 	}

@@ -29,23 +29,20 @@ func (r *Runner) unreachable(err error) error {
 	if !errors.As(err, &f) {
 		f = transport.Classify(err, nil)
 	}
-	return r.trouble(r.Plan.ShownURL(), f, r.plain(f.Message), "does not say what it serves: %s; --model names the model")
+	return r.trouble(r.Plan.ShownURL(), f, r.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
 }
 
 // refused is the error of a server that did not answer the first request.
 func (r *Runner) refused(server int, f *tacho.Failure) error {
-	text := r.plain(f.Message)
+	text := r.env.Secrets.Hide(f.Message)
 	if f.Status != 0 && f.Status != http.StatusOK {
 		text = fmt.Sprintf("status %d: %s", f.Status, text)
 	}
 	if wait := r.Plan.ReadyCheck.Duration(); wait > 0 && !hopeless(f) {
 		text = fmt.Sprintf("no answer to a request within %v: %s", wait, text)
 	}
-	return r.trouble(redactURLs(r.Plan.baseURLs())[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
+	return r.trouble(publicURLs(r.Plan.baseURLs())[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
 }
-
-// plain is what a server said, without our secrets.
-func (r *Runner) plain(s string) string { return replacer(r.Plan.secrets(r.env.APIKey)).Replace(s) }
 
 // unconnected are the failures in which a server was not even spoken to.
 var unconnected = []tacho.Cause{tacho.Refused, tacho.DNS, tacho.TLS, tacho.Connect, tacho.Reset}

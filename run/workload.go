@@ -190,6 +190,7 @@ func (p Plan) Workload(ctx context.Context, seed uint64, env Env, hooks Hooks) (
 	if err != nil {
 		return nil, nil, &UsageError{err}
 	}
+	env.learn(&p)
 	r := &Runner{Plan: p, kind: kind, env: env, hooks: hooks}
 	if err := r.countAlone(ctx); err != nil {
 		return nil, nil, err

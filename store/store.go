@@ -66,19 +66,20 @@ type Stage struct {
 type Writer struct {
 	dir             string
 	records, stages *os.File
-	line            []byte
+	clean           func(line []byte) []byte
 }
 
 var _ tacho.Sink = (*Writer)(nil)
 
 // Create makes the directory of a new run below root, named for its time and
-// its label, and writes the manifest.
-func Create(root string, m Manifest) (*Writer, error) {
+// its label, and writes the manifest. Every document and line goes through clean,
+// which takes out what nobody should keep.
+func Create(root string, m Manifest, clean func(doc []byte) []byte) (*Writer, error) {
 	dir, err := makeDir(root, m.Started.Format("20060102-150405")+suffix(m.Label))
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the run: %w (choose another place with --runs-dir)", err)
 	}
-	w := &Writer{dir: dir}
+	w := &Writer{dir: dir, clean: clean}
 	if err := w.writeJSON(ManifestFile, m); err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (w *Writer) Stage(s Stage) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.stages.Write(append(b, '\n'))
+	_, err = w.stages.Write(append(w.clean(b), '\n'))
 	return err
 }
 
@@ -142,8 +143,7 @@ func (w *Writer) Add(r *tacho.Record) error {
 	if err != nil {
 		return fmt.Errorf("keep a record: %w", err)
 	}
-	w.line = append(append(w.line[:0], b...), '\n')
-	if _, err := w.records.Write(w.line); err != nil {
+	if _, err := w.records.Write(append(w.clean(b), '\n')); err != nil {
 		return fmt.Errorf("keep a record: %w", err)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (w *Writer) writeJSON(name string, v any) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	path := filepath.Join(w.dir, name)
-	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(path+".tmp", append(w.clean(b), '\n'), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".tmp", path)

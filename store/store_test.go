@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -38,7 +39,7 @@ func records() []*tacho.Record {
 
 func create(t *testing.T) *store.Writer {
 	t.Helper()
-	w, err := store.Create(t.TempDir(), store.Manifest{Tool: "tacho", Started: began, Label: "a b/../c", Plan: json.RawMessage(`{"x":1}`)})
+	w, err := store.Create(t.TempDir(), store.Manifest{Tool: "tacho", Started: began, Label: "a b/../c", Plan: json.RawMessage(`{"x":1}`)}, bytes.Clone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +149,8 @@ func TestDamageNamesTheLine(t *testing.T) {
 
 func TestNamesDoNotCollide(t *testing.T) {
 	root := t.TempDir()
-	a, err1 := store.Create(root, store.Manifest{Started: began})
-	b, err2 := store.Create(root, store.Manifest{Started: began})
+	a, err1 := store.Create(root, store.Manifest{Started: began}, bytes.Clone)
+	b, err2 := store.Create(root, store.Manifest{Started: began}, bytes.Clone)
 	if err1 != nil || err2 != nil || a.Dir() == b.Dir() {
 		t.Errorf("%v %v %v %v", a.Dir(), b.Dir(), err1, err2)
 	}

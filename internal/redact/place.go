@@ -1,0 +1,249 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Place is where secrets stand in a text.
+type Place string
+
+// The places.
+const (
+	InURL    Place = ""       // the user and the values of the query of a URL; other texts have no such place
+	InPath   Place = "path"   // the values of the query of a path
+	InHeader Place = "header" // NAME=VALUE, the value unless the name is known to be harmless
+	InPair   Place = "pair"   // NAME=VALUE, the value if the name is that of a secret
+	InBody   Place = "body"   // JSON, the values under names of secrets
+	InMix    Place = "mix"    // words, of which header.NAME=VALUE is a header
+	InAll    Place = "all"    // all of it
+)
+
+// Public is a text as it may be written down. What is hidden is remembered, and
+// hidden from then on wherever it turns up.
+func (s *Secrets) Public(p Place, text string) string {
+	switch p {
+	case InHeader:
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || strings.ContainsAny(name, ": \t\"") { // it is written another way, and will be refused
+			_, behind, _ := strings.Cut(name, ":")
+			s.Add(behind)
+			return s.Public(InAll, text)
+		}
+		return name + "=" + s.Header(name, value)
+	case InPair:
+		if name, value, ok := strings.Cut(text, "="); ok && NamesSecret(name) && aName.MatchString(name) {
+			return name + "=" + s.Header("", value)
+		}
+	case InBody:
+		return s.body(text)
+	case InPath:
+		return s.query(text)
+	case InMix:
+		return s.mix(text)
+	case InAll:
+		s.Add(text)
+		return Mark
+	}
+	return s.url(text)
+}
+
+var (
+	harmless   = regexp.MustCompile(`(?i)^(accept(-.*)?|content-.*|user-agent|host|connection|.*version|x-request-id|priority|.*-tier|format|model|traceparent)$`)
+	secretName = regexp.MustCompile(`auth([^o]|$|oriz)|key([^a-z]|$)|token|secret|passw|pwd|cookie|credential|signature|(^|[^a-z])sig([^a-z]|$)|bearer|jwt|session_?id`)
+	schemes    = regexp.MustCompile(`(?i)^(bearer|basic|token|digest|apikey|negotiate)$`)
+	aName      = regexp.MustCompile(`^[\w.-]+$`)
+	noSecret   = regexp.MustCompile(`tokens|tokeniz|token_?ids?|client-key|.*[-_](file|path)$`)
+)
+
+// NamesSecret says whether what has this name is a secret.
+func NamesSecret(name string) bool {
+	return secretName.MatchString(noSecret.ReplaceAllString(strings.ToLower(name), ""))
+}
+
+// Header is the value of a header as it may be written down. The word before a
+// credential (Bearer) is no secret; the values of cookies are, each by itself.
+func (s *Secrets) Header(name, value string) string {
+	if harmless.MatchString(name) {
+		return value
+	}
+	if value = strings.TrimSpace(value); !schemes.MatchString(value) {
+		s.Add(value)
+	}
+	for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(" ;,", r) }) {
+		if schemes.MatchString(part) {
+			continue
+		}
+		s.Add(part)
+		if _, v, ok := strings.Cut(part, "="); ok {
+			s.Add(v)
+		}
+		if user, password, ok := basic(part); ok {
+			s.user(user, password)
+		}
+	}
+	return Mark
+}
+
+// basic reads a name and a password as headers have them.
+func basic(text string) (user, password string, ok bool) {
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || !utf8.Valid(b) {
+		return "", "", false
+	}
+	return strings.Cut(string(b), ":")
+}
+
+func (s *Secrets) user(user, password string) {
+	s.Add(user)
+	s.Add(password)
+	s.Add(base64.RawStdEncoding.EncodeToString([]byte(user + ":" + password)))
+}
+
+// url hides who asks and what is asked in a URL. It goes by the text alone: a URL
+// that cannot be read may hold a secret all the same.
+func (s *Secrets) url(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return text
+	}
+	if at := userEnd(rest); at >= 0 {
+		user, password, _ := strings.Cut(rest[:at], ":")
+		s.user(unescaped(user), unescaped(password))
+		for part := range strings.SplitSeq(password, "/") { // of a password like a port an error may tell the beginning
+			s.Add(part)
+		}
+		rest = Mark + rest[at:]
+	}
+	return scheme + "://" + s.query(rest)
+}
+
+func (s *Secrets) query(text string) string {
+	path, query, asked := strings.Cut(text, "?")
+	if !asked {
+		return text
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		name, value, named := strings.Cut(pair, "=")
+		switch {
+		case !named:
+			s.Add(unescaped(name))
+			pairs[i] = Mark
+		case !harmless.MatchString(name):
+			s.Add(unescaped(value))
+			pairs[i] = name + "=" + Mark
+		}
+	}
+	return path + "?" + strings.Join(pairs, "&")
+}
+
+// userEnd is where the @ behind the user is, or -1. A password with a slash in
+// it, which should have been escaped, reads like a port that is no number.
+func userEnd(rest string) int {
+	authority := rest
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority = rest[:i]
+	}
+	at := strings.LastIndexByte(authority, '@')
+	if at >= 0 || strings.HasPrefix(authority, "[") {
+		return at
+	}
+	if _, port, ok := strings.Cut(authority, ":"); ok && strings.Trim(port, "0123456789") != "" {
+		return strings.LastIndexByte(rest, '@')
+	}
+	return -1
+}
+
+func unescaped(s string) string {
+	if t, err := url.QueryUnescape(strings.ReplaceAll(s, "+", "%2B")); err == nil {
+		return t
+	}
+	return s
+}
+
+// valueInText is a value in something that should have been JSON.
+var valueInText = regexp.MustCompile(`[:=]\s*(?:"([^"]*)|'([^']*)|([^\s,{}"']+))`)
+
+func (s *Secrets) body(text string) string {
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		for _, m := range valueInText.FindAllStringSubmatch(text, -1) {
+			s.Add(m[1] + m[2] + m[3])
+		}
+		return s.Hide(text)
+	}
+	if !s.hideIn(&v, false) {
+		return text
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return Mark // what was read can be written
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// hideIn hides what is under names of secrets, and says whether anything was.
+func (s *Secrets) hideIn(v *any, all bool) (hidden bool) {
+	switch t := (*v).(type) {
+	case map[string]any:
+		for name, value := range t {
+			hidden = s.hideIn(&value, all || NamesSecret(name)) || hidden
+			t[name] = value
+		}
+	case []any:
+		for i := range t {
+			hidden = s.hideIn(&t[i], all) || hidden
+		}
+	case string:
+		shown := s.url(t)
+		if all {
+			s.Header("", t)
+			shown = Mark
+		}
+		hidden = shown != t
+		*v = shown
+	case json.Number:
+		if all {
+			s.Add(t.String())
+			*v, hidden = Mark, true
+		}
+	}
+	return hidden
+}
+
+// mix hides headers. A word that has no name goes on with the header before it:
+// such a mix is wrong, but what it says of a secret is true.
+func (s *Secrets) mix(text string) string {
+	words := strings.Fields(text)
+	inHeader, cut, hidden := false, false, false
+	for i, word := range words {
+		name, value, named := strings.Cut(word, "=")
+		dressed := strings.HasPrefix(strings.TrimLeft(word, "-"), "header.")
+		switch {
+		case dressed && named:
+			at := strings.Index(word, ".") + 1
+			words[i] = word[:at] + s.Public(InHeader, word[at:])
+		case inHeader && (cut || !named):
+			s.Add(name) // the complaint tells it
+			words[i] = s.Public(InAll, word)
+		default:
+			words[i] = s.url(word)
+		}
+		inHeader, cut = dressed || inHeader && !named, dressed && schemes.MatchString(value)
+		hidden = hidden || words[i] != word
+	}
+	if !hidden {
+		return text
+	}
+	return strings.Join(words, " ")
+}
