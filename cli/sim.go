@@ -79,6 +79,8 @@ func (f *simFlags) bind(cmd *cobra.Command) {
 	fs.IntVar(&f.port, "port", 0, "port to listen on; 0 is any that is free (default: the engine's own)")
 	fs.StringVar(&f.opt.Engine, "engine", "", "server to pose as: "+strings.Join(sim.Engines(), ", ")+" (default: the profile's)")
 	fs.StringVar(&f.opt.Model, "model", "", "name of the model (default: the profile's)")
+	fs.StringSliceVar(&f.opt.Adapters, "lora-modules", nil, "names of adapters to serve besides it")
+	fs.BoolVar(&f.opt.ToolParser, "enable-auto-tool-choice", false, "posing as vLLM: understand calls of tools, which it refuses otherwise")
 	fs.IntVar(&f.opt.MaxModelLen, "max-model-len", 0, "longest prompt and answer together, in tokens (default: the profile's)")
 	fs.IntVar(&f.opt.MaxConcurrent, "max-concurrent-requests", 0, "refuse more requests than this at once; 0 is no limit")
 	fs.Float64Var(&f.opt.Speedup, "speedup", 1, "run so many times faster than the real thing")

@@ -52,7 +52,7 @@ func (s *seen) asked(path string) bool {
 // serve runs the simulator, or another handler in front of it, on loopback.
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) (url string, got *seen) {
 	t.Helper()
-	engineSim, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
+	engineSim, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny", Adapters: []string{"red", "blue", "lora"}})
 	if err != nil {
 		t.Fatal(err)
 	}

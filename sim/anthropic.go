@@ -17,23 +17,25 @@ var anthropicMessages = &dialect{
 	read:       readAnthropic,
 	refusal:    anthropicRefusal,
 	overloaded: statusOverloaded,
-	broken: func(p *pose, status int, message string) []byte {
-		b := append([]byte("event: error\ndata: "), anthropicRefusal(p, status, message)...)
+	broken: func(p *pose, c *complaint) []byte {
+		b := append([]byte("event: error\ndata: "), anthropicRefusal(p, c)...)
 		return append(b, "\n\n"...)
 	},
 }
 
-func anthropicRefusal(_ *pose, status int, message string) []byte {
+func anthropicRefusal(_ *pose, c *complaint) []byte {
 	kind := "api_error"
-	switch status {
+	switch c.status {
 	case http.StatusBadRequest:
 		kind = "invalid_request_error"
+	case http.StatusNotFound:
+		kind = "not_found_error"
 	case http.StatusTooManyRequests:
 		kind = "rate_limit_error"
 	case statusOverloaded, http.StatusServiceUnavailable:
 		kind = "overloaded_error"
 	}
-	return appendJSON(nil, anthropic.ErrorResponse{Type: "error", Error: anthropic.Error{Type: kind, Message: message}})
+	return appendJSON(nil, anthropic.ErrorResponse{Type: "error", Error: anthropic.Error{Type: kind, Message: c.message}})
 }
 
 // anthropicPages are what this server says in its own way.
@@ -64,6 +66,9 @@ func (p *prompt) addAnthropic(q *anthropic.Request) {
 func readAnthropic(in *incoming) (*ask, error) {
 	var q anthropic.Request
 	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	if err := in.knows(q.Model); err != nil {
 		return nil, err
 	}
 	if q.MaxTokens < 1 {

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -19,8 +18,9 @@ type ask struct {
 	limit     int    // most tokens to generate
 	ignoreEOS bool   // generate exactly limit
 	stream    bool   // token by token
-	voice     voice
-	fx        effects
+	form
+	voice voice
+	fx    effects
 
 	// Known when the last token is there.
 	output int    // tokens generated, the end of sequence included; 0 before
@@ -30,6 +30,7 @@ type ask struct {
 	// Known when the first token is there.
 	cached int // prompt tokens found in the prefix cache
 
+	clock      *clock
 	arrivedAt  time.Time
 	firstAt    time.Time // the first token was there
 	lastAt     time.Time // the last token was there
@@ -48,12 +49,24 @@ func (a *ask) isLast(to int) bool { return to == a.output }
 // text appends the text of tokens from up to but not including to, ready to
 // stand inside a JSON string.
 func (a *ask) text(b []byte, from, to int) []byte {
+	if from == 0 {
+		b = quoted(b, a.before)
+	}
+	if a.hold > 0 || a.cutShort {
+		return a.piece(b, a.shown(from), a.shown(to))
+	}
 	if a.eos && a.isLast(to) {
 		to--
 	}
 	if a.fx.hostile != nil {
 		for k := from; k < to; k++ {
 			b = append(b, a.fx.hostile[k%len(a.fx.hostile)]...)
+		}
+		return b
+	}
+	if a.script != nil {
+		for _, text := range a.script[min(from, len(a.script)):min(to, len(a.script))] {
+			b = quoted(b, text)
 		}
 		return b
 	}
@@ -76,11 +89,14 @@ func (a *ask) ids(b []byte, from, to int) []byte {
 }
 
 func (a *ask) tokenID(k int) int32 {
-	if a.eos && a.isLast(k+1) {
+	if a.eos && a.isLast(k+1) && a.reason == nil {
 		return eosID
 	}
 	return outputID(a.seed, k)
 }
+
+// took is the time between two moments, in the model's own time.
+func (a *ask) took(from, to time.Time) time.Duration { return a.clock.faster(to.Sub(from)) }
 
 // counted is what the server says it generated, when it has generated n.
 func (a *ask) counted(n int) int { return max(0, n+a.fx.miscount) }
@@ -185,22 +201,26 @@ type incoming struct {
 // ask makes an ask of a request.
 func (in *incoming) ask(p prompt, w wish) (*ask, error) {
 	if p.input == 0 {
-		return nil, errors.New("the prompt is empty")
+		return nil, &complaint{param: "prompt", message: "the prompt is empty"}
 	}
 	if w.limit < 0 {
-		return nil, fmt.Errorf("%d tokens asked for: give a positive number", w.limit)
+		return nil, &complaint{param: "max_tokens", message: fmt.Sprintf("%d tokens asked for: give a positive number", w.limit)}
 	}
 	room := in.opt.MaxModelLen - p.input
 	if w.limit == 0 {
 		w.limit = min(in.defaultOutput, max(room, 1))
 	}
 	if w.limit > room {
-		return nil, fmt.Errorf("prompt of %d tokens and answer of %d are more than the model's %d: shorten one of them",
-			p.input, w.limit, in.opt.MaxModelLen)
+		c := &complaint{param: "input_tokens", message: fmt.Sprintf("prompt of %d tokens and answer of %d are more than the model's %d: shorten one of them",
+			p.input, w.limit, in.opt.MaxModelLen)}
+		if w.limit > in.opt.MaxModelLen {
+			c.param = "max_tokens"
+		}
+		return nil, c
 	}
 	id := strings.ReplaceAll(in.r.Header.Get("X-Request-Id"), textHole, "")
 	if id == "" {
 		id = fmt.Sprintf("sim-%d", in.serial.Add(1))
 	}
-	return &ask{prompt: p, id: id, limit: w.limit, ignoreEOS: w.ignoreEOS || w.min >= w.limit, stream: w.stream, fx: in.fx}, nil
+	return &ask{prompt: p, id: id, limit: w.limit, ignoreEOS: w.ignoreEOS || w.min >= w.limit, stream: w.stream, fx: in.fx, clock: in.clock}, nil
 }

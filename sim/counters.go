@@ -18,13 +18,16 @@ type counters struct {
 	prompt    atomic.Int64 // tokens
 	cached    atomic.Int64 // of prompt
 	generated atomic.Int64 // tokens
+	late      atomic.Int64 // nanoseconds that writes came after their tokens
 
 	ttft, itl, tpot, e2e, queue, prefill, decode *histogram
 	inputs, outputs                              *histogram
 }
 
-func newCounters() *counters {
-	seconds := func(bounds ...float64) *histogram { return newHistogram(1e-9, bounds) }
+// newCounters returns counters of what takes place speed times faster than the
+// real thing: times are counted in the model's own.
+func newCounters(speed float64) *counters {
+	seconds := func(bounds ...float64) *histogram { return newHistogram(1e-9*speed, bounds) }
 	long := []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960}
 	lengths := []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
 	return &counters{
@@ -102,6 +105,14 @@ func newHistogram(unit float64, bounds []float64) *histogram {
 func (h *histogram) observe(v int64) {
 	h.counts[sort.Search(len(h.limits), func(i int) bool { return v <= h.limits[i] })].Add(1)
 	h.sum.Add(v)
+}
+
+// count is how many values there were.
+func (h *histogram) count() (n int64) {
+	for i := range h.counts {
+		n += h.counts[i].Load()
+	}
+	return n
 }
 
 // total is the sum of the values.

@@ -18,12 +18,13 @@ type dialect struct {
 	// token, as it does at servers that want to be able to fail with a status.
 	lateHead bool
 	// refusal is the body of an answer with an HTTP status other than 200.
-	refusal func(p *pose, status int, message string) []byte
+	refusal func(p *pose, c *complaint) []byte
 	// broken is an error inside a stream that began well, up to and with the
 	// end mark of the stream if the dialect still sends one; nil if it just
 	// hangs up.
-	broken func(p *pose, status int, message string) []byte
-	// invalid is the status for a request that cannot be answered; 0 is 400.
+	broken func(p *pose, c *complaint) []byte
+	// invalid is the status for a request that cannot be answered; 0 is the
+	// pose's.
 	invalid int
 	// overloaded is the status of a full server; 0 is 503.
 	overloaded int
@@ -61,14 +62,10 @@ type voice interface {
 	whole(b []byte) []byte
 }
 
-// errSyntax is the error of a body that is not what the dialect expects at
-// all, as opposed to one that asks for something impossible.
-type errSyntax struct{ error }
-
 // parse decodes a body into a type of package wire.
 func parse(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return errSyntax{fmt.Errorf("parse the request: %w", err)}
+		return unreadable(err)
 	}
 	return nil
 }
@@ -104,6 +101,7 @@ const (
 	textHole = "\ue000"
 	intHole  = -918273645
 	intHole2 = -918273646
+	probHole = -918273647 // of log probabilities
 )
 
 // newTemplate cuts encoded JSON at the holes, which must be given in the order

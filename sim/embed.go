@@ -29,6 +29,9 @@ func readEmbedding(in *incoming) (*ask, error) {
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
+	if err := in.knows(q.Model); err != nil {
+		return nil, err
+	}
 	if q.Dimensions < 0 || q.Dimensions > maxDimensions {
 		return nil, fmt.Errorf("dimensions: %d is not between 1 and %d", q.Dimensions, maxDimensions)
 	}

@@ -18,6 +18,7 @@ type batched struct {
 	engine *step.Engine
 	runs   map[uint64]*batchedRun
 	lastID uint64
+	now    time.Duration // the end of the latest step
 	work   chan struct{} // says that an idle engine has got something to do
 }
 
@@ -50,6 +51,7 @@ func (m *batched) drive(ctx context.Context) {
 			return
 		}
 		m.mu.Lock()
+		m.now = end
 		m.engine.Finish(m.emit)
 		m.mu.Unlock()
 		now = end
@@ -68,7 +70,7 @@ func (m *batched) emit(e step.Emission) {
 	r.mu.Lock()
 	r.pending = append(r.pending, emission{
 		tokens: e.Tokens, last: e.Last, eos: e.EOS, finish: e.Finish,
-		admitted: e.Admitted, cached: e.Cached, preemptions: e.Preemptions,
+		at: m.now, admitted: e.Admitted, cached: e.Cached, preemptions: e.Preemptions,
 	})
 	r.mu.Unlock()
 	select {

@@ -12,8 +12,8 @@ var geminiStream = &dialect{
 	mime:    "text/event-stream",
 	read:    readGemini,
 	refusal: geminiRefusal,
-	broken: func(p *pose, status int, message string) []byte {
-		return append(append([]byte("data: "), geminiRefusal(p, status, message)...), geminiEnd...)
+	broken: func(p *pose, c *complaint) []byte {
+		return append(append([]byte("data: "), geminiRefusal(p, c)...), geminiEnd...)
 	},
 	lateHead: true,
 }
@@ -21,9 +21,9 @@ var geminiStream = &dialect{
 // geminiEnd ends an event: the server writes the lines of another system.
 const geminiEnd = "\r\n\r\n"
 
-func geminiRefusal(_ *pose, status int, message string) []byte {
-	word := strings.ToUpper(strings.ReplaceAll(http.StatusText(status), " ", "_"))
-	return appendJSON(nil, gemini.ErrorResponse{Error: gemini.Error{Code: status, Message: message, Status: word}})
+func geminiRefusal(_ *pose, c *complaint) []byte {
+	word := strings.ToUpper(strings.ReplaceAll(http.StatusText(c.status), " ", "_"))
+	return appendJSON(nil, gemini.ErrorResponse{Error: gemini.Error{Code: c.status, Message: c.message, Status: word}})
 }
 
 // geminiPages are what only this server has, and it has no other models page.
@@ -71,6 +71,9 @@ func readGemini(in *incoming) (*ask, error) {
 	}
 	p.addContents(q.Contents)
 	model, verb, _ := strings.Cut(in.r.PathValue("call"), ":")
+	if err := in.knows(model); err != nil {
+		return nil, err
+	}
 	stream, events := verb == "streamGenerateContent", in.r.URL.Query().Get("alt") == "sse"
 	a, err := in.ask(p, wish{limit: q.GenerationConfig.MaxOutputTokens, stream: stream && events})
 	if err != nil {

@@ -19,20 +19,20 @@ var llamaCompletion = &dialect{
 	lateHead:  true,
 	keepAlive: 30 * time.Second,
 	refusal:   llamaRefusal,
-	broken: func(p *pose, status int, message string) []byte {
-		return append(append([]byte("data: "), llamaRefusal(p, status, message)...), "\n\n"...)
+	broken: func(p *pose, c *complaint) []byte {
+		return append(append([]byte("data: "), llamaRefusal(p, c)...), "\n\n"...)
 	},
 }
 
-func llamaRefusal(_ *pose, status int, message string) []byte {
+func llamaRefusal(_ *pose, c *complaint) []byte {
 	kind := "invalid_request_error"
 	switch {
-	case status == http.StatusServiceUnavailable:
+	case c.status == http.StatusServiceUnavailable:
 		kind = "unavailable_error"
-	case status >= http.StatusInternalServerError:
+	case c.status >= http.StatusInternalServerError:
 		kind = "server_error"
 	}
-	return appendJSON(nil, llamacpp.ErrorResponse{Error: llamacpp.Error{Code: status, Message: message, Type: kind}})
+	return appendJSON(nil, llamacpp.ErrorResponse{Error: llamacpp.Error{Code: c.status, Message: c.message, Type: kind}})
 }
 
 func readLlama(in *incoming) (*ask, error) {

@@ -7,10 +7,10 @@ import "tacho/wire/mii"
 var miiGenerate = &dialect{
 	mime: "text/event-stream; charset=utf-8",
 	read: readMII,
-	refusal: func(_ *pose, _ int, message string) []byte {
-		return appendJSON(nil, mii.ErrorResponse{Error: message})
+	refusal: func(_ *pose, c *complaint) []byte {
+		return appendJSON(nil, mii.ErrorResponse{Error: c.message})
 	},
-	broken: func(*pose, int, string) []byte { return nil },
+	broken: func(*pose, *complaint) []byte { return nil },
 }
 
 func readMII(in *incoming) (*ask, error) {

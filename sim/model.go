@@ -27,9 +27,10 @@ type run interface {
 // An emission is tokens that came into being together.
 type emission struct {
 	tokens      int
-	last        bool   // nothing comes after
-	eos         bool   // the last token is the end of sequence, which has no text
-	finish      string // finishLength or finishStop, with last
+	last        bool          // nothing comes after
+	eos         bool          // the last token is the end of sequence, which has no text
+	finish      string        // finishLength or finishStop, with last
+	at          time.Duration // when they did
 	admitted    time.Duration
 	cached      int // prompt tokens found in the prefix cache
 	preemptions int // so far

@@ -34,17 +34,20 @@ var ollamaPages = map[string]page{
 	},
 }
 
-func ollamaRefusal(_ *pose, _ int, message string) []byte {
-	return appendJSON(nil, ollama.ErrorResponse{Error: message})
+func ollamaRefusal(_ *pose, c *complaint) []byte {
+	return appendJSON(nil, ollama.ErrorResponse{Error: c.message})
 }
 
-func ollamaBroken(p *pose, status int, message string) []byte {
-	return append(ollamaRefusal(p, status, message), '\n')
+func ollamaBroken(p *pose, c *complaint) []byte {
+	return append(ollamaRefusal(p, c), '\n')
 }
 
 func readOllamaGenerate(in *incoming) (*ask, error) {
 	var q ollama.GenerateRequest
 	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	if err := in.knows(q.Model); err != nil {
 		return nil, err
 	}
 	p := in.newPrompt()
@@ -58,6 +61,9 @@ func readOllamaGenerate(in *incoming) (*ask, error) {
 func readOllamaChat(in *incoming) (*ask, error) {
 	var q ollama.ChatRequest
 	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	if err := in.knows(q.Model); err != nil {
 		return nil, err
 	}
 	p := in.newPrompt()
@@ -113,11 +119,11 @@ func (v *ollamaVoice) tokens(b []byte, from, to int) []byte {
 
 func (v *ollamaVoice) final() ollama.Final {
 	f := ollama.Final{
-		DoneReason: v.finish, TotalDuration: v.lastAt.Sub(v.arrivedAt), LoadDuration: time.Millisecond,
+		DoneReason: v.finish, TotalDuration: v.took(v.arrivedAt, v.lastAt), LoadDuration: time.Millisecond,
 	}
 	if !v.fx.noUsage {
 		f.PromptEvalCount, f.EvalCount = v.input-v.cached, v.counted(v.output) // what was cached is not evaluated, and nothing is left out
-		f.PromptEvalDuration, f.EvalDuration = v.firstAt.Sub(v.admittedAt), v.lastAt.Sub(v.firstAt)
+		f.PromptEvalDuration, f.EvalDuration = v.took(v.admittedAt, v.firstAt), v.took(v.firstAt, v.lastAt)
 	}
 	return f
 }

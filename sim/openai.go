@@ -1,10 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -29,19 +29,11 @@ var chat = &dialect{
 	broken:  openAIBroken,
 }
 
-func openAIRefusal(p *pose, status int, message string) []byte {
-	kind := strings.ReplaceAll(http.StatusText(status), " ", "")
-	if p.openai.flatError {
-		return appendJSON(nil, map[string]any{"object": "error", "message": message, "type": kind, "param": nil, "code": status})
-	}
-	return appendJSON(nil, openai.ErrorResponse{Error: openai.Error{Message: message, Type: kind, Code: status}})
-}
-
-func openAIBroken(p *pose, status int, message string) []byte {
+func openAIBroken(p *pose, c *complaint) []byte {
 	if p.openai.errorCuts {
 		return nil
 	}
-	b := append(append([]byte("data: "), openAIRefusal(p, status, message)...), "\n\n"...)
+	b := append(append([]byte("data: "), nestedRefusal(p, c)...), "\n\n"...)
 	if p.openai.errorDone {
 		b = append(b, doneEvent...)
 	}
@@ -50,9 +42,51 @@ func openAIBroken(p *pose, status int, message string) []byte {
 
 const doneEvent = "data: " + openai.Done + "\n\n"
 
+// A completionAsk is all that is understood of a request for a completion. Its
+// limit may be left out, which is not the same as 0.
+type completionAsk struct {
+	openai.CompletionRequest
+	openai.Constraints
+	MaxTokens *int `json:"max_tokens"`
+}
+
+// check complains in the order in which vLLM does.
+func (q *completionAsk) check(in *incoming) error {
+	if in.pose.openai.lenient {
+		return in.knows(q.Model)
+	}
+	limit := q.MaxTokens
+	if q.Echo && limit != nil && *limit == 0 {
+		limit = nil // only the prompt is wanted
+	}
+	return firstError(
+		func() error { return checkFormat(&q.Constraints) },
+		func() error { return checkLogprobs("logprobs", q.Logprobs) },
+		func() error { return in.knows(q.Model) },
+		func() error { return checkSampling(&q.Sampling, q.RepetitionPenalty, &q.Constraints, limit) },
+	)
+}
+
+// firstError runs checks until one fails.
+func firstError(checks ...func() error) error {
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func readCompletion(in *incoming) (*ask, error) {
-	q := openai.CompletionRequest{MaxTokens: 16} // the protocol's default
+	var q completionAsk
 	if err := in.parseOpenAI(in.body, &q); err != nil {
+		return nil, err
+	}
+	v := &completionVoice{openAIVoice: openAIVoice{manner: &in.pose.openai, ids: q.ReturnTokenIDs}}
+	if err := v.options(q.StreamOptions, q.Stream); err != nil {
+		return nil, err
+	}
+	if err := q.check(in); err != nil {
 		return nil, err
 	}
 	if q.Prompt.IDs != nil && in.pose.openai.textOnly {
@@ -61,37 +95,138 @@ func readCompletion(in *incoming) (*ask, error) {
 	p := in.newPrompt()
 	p.addText(q.Prompt.Text)
 	p.addIDs(q.Prompt.IDs)
-	a, err := in.ask(p, wish{limit: q.MaxTokens, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	w := wish{limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream} // 16 is the protocol's default
+	if q.MaxTokens != nil {
+		w.limit = max(*q.MaxTokens, 1)
+	}
+	a, err := in.ask(p, w)
 	if err != nil {
 		return nil, err
 	}
-	v := &completionVoice{openAIVoice: openAIVoice{ask: a, manner: &in.pose.openai, ids: q.ReturnTokenIDs}}
-	if err := v.options(q.StreamOptions); err != nil {
-		return nil, err
+	if q.Echo {
+		a.before = q.Prompt.Text + decode(q.Prompt.IDs)
+		if q.MaxTokens != nil && *q.MaxTokens == 0 {
+			a.script = []string{} // only the prompt is wanted
+		}
+	}
+	a.constrain(&q.Constraints, q.MinTokens)
+	v.ask = a
+	if q.Logprobs != nil {
+		v.probs = someLogprobs(*q.Logprobs)
 	}
 	v.begin(in.Server, q.Model)
 	a.voice = v
-	return a, nil
+	return a, v.fits()
+}
+
+// A chatAsk is all that is understood of a request for a chat.
+type chatAsk struct {
+	openai.ChatRequest
+	openai.Constraints
+	MaxTokens           *int `json:"max_tokens"`
+	MaxCompletionTokens *int `json:"max_completion_tokens"`
+}
+
+func (q *chatAsk) limit() *int { return cmp.Or(q.MaxCompletionTokens, q.MaxTokens) }
+
+func (q *chatAsk) check(in *incoming) error {
+	if in.pose.openai.lenient {
+		return in.knows(q.Model)
+	}
+	return firstError(
+		func() error { return checkFormat(&q.Constraints) },
+		func() error {
+			if q.TopLogprobs != nil && *q.TopLogprobs != 0 && !q.Logprobs {
+				return &complaint{param: "top_logprobs", message: "when using `top_logprobs`, `logprobs` must be set to true."}
+			}
+			return checkLogprobs("top_logprobs", q.TopLogprobs)
+		},
+		func() error { return in.checkTools(&q.Constraints) },
+		func() error { return in.knows(q.Model) },
+		func() error { return checkSampling(&q.Sampling, q.RepetitionPenalty, &q.Constraints, q.limit()) },
+	)
+}
+
+// call is the call of a tool that the request demands, and what its arguments
+// must be; nil if it demands none.
+func (q *chatAsk) call() (*openai.ToolCall, json.RawMessage) {
+	if q.ToolChoice == nil || q.ToolChoice.Word == "none" || q.ToolChoice.Word == "auto" || len(q.Tools) == 0 {
+		return nil, nil
+	}
+	f := &q.Tools[0].Function
+	for i := range q.Tools {
+		if q.Tools[i].Function.Name == q.ToolChoice.Name {
+			f = &q.Tools[i].Function
+		}
+	}
+	return &openai.ToolCall{Type: "function", Function: openai.FunctionCall{Name: f.Name}}, f.Parameters
 }
 
 func readChat(in *incoming) (*ask, error) {
-	var q openai.ChatRequest
+	var q chatAsk
 	if err := in.parseOpenAI(in.body, &q); err != nil {
 		return nil, err
 	}
+	v := &chatVoice{openAIVoice: openAIVoice{manner: &in.pose.openai, ids: q.ReturnTokenIDs}}
+	if err := v.options(q.StreamOptions, q.Stream); err != nil {
+		return nil, err
+	}
+	if err := q.check(in); err != nil {
+		return nil, err
+	}
+	if q.Messages == nil {
+		return nil, &complaint{syntax: true, param: "body.messages", message: "messages: Field required"}
+	}
 	p := in.newPrompt()
 	p.addMessages(q.Messages)
-	a, err := in.ask(p, wish{limit: max(q.MaxTokens, q.MaxCompletionTokens), min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	w := wish{min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream}
+	if limit := q.limit(); limit != nil {
+		w.limit = max(*limit, 1)
+	}
+	a, err := in.ask(p, w)
 	if err != nil {
 		return nil, err
 	}
-	v := &chatVoice{openAIVoice: openAIVoice{ask: a, manner: &in.pose.openai, ids: q.ReturnTokenIDs}}
-	if err := v.options(q.StreamOptions); err != nil {
-		return nil, err
+	if call, arguments := q.call(); call != nil {
+		call.ID = "chatcmpl-tool-" + a.id
+		v.call, v.chosen = call, q.ToolChoice.Name != ""
+		a.say(document(arguments, a.seed))
+	}
+	a.constrain(&q.Constraints, q.MinTokens)
+	v.ask = a
+	if q.Logprobs {
+		v.probs = someLogprobs(*cmp.Or(q.TopLogprobs, new(int)))
 	}
 	v.begin(in.Server, q.Model)
 	a.voice = v
-	return a, nil
+	return a, v.fits()
+}
+
+// someLogprobs is how many are told where so many are asked for, of a server that
+// did not complain.
+func someLogprobs(asked int) *int {
+	n := min(max(asked, 0), mostLogprobs)
+	return &n
+}
+
+// constrain gives the answer the form that the request wants it to have.
+func (a *ask) constrain(c *openai.Constraints, min int) {
+	if c.N != nil {
+		a.choices = *c.N
+	}
+	f, s := c.ResponseFormat, c.StructuredOutputs
+	switch {
+	case a.script != nil: // it has one
+	case f != nil && f.Type == "json_schema" && f.JSONSchema != nil:
+		a.say(document(f.JSONSchema.Schema, a.seed))
+	case f != nil && f.Type == "json_object":
+		a.say(document(nil, a.seed))
+	case s != nil && s.JSON != nil:
+		a.say(document(s.JSON, a.seed))
+	case s != nil && len(s.Choice) > 0:
+		a.say(s.Choice[0])
+	}
+	a.stops(c.Stop, c.StopTokenIDs, c.IncludeStop, min)
 }
 
 // strictFields are all that a server which allows no others allows.

@@ -1,7 +1,9 @@
 package sim
 
 import (
-	"errors"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -19,18 +21,33 @@ type openAIVoice struct {
 	usage      bool // asked for, as a chunk at the end
 	continuous bool // asked for, in every chunk
 	ids        bool // token ids asked for
+	probs      *int // log probabilities asked for: of so many others besides each token; nil is none
 
 	token template // the event of a token that is not the last
+	// appendProbs appends log probabilities of tokens in the words of the dialect.
+	appendProbs func(b []byte, from, to int) []byte
 }
 
-func (v *openAIVoice) options(o *openai.StreamOptions) error {
+func (v *openAIVoice) options(o *openai.StreamOptions, stream bool) error {
 	switch {
 	case o == nil:
-	case !v.stream && v.manner.optionsStream:
-		return errors.New("stream_options are allowed only with stream true")
+	case !stream && v.manner.optionsStream:
+		return &complaint{param: "stream_options", message: "stream_options are allowed only with stream true"}
 	case v.manner.usage != usageNever:
 		v.usage = o.IncludeUsage || v.manner.usageImplied
 		v.continuous = o.IncludeUsage && o.ContinuousUsageStats && v.manner.usage == usageAsked
+	}
+	return nil
+}
+
+// fits complains about an answer that would fill the memory.
+func (v *openAIVoice) fits() error {
+	each := 1
+	if v.probs != nil {
+		each += 1 + *v.probs
+	}
+	if v.count(v.limit)*each > 2*maxNumbers {
+		return &complaint{message: "so many choices, tokens and log probabilities are too much for a simulator: ask for fewer"}
 	}
 	return nil
 }
@@ -53,6 +70,31 @@ func (v *openAIVoice) finishReason(last bool) *string {
 	}
 	f := v.finish
 	return &f
+}
+
+// stopReason is what stopped the answer, if the request named it.
+func (v *openAIVoice) stopReason(last bool) json.RawMessage {
+	if !last || v.output != v.stopAt {
+		return nil
+	}
+	return v.reason
+}
+
+// logprobs is the hole for log probabilities, if they were asked for.
+func (v *openAIVoice) logprobs() json.RawMessage {
+	if v.probs == nil {
+		return nil
+	}
+	return strconv.AppendInt(nil, probHole, 10)
+}
+
+// repeat appends the event at begin once more for each further choice.
+func (v *openAIVoice) repeat(b []byte, begin int) []byte {
+	event := bytes.Clone(b[begin:])
+	for i := 1; i < v.choices; i++ {
+		b = append(b, bytes.Replace(event, []byte(`"index":0`), fmt.Appendf(nil, `"index":%d`, i), 1)...)
+	}
+	return b
 }
 
 // tokenIDs is the hole for the ids of an event's tokens, if they were asked for.
@@ -78,7 +120,7 @@ func (v *openAIVoice) realUsage() *openai.Usage {
 	if v.fx.noUsage {
 		return nil
 	}
-	out := v.counted(v.output)
+	out := v.counted(v.count(v.output))
 	u := &openai.Usage{PromptTokens: v.input, TotalTokens: v.input + out, CompletionTokens: out}
 	if v.cached > 0 {
 		u.PromptTokensDetails = &openai.PromptTokensDetails{CachedTokens: v.cached}
@@ -92,6 +134,9 @@ func (v *openAIVoice) realUsage() *openai.Usage {
 // template cuts a chunk at its holes, after dressing it in the server's manner.
 func (v *openAIVoice) template(chunk any) template {
 	holes := []any{textHole}
+	if v.probs != nil {
+		holes = append(holes, probHole)
+	}
 	if v.ids {
 		holes = append(holes, intHole)
 	}
@@ -115,8 +160,7 @@ func (v *openAIVoice) dress(chunk any) string {
 
 // fill appends the event of some tokens.
 func (v *openAIVoice) fill(b []byte, t template, from, to int) []byte {
-	b = v.text(append(b, t[0]...), from, to)
-	t = t[1:]
+	b, t = v.fillText(b, t, from, to)
 	if v.ids {
 		b = v.ask.ids(append(b, t[0]...), from, to)
 		t = t[1:]
@@ -125,6 +169,34 @@ func (v *openAIVoice) fill(b []byte, t template, from, to int) []byte {
 		b = strconv.AppendInt(append(b, t[0]...), int64(v.input+v.counted(to)), 10)
 		b = strconv.AppendInt(append(b, t[1]...), int64(v.counted(to)), 10)
 		t = t[2:]
+	}
+	return append(b, t[0]...)
+}
+
+// fillText appends text and log probabilities, and returns what is left of the
+// template.
+func (v *openAIVoice) fillText(b []byte, t template, from, to int) ([]byte, template) {
+	b = v.text(append(b, t[0]...), from, to)
+	if v.probs != nil {
+		b = v.appendProbs(append(b, t[1]...), from, to)
+		t = t[1:]
+	}
+	return b, t[1:]
+}
+
+// fillWhole appends a document with a text, and log probabilities, for each
+// choice.
+func (v *openAIVoice) fillWhole(b []byte, document any) []byte {
+	var holes []any
+	for range max(1, v.choices) {
+		holes = append(holes, textHole)
+		if v.probs != nil {
+			holes = append(holes, probHole)
+		}
+	}
+	t := newTemplate(string(appendJSON(nil, document)), holes...)
+	for len(t) > 1 {
+		b, t = v.fillText(b, t, 0, v.output)
 	}
 	return append(b, t[0]...)
 }
@@ -141,7 +213,7 @@ func (v *openAIVoice) end(b []byte, chunk any) []byte {
 // timings are llama.cpp's own measurements of an answer that is over.
 func (a *ask) timings() *llamacpp.Timings {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	prompt, predicted := a.firstAt.Sub(a.admittedAt), a.lastAt.Sub(a.firstAt)
+	prompt, predicted := a.took(a.admittedAt, a.firstAt), a.took(a.firstAt, a.lastAt)
 	t := &llamacpp.Timings{
 		CacheN: a.cached, PromptN: a.input - a.cached, PromptMs: ms(prompt),
 		PredictedN: a.counted(a.output), PredictedMs: ms(predicted),
@@ -159,7 +231,18 @@ type completionVoice struct{ openAIVoice }
 
 func (v *completionVoice) begin(s *Server, model string) {
 	v.start(s, model)
-	v.token = v.template(v.chunk(textHole, false, v.holeUsage()))
+	v.appendProbs = func(b []byte, from, to int) []byte { return appendJSON(b, v.completionLogprobs(from, to, *v.probs)) }
+	v.token = v.tokenTemplate(false)
+}
+
+// tokenTemplate is that of the event of a token.
+func (v *completionVoice) tokenTemplate(last bool) template {
+	c := v.chunk(textHole, last, v.holeUsage())
+	if last && v.manner.usageAlways {
+		c.Usage = v.realUsage()
+	}
+	c.Choices[0].Logprobs, c.Choices[0].TokenIDs = v.logprobs(), v.tokenIDs()
+	return v.template(c)
 }
 
 func (v *completionVoice) chunk(text string, last bool, u *openai.Usage) *openai.Completion {
@@ -169,28 +252,24 @@ func (v *completionVoice) chunk(text string, last bool, u *openai.Usage) *openai
 	}
 	return &openai.Completion{
 		ID: v.name("cmpl-"), Object: "text_completion", Created: v.created, Model: v.model, Usage: u,
-		Choices: []openai.CompletionChoice{{Text: text, FinishReason: finish, TokenIDs: v.tokenIDs()}},
+		Choices: []openai.CompletionChoice{{Text: text, FinishReason: finish, StopReason: v.stopReason(last)}},
 	}
 }
 
 func (v *completionVoice) early(b []byte) []byte { return b }
 
 func (v *completionVoice) tokens(b []byte, from, to int) []byte {
-	if !v.isLast(to) || v.manner.timings { // llama.cpp ends with a chunk without text
-		return v.fill(b, v.token, from, to)
+	begin, t := len(b), v.token
+	if v.isLast(to) && !v.manner.timings { // llama.cpp ends with a chunk without text
+		t = v.tokenTemplate(true)
 	}
-	c := v.chunk(textHole, true, v.holeUsage())
-	if v.manner.usageAlways {
-		c.Usage = v.realUsage()
-	}
-	return v.fill(b, v.template(c), from, to)
+	return v.repeat(v.fill(b, t, from, to), begin)
 }
 
 func (v *completionVoice) last(b []byte) []byte {
 	if v.manner.timings {
-		c := v.chunk("", true, v.realUsage())
-		c.Choices[0].TokenIDs = nil
-		b = v.end(b, c)
+		begin := len(b)
+		b = v.repeat(v.end(b, v.chunk("", true, v.realUsage())), begin)
 	} else if v.usage && !v.manner.usageAlways && !v.fx.noUsage {
 		c := v.chunk("", true, v.realUsage())
 		c.Choices = []openai.CompletionChoice{}
@@ -200,25 +279,48 @@ func (v *completionVoice) last(b []byte) []byte {
 }
 
 func (v *completionVoice) whole(b []byte) []byte {
-	v.ids = false
-	t := newTemplate(string(appendJSON(nil, v.chunk(textHole, true, v.realUsage()))), textHole)
-	b = v.text(append(b, t[0]...), 0, v.output)
-	return append(b, t[1]...)
+	c := v.chunk(textHole, true, v.realUsage())
+	c.Choices[0].Logprobs = v.logprobs()
+	for i := 1; i < v.choices; i++ {
+		c.Choices = append(c.Choices, c.Choices[0])
+		c.Choices[i].Index = i
+	}
+	return v.fillWhole(b, c)
 }
 
 // chatVoice speaks /v1/chat/completions.
 type chatVoice struct {
 	openAIVoice
-	thought template // the event of a token of reasoning
-	told    bool     // the role
+	thought template         // the event of a token of reasoning
+	told    bool             // the role
+	call    *openai.ToolCall // what is said are the arguments of this; nil is content
+	chosen  bool             // the request chose the tool
 }
 
 func (v *chatVoice) begin(s *Server, model string) {
 	v.start(s, model)
-	v.token = v.template(v.chunk(v.delta(false), false, v.holeUsage()))
+	v.appendProbs = func(b []byte, from, to int) []byte { return appendJSON(b, v.chatLogprobs(from, to, *v.probs)) }
+	v.token = v.tokenTemplate(v.delta(false), false)
 	if v.fx.reasoning > 0 {
-		v.thought = v.template(v.chunk(v.delta(true), false, v.holeUsage()))
+		v.thought = v.tokenTemplate(v.delta(true), false)
 	}
+}
+
+// tokenTemplate is that of the event of a token.
+func (v *chatVoice) tokenTemplate(d openai.ChatDelta, last bool) template {
+	c := v.chunk(d, last, v.holeUsage())
+	c.Choices[0].Logprobs, c.Choices[0].TokenIDs = v.logprobs(), v.tokenIDs()
+	return v.template(c)
+}
+
+// finishReason calls the end of a call by its name, unless the call was no
+// choice of the model's.
+func (v *chatVoice) finishReason(last bool) *string {
+	f := v.openAIVoice.finishReason(last)
+	if last && v.call != nil && !v.chosen && v.finish == finishStop {
+		*f = "tool_calls"
+	}
+	return f
 }
 
 // delta has a hole where the text goes.
@@ -226,6 +328,8 @@ func (v *chatVoice) delta(thought bool) openai.ChatDelta {
 	text := textHole
 	d := openai.ChatDelta{}
 	switch {
+	case v.call != nil:
+		d.ToolCalls = []openai.ToolCall{{Function: openai.FunctionCall{Arguments: textHole}}}
 	case !thought:
 		d.Content = &text
 	case v.manner.reasoning:
@@ -242,7 +346,7 @@ func (v *chatVoice) delta(thought bool) openai.ChatDelta {
 func (v *chatVoice) chunk(d openai.ChatDelta, last bool, u *openai.Usage) *openai.ChatChunk {
 	return &openai.ChatChunk{
 		ID: v.name("chatcmpl-"), Object: "chat.completion.chunk", Created: v.created, Model: v.model, Usage: u,
-		Choices: []openai.ChatChoice{{Delta: d, FinishReason: v.finishReason(last), TokenIDs: v.tokenIDs()}},
+		Choices: []openai.ChatChoice{{Delta: d, FinishReason: v.finishReason(last), StopReason: v.stopReason(last)}},
 	}
 }
 
@@ -257,7 +361,6 @@ func (v *chatVoice) role(b []byte) []byte {
 		d.Content = new(string)
 	}
 	c := v.chunk(d, false, v.holeUsage())
-	c.Choices[0].TokenIDs = nil
 	if v.continuous && !v.fx.noUsage {
 		c.Usage = v.usageAt(0)
 	}
@@ -265,7 +368,8 @@ func (v *chatVoice) role(b []byte) []byte {
 	if v.manner.role == roleNull {
 		event = strings.Replace(event, `"content":""`, `"content":null`, 1)
 	}
-	return append(b, event...)
+	begin := len(b)
+	return v.repeat(append(b, event...), begin)
 }
 
 func (v *chatVoice) usageAt(n int) *openai.Usage {
@@ -281,21 +385,26 @@ func (v *chatVoice) early(b []byte) []byte {
 
 func (v *chatVoice) tokens(b []byte, from, to int) []byte {
 	b = v.role(b)
-	thought := from < v.fx.reasoning
+	thought, last := from < v.fx.reasoning, v.isLast(to) && !v.manner.finishAlone
+	t := v.token
 	switch {
-	case v.isLast(to) && !v.manner.finishAlone:
-		return v.fill(b, v.template(v.chunk(v.delta(thought), true, v.holeUsage())), from, to)
+	case v.call != nil && from == 0:
+		d := v.delta(false)
+		d.ToolCalls[0].ID, d.ToolCalls[0].Type, d.ToolCalls[0].Function.Name = v.call.ID, v.call.Type, v.call.Function.Name
+		t = v.tokenTemplate(d, last)
+	case last:
+		t = v.tokenTemplate(v.delta(thought), true)
 	case thought:
-		return v.fill(b, v.thought, from, to)
+		t = v.thought
 	}
-	return v.fill(b, v.token, from, to)
+	begin := len(b)
+	return v.repeat(v.fill(b, t, from, to), begin)
 }
 
 func (v *chatVoice) last(b []byte) []byte {
 	if v.manner.finishAlone {
-		c := v.chunk(openai.ChatDelta{}, true, nil)
-		c.Choices[0].TokenIDs = nil
-		b = v.end(b, c)
+		begin := len(b)
+		b = v.repeat(v.end(b, v.chunk(openai.ChatDelta{}, true, nil)), begin)
 	}
 	if v.usage && !v.fx.noUsage {
 		c := v.chunk(openai.ChatDelta{}, true, v.realUsage())
@@ -307,10 +416,17 @@ func (v *chatVoice) last(b []byte) []byte {
 
 func (v *chatVoice) whole(b []byte) []byte {
 	text := textHole
-	t := newTemplate(string(appendJSON(nil, openai.ChatCompletion{
-		ID: v.name("chatcmpl-"), Object: "chat.completion", Created: v.created, Model: v.model, Usage: v.realUsage(),
-		Choices: []openai.ChatMessageChoice{{Message: openai.ChatDelta{Role: "assistant", Content: &text}, FinishReason: v.finishReason(true)}},
-	})), textHole)
-	b = v.text(append(b, t[0]...), 0, v.output)
-	return append(b, t[1]...)
+	m := openai.ChatDelta{Role: "assistant", Content: &text}
+	if v.call != nil {
+		call := *v.call
+		call.Function.Arguments = textHole
+		m.Content, m.ToolCalls = new(string), []openai.ToolCall{call}
+	}
+	c := openai.ChatCompletion{ID: v.name("chatcmpl-"), Object: "chat.completion", Created: v.created, Model: v.model, Usage: v.realUsage()}
+	for i := range max(1, v.choices) {
+		c.Choices = append(c.Choices, openai.ChatMessageChoice{
+			Index: i, Message: m, Logprobs: v.logprobs(), FinishReason: v.finishReason(true), StopReason: v.stopReason(true),
+		})
+	}
+	return v.fillWhole(b, c)
 }

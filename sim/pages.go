@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"tacho/wire/anthropic"
 	"tacho/wire/embeddings"
@@ -48,6 +49,7 @@ var pages = map[string]page{
 	"POST " + ollama.ShowPath:              (*Server).show,
 	"POST " + anthropic.CountTokensPath:    (*Server).countTokens,
 	"GET /sim/truth":                       (*Server).truthPage,
+	"GET /sim/lateness":                    (*Server).lateness,
 }
 
 func writeJSON(w http.ResponseWriter, v any) {
@@ -86,10 +88,14 @@ func (s *Server) serverLoad(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, openai.ModelList{Object: "list", Data: []openai.Model{{
-		ID: s.opt.Model, Object: "model", Created: s.clock.start.Unix(), OwnedBy: cmp.Or(s.pose.owner, s.pose.name),
-		Root: s.opt.Model, MaxModelLen: s.opt.MaxModelLen,
-	}}})
+	list := openai.ModelList{Object: "list"}
+	for _, name := range append([]string{s.opt.Model}, s.opt.Adapters...) {
+		list.Data = append(list.Data, openai.Model{
+			ID: name, Object: "model", Created: s.clock.start.Unix(), OwnedBy: cmp.Or(s.pose.owner, s.pose.name),
+			Root: s.opt.Model, MaxModelLen: s.opt.MaxModelLen,
+		})
+	}
+	writeJSON(w, list)
 }
 
 // missing is a page that others have.
@@ -162,6 +168,15 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	var p prompt
 	p.addAnthropic(&q)
 	writeJSON(w, anthropic.CountTokensResponse{InputTokens: p.input})
+}
+
+// lateness is how well it keeps its model's time, in seconds of that time.
+func (s *Server) lateness(w http.ResponseWriter, _ *http.Request) {
+	c := s.counters
+	writeJSON(w, map[string]float64{
+		"writes": float64(c.ttft.count() + c.itl.count()), "late_s": s.clock.faster(time.Duration(c.late.Load())).Seconds(),
+		"gaps": float64(c.itl.count()), "gap_s": c.itl.total(),
+	})
 }
 
 func (s *Server) truthPage(w http.ResponseWriter, _ *http.Request) {

@@ -28,6 +28,9 @@ func readPooling(in *incoming) (*ask, error) {
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
+	if err := in.knows(q.Model); err != nil {
+		return nil, err
+	}
 	p := in.newPrompt()
 	seeds := p.addInputs(&q.Input)
 	if err := fits(len(seeds), defaultDimensions); err != nil {
@@ -51,6 +54,9 @@ func readPooling(in *incoming) (*ask, error) {
 func readRerank(in *incoming) (*ask, error) {
 	var q embeddings.RerankRequest
 	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	if err := in.knows(q.Model); err != nil {
 		return nil, err
 	}
 	if len(q.Documents) == 0 {

@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // A pose is the server that the simulator pretends to be. It decides what the
 // protocols that several servers speak look like in detail, and the pages that
@@ -13,25 +16,31 @@ type pose struct {
 	metricsPath string // empty: it has no metrics
 	metrics     []metric
 	openai      manner
-	keepAlive   time.Duration   // how long a stream of events may be silent; 0 is for ever
-	pages       map[string]page // what it has besides pages, or instead
+
+	// unknownModel is what it says of a model that it does not serve; empty if it
+	// takes any name.
+	unknownModel string
+
+	invalid   int             // status of a request that cannot be answered; 0 is 400
+	keepAlive time.Duration   // how long a stream of events may be silent; 0 is for ever
+	pages     map[string]page // what it has besides pages, or instead
 }
 
 // poses are the servers it can be.
 var poses = []pose{
-	{name: "vllm", version: "0.11.2", port: 8000, metricsPath: "/metrics", metrics: vllmMetrics, openai: vllmManner},
+	{name: "vllm", version: "0.32.0", port: 8000, metricsPath: "/metrics", metrics: vllmMetrics, openai: vllmManner, unknownModel: "The model `%s` does not exist."},
 	{name: "sglang", version: "0.5.5", port: 30000, metricsPath: "/metrics", metrics: sglangMetrics, openai: sglangManner},
-	{name: "tgi", version: "3.3.7", port: 3000, metricsPath: "/metrics", metrics: tgiMetrics, openai: tgiManner, keepAlive: 15 * time.Second},
+	{name: "tgi", version: "3.3.7", port: 3000, metricsPath: "/metrics", metrics: tgiMetrics, openai: tgiManner, invalid: http.StatusUnprocessableEntity, keepAlive: 15 * time.Second},
 	{name: "llamacpp", version: "b7000", port: 8080, metricsPath: "/metrics", metrics: llamaMetrics, openai: llamaManner, keepAlive: 30 * time.Second},
-	{name: "ollama", version: "0.17.4", port: 11434, openai: ollamaManner, owner: "library", pages: ollamaPages},
+	{name: "ollama", version: "0.17.4", port: 11434, openai: ollamaManner, owner: "library", pages: ollamaPages, unknownModel: "model '%s' not found"},
 	{name: "trtllm", version: "1.2.0", port: 8000, metricsPath: "/prometheus/metrics", metrics: trtllmMetrics, openai: trtllmManner, owner: "tensorrt_llm"},
-	{name: "lmdeploy", version: "0.10.2", port: 23333, metricsPath: "/metrics", metrics: lmdeployMetrics, openai: lmdeployManner, pages: lmdeployPages},
-	{name: "mii", version: "0.3.3", port: 8000, openai: miiManner, owner: "deepspeed-mii"},
+	{name: "lmdeploy", version: "0.10.2", port: 23333, metricsPath: "/metrics", metrics: lmdeployMetrics, openai: lmdeployManner, pages: lmdeployPages, unknownModel: "The model '%s' does not exist."},
+	{name: "mii", version: "0.3.3", port: 8000, openai: miiManner, owner: "deepspeed-mii", unknownModel: "The model `%s` does not exist."},
 	{name: "mii-generate", version: "0.3.3", port: 8000, pages: miiPages},
 	{name: "triton", version: "2.60.0", port: 8000, pages: tritonPages},
 	{name: "triton-vllm", version: "2.60.0", port: 8000, pages: tritonPages},
-	{name: "anthropic", version: "2023-06-01", port: 443, pages: anthropicPages},
-	{name: "gemini", version: "v1beta", port: 443, pages: geminiPages},
+	{name: "anthropic", version: "2023-06-01", port: 443, pages: anthropicPages, unknownModel: "model: %s"},
+	{name: "gemini", version: "v1beta", port: 443, pages: geminiPages, unknownModel: "models/%s is not found for API version v1beta"},
 }
 
 func poseOf(engine string) *pose {
@@ -71,7 +80,10 @@ type manner struct {
 	optionsStream bool // stream options without a stream are an error
 	timings       bool // the last chunk has llama.cpp's timings
 
-	flatError bool // errors are not within an error member
+	refusal    func(p *pose, c *complaint) []byte // nil is vLLM's
+	lenient    bool                               // numbers out of bounds are taken as they are
+	toolParser bool                               // calls of tools need Options.ToolParser
+
 	errorDone bool // after an error inside a stream comes the end mark
 	errorCuts bool // there are no errors inside a stream: it is cut off
 	strict    bool // unknown fields are an error
@@ -100,12 +112,12 @@ const (
 )
 
 var (
-	vllmManner     = manner{reasoning: true, optionsStream: true, errorDone: true}
-	sglangManner   = manner{finishAlone: true, errorDone: true}
-	tgiManner      = manner{role: roleEach, noFinish: new(string), noID: true, eosFinish: "eos_token", usageAlways: true, errorDone: true, textOnly: true}
-	llamaManner    = manner{role: roleNull, finishAlone: true, usageAlways: true, timings: true}
-	ollamaManner   = manner{role: roleEach, reasoning: true, finishAlone: true, usage: usageZero, errorDone: true}
-	trtllmManner   = manner{role: roleBare, dropNulls: true, usageImplied: true, optionsStream: true, flatError: true, errorCuts: true, strict: true}
-	lmdeployManner = manner{role: roleEach, usage: usageNull, errorDone: true}
-	miiManner      = manner{role: roleEarly, usage: usageNever, errorDone: true}
+	vllmManner     = manner{toolParser: true, reasoning: true, optionsStream: true, errorDone: true}
+	sglangManner   = manner{refusal: flatRefusal, finishAlone: true, errorDone: true}
+	tgiManner      = manner{refusal: tgiRefusal, role: roleEach, noFinish: new(string), noID: true, eosFinish: "eos_token", usageAlways: true, errorDone: true, textOnly: true}
+	llamaManner    = manner{refusal: llamaRefusal, lenient: true, role: roleNull, finishAlone: true, usageAlways: true, timings: true}
+	ollamaManner   = manner{refusal: ollamaOpenAIRefusal, lenient: true, role: roleEach, reasoning: true, finishAlone: true, usage: usageZero, errorDone: true}
+	trtllmManner   = manner{role: roleBare, dropNulls: true, usageImplied: true, optionsStream: true, refusal: flatRefusal, errorCuts: true, strict: true}
+	lmdeployManner = manner{refusal: flatInvalidRefusal, role: roleEach, usage: usageNull, errorDone: true}
+	miiManner      = manner{refusal: flatInvalidRefusal, role: roleEarly, usage: usageNever, errorDone: true}
 )

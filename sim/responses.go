@@ -14,10 +14,10 @@ var responses = &dialect{
 	mime:    sseMime,
 	read:    readResponses,
 	refusal: openAIRefusal,
-	broken: func(_ *pose, _ int, message string) []byte {
+	broken: func(_ *pose, c *complaint) []byte {
 		return appendNamedEvent(nil, wire.Failed, wire.Event{Type: wire.Failed, Response: &wire.Response{
 			Object: "response", Status: "failed", Output: []wire.OutputItem{},
-			Error: &wire.Error{Code: "server_error", Message: message},
+			Error: &wire.Error{Code: "server_error", Message: c.message},
 		}})
 	},
 }
@@ -25,6 +25,9 @@ var responses = &dialect{
 func readResponses(in *incoming) (*ask, error) {
 	var q wire.Request
 	if err := parse(in.body, &q); err != nil {
+		return nil, err
+	}
+	if err := in.knows(q.Model); err != nil {
 		return nil, err
 	}
 	p := in.newPrompt()

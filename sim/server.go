@@ -33,12 +33,14 @@ type Options struct {
 	TTFT    time.Duration // fixed model: from the arrival of a request to its first token
 	ITL     time.Duration // fixed model: from one token to the next
 
-	Engine        string  // the server it poses as, one of Engines; the profile's, or vllm, if empty
-	Model         string  // name of the model served; the profile's, or "sim", if empty
-	MaxModelLen   int     // longest prompt and answer together, in tokens; the profile's, or 131072, if 0
-	MaxConcurrent int     // more requests than this at once are refused; 0 is no limit
-	Speedup       float64 // how much faster than the real thing it runs; 0 is 1
-	Seed          uint64  // of everything that is left to chance
+	Engine        string   // the server it poses as, one of Engines; the profile's, or vllm, if empty
+	Model         string   // name of the model served; the profile's, or "sim", if empty
+	Adapters      []string // further models served, that are adapters of it
+	MaxModelLen   int      // longest prompt and answer together, in tokens; the profile's, or 131072, if 0
+	ToolParser    bool     // calls of tools are understood, as with vLLM's --enable-auto-tool-choice
+	MaxConcurrent int      // more requests than this at once are refused; 0 is no limit
+	Speedup       float64  // how much faster than the real thing it runs; 0 is 1
+	Seed          uint64   // of everything that is left to chance
 
 	Faults []string // what shall go wrong, see Fault
 
@@ -83,7 +85,7 @@ func New(opt Options) (*Server, error) {
 		defaultOutput: 128,
 		faults:        faults,
 		truth:         truthLog{w: opt.TruthLog, forget: opt.ForgetTruth, limit: keepLimit},
-		counters:      newCounters(),
+		counters:      newCounters(opt.Speedup),
 	}
 	s.open, s.close = context.WithCancel(context.Background())
 	if err := s.startModel(); err != nil {

@@ -176,7 +176,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			{"/v1/completions", `{"prompt":""}`, "empty"},
 			{"/v1/completions", `{"prompt":{"a":1}}`, "text or token ids"},
 			{"/v1/completions", `{"prompt":["a","b"]}`, "2 prompts"},
-			{"/v1/completions", `{"prompt":"a","max_tokens":-1}`, "positive"},
+			{"/v1/completions", `{"prompt":"a","max_tokens":-1}`, "at least 1"},
 			{"/v1/completions", `{"prompt":"a","max_tokens":100}`, "more than the model's 100"},
 			{"/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, "stream_options"},
 			{"/v1/chat/completions", `{"messages":[]}`, "empty"},

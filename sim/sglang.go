@@ -11,18 +11,18 @@ var sglangGenerate = &dialect{
 	mime:    sseMime,
 	read:    readSGLang,
 	refusal: sglangRefusal,
-	broken: func(p *pose, status int, message string) []byte {
-		b := append([]byte("data: "), sglangRefusal(p, status, message)...)
+	broken: func(p *pose, c *complaint) []byte {
+		b := append([]byte("data: "), sglangRefusal(p, c)...)
 		return append(b, "\n\n"+doneEvent...)
 	},
 }
 
-func sglangRefusal(_ *pose, status int, message string) []byte {
+func sglangRefusal(_ *pose, c *complaint) []byte {
 	kind := "invalid_request_error"
-	if status >= http.StatusInternalServerError {
+	if c.status >= http.StatusInternalServerError {
 		kind = "internal_error"
 	}
-	return appendJSON(nil, sglang.ErrorResponse{Error: sglang.Error{Message: message, Type: kind, Code: status}})
+	return appendJSON(nil, sglang.ErrorResponse{Error: sglang.Error{Message: c.message, Type: kind, Code: c.status}})
 }
 
 func readSGLang(in *incoming) (*ask, error) {
@@ -82,7 +82,7 @@ func (v *sglangVoice) answer(b []byte, to int) []byte {
 		} else {
 			m.FinishReason.Matched = eosID
 		}
-		m.E2ELatency = v.lastAt.Sub(v.arrivedAt).Seconds()
+		m.E2ELatency = v.took(v.arrivedAt, v.lastAt).Seconds()
 	}
 	b = append(b, `],"meta_info":`...)
 	if v.fx.noUsage {

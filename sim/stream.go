@@ -63,8 +63,9 @@ type answer struct {
 	flush   *http.ResponseController
 	zip     *gzip.Writer
 	buf     []byte
-	held    int // tokens in buf
-	events  int // token events in buf
+	held    int           // tokens in buf
+	due     time.Duration // of the latest tokens, by the model's clock
+	events  int           // token events in buf
 }
 
 func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) error {
@@ -73,7 +74,7 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 	_ = an.flush.SetReadDeadline(now.Add(bodyPatience))
 	body, err := io.ReadAll(http.MaxBytesReader(an.w, r.Body, bodyLimit))
 	if err != nil { // the deadline stays, for what is left of the body is waited for
-		return an.refuse(http.StatusRequestEntityTooLarge, "read the request: "+err.Error())
+		return an.refuse(&complaint{status: http.StatusRequestEntityTooLarge, message: "read the request: " + err.Error()})
 	}
 	_ = an.flush.SetReadDeadline(time.Time{})
 	if an.dialect.pick != nil {
@@ -81,11 +82,11 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 	}
 	fx, err := s.faults.pick(r.Header.Get(faultHeader), s.sinceStart(now))
 	if err != nil {
-		return an.refuse(http.StatusBadRequest, faultHeader+": "+err.Error())
+		return an.refuse(&complaint{status: http.StatusBadRequest, message: faultHeader + ": " + err.Error()})
 	}
 	an.truth.Fault = fx.names
 	if fx.status != 0 {
-		return an.refuse(fx.status, "refused by a simulated fault")
+		return an.refuse(&complaint{status: fx.status, message: "refused by a simulated fault"})
 	}
 	a, err := an.dialect.read(&incoming{Server: s, w: an.w, r: r, body: body, fx: fx})
 	if err != nil {
@@ -124,45 +125,40 @@ func (an *answer) done() {
 }
 
 // refuse answers with a status other than 200.
-func (an *answer) refuse(status int, message string) error {
-	an.truth.Status = status
+func (an *answer) refuse(c *complaint) error {
+	an.truth.Status = c.status
 	an.w.Header().Set("Content-Type", "application/json")
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+	if c.status == http.StatusTooManyRequests || c.status == http.StatusServiceUnavailable {
 		an.w.Header().Set("Retry-After", "1")
 	}
-	an.w.WriteHeader(status)
-	_, err := an.w.Write(an.dialect.refusal(an.server.pose, status, message))
+	an.w.WriteHeader(c.status)
+	_, err := an.w.Write(an.dialect.refusal(an.server.pose, c))
 	return err
 }
 
 // reject answers a request that cannot be answered.
 func (an *answer) reject(err error) error {
-	status := an.dialect.invalid
-	if status == 0 {
-		status = http.StatusBadRequest
-	}
-	if an.dialect.inBand && !errors.As(err, new(errSyntax)) {
-		return an.writeBroken(status, err.Error())
-	}
-	return an.refuse(status, err.Error())
+	c := complaintOf(err)
+	c.status = cmp.Or(c.status, an.dialect.invalid, an.server.pose.invalid, http.StatusBadRequest)
+	return an.tellOff(c)
 }
 
 // overload answers that there is no room for the request.
 func (an *answer) overload() error {
-	const message = "Model is overloaded"
-	status := an.dialect.overloaded
-	if status == 0 {
-		status = http.StatusServiceUnavailable
+	return an.tellOff(&complaint{status: cmp.Or(an.dialect.overloaded, http.StatusServiceUnavailable), message: "Model is overloaded"})
+}
+
+// tellOff refuses in the way of the dialect.
+func (an *answer) tellOff(c *complaint) error {
+	if an.dialect.inBand && !c.syntax {
+		return an.writeBroken(c)
 	}
-	if an.dialect.inBand {
-		return an.writeBroken(status, message)
-	}
-	return an.refuse(status, message)
+	return an.refuse(c)
 }
 
 // writeBroken writes an error inside a stream, and ends it.
-func (an *answer) writeBroken(status int, message string) error {
-	event := an.dialect.broken(an.server.pose, status, message)
+func (an *answer) writeBroken(c *complaint) error {
+	event := an.dialect.broken(an.server.pose, c)
 	if event == nil {
 		return errCut
 	}
@@ -217,7 +213,7 @@ func (an *answer) tell(have int, m emission) error {
 	if an.fx.hugeAt == have {
 		an.buf = swell(an.buf, begin, an.fx.huge)
 	}
-	an.held += m.tokens
+	an.held += an.count(m.tokens)
 	an.events++
 	silent := len(an.buf) == 0 // some dialects have no words for the end of sequence
 	if silent || !m.last && an.events < an.fx.merge {
@@ -245,6 +241,9 @@ func (an *answer) writeEnd(ctx context.Context) error {
 	return nil
 }
 
+// broken is what a fault says that ends an answer.
+var broken = &complaint{status: http.StatusInternalServerError, message: "broken by a simulated fault"}
+
 // disturb does what the faults want after have tokens, and says whether that
 // was the end of the stream.
 func (an *answer) disturb(ctx context.Context, have int) (over bool, err error) {
@@ -260,7 +259,7 @@ func (an *answer) disturb(ctx context.Context, have int) (over bool, err error) 
 	case fx.cutAt:
 		return true, nil
 	case fx.errorAt:
-		return true, an.writeBroken(http.StatusInternalServerError, "broken by a simulated fault")
+		return true, an.writeBroken(broken)
 	}
 	if fx.garbleAt == have {
 		an.buf = append(an.buf, garbage...)
@@ -307,6 +306,7 @@ func (an *answer) next(ctx context.Context, run run, have int) (emission, error)
 	if err != nil {
 		return m, err
 	}
+	an.due = m.at
 	if have == 0 {
 		an.cached, an.firstAt = m.cached, time.Now()
 		// By rounding, or in a pause, the model's clock puts it before the arrival.
@@ -316,6 +316,9 @@ func (an *answer) next(ctx context.Context, run run, have int) (emission, error)
 	}
 	if m.last {
 		an.output, an.eos, an.finish, an.lastAt = have+m.tokens, m.eos, m.finish, time.Now()
+		if an.output == an.stopAt {
+			an.finish, an.eos = finishStop, an.silent
+		}
 		an.truth.Preemptions = m.preemptions
 	}
 	return m, nil
@@ -356,13 +359,13 @@ func (an *answer) writeWhole(ctx context.Context, run run) error {
 	}
 	fx := &an.fx
 	if fx.errorAt >= 0 {
-		return an.refuse(http.StatusInternalServerError, "broken by a simulated fault")
+		return an.refuse(broken)
 	}
 	an.buf = an.voice.whole(an.buf)
 	if fx.hugeAt >= 0 {
 		an.buf = swell(an.buf, 0, fx.huge)
 	}
-	an.held, an.events = an.output, 1
+	an.held, an.events = an.count(an.output), 1
 	if fx.garbleAt >= 0 || fx.cutAt >= 0 || fx.resetAt >= 0 {
 		an.buf = an.buf[:len(an.buf)/2]
 		an.held = 0
@@ -396,7 +399,9 @@ func (an *answer) writeWhole(ctx context.Context, run run) error {
 func (an *answer) note() {
 	an.truth.Status = http.StatusOK
 	if an.held > 0 {
-		at := time.Now().UnixNano()
+		now := time.Now()
+		an.server.counters.late.Add(int64(now.Sub(an.server.clock.wall(an.due))))
+		at := now.UnixNano()
 		an.server.counters.wrote(an.truth, at, an.held)
 		an.truth.wrote(at, an.held)
 		an.held, an.events = 0, 0

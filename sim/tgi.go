@@ -56,12 +56,12 @@ var generate = &dialect{
 	},
 }
 
-func tgiRefusal(_ *pose, status int, message string) []byte {
-	return appendJSON(nil, tgi.ErrorResponse{Error: message, ErrorType: tgiErrorType(status)})
+func tgiRefusal(_ *pose, c *complaint) []byte {
+	return appendJSON(nil, tgi.ErrorResponse{Error: c.message, ErrorType: tgiErrorType(c.status)})
 }
 
-func tgiBroken(p *pose, status int, message string) []byte {
-	return append(append([]byte("data:"), tgiRefusal(p, status, message)...), "\n\n"...)
+func tgiBroken(p *pose, c *complaint) []byte {
+	return append(append([]byte("data:"), tgiRefusal(p, c)...), "\n\n"...)
 }
 
 func tgiErrorType(status int) string {
@@ -185,11 +185,11 @@ func (v *tgiVoice) last(b []byte) []byte { return b }
 // whole also sets the headers in which TGI tells its own timing.
 func (v *tgiVoice) whole(b []byte) []byte {
 	ms := func(name string, d time.Duration) { v.header.Set(name, strconv.FormatInt(d.Milliseconds(), 10)) }
-	ms("X-Total-Time", v.lastAt.Sub(v.arrivedAt))
+	ms("X-Total-Time", v.took(v.arrivedAt, v.lastAt))
 	ms("X-Validation-Time", 0)
-	ms("X-Queue-Time", v.admittedAt.Sub(v.arrivedAt))
-	ms("X-Inference-Time", v.lastAt.Sub(v.admittedAt))
-	ms("X-Time-Per-Token", v.lastAt.Sub(v.admittedAt)/time.Duration(v.output))
+	ms("X-Queue-Time", v.took(v.arrivedAt, v.admittedAt))
+	ms("X-Inference-Time", v.took(v.admittedAt, v.lastAt))
+	ms("X-Time-Per-Token", v.took(v.admittedAt, v.lastAt)/time.Duration(v.output))
 	v.header.Set("X-Prompt-Tokens", strconv.Itoa(v.input))
 	v.header.Set("X-Generated-Tokens", strconv.Itoa(v.counted(v.output)))
 	b = append(v.text(append(b, `{"generated_text":"`...), 0, v.output), '"')

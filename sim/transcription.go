@@ -41,7 +41,10 @@ const (
 func readTranscription(in *incoming) (*ask, error) {
 	form, sound, err := readForm(in.r.Header.Get("Content-Type"), in.body)
 	if err != nil {
-		return nil, errSyntax{fmt.Errorf("parse the form: %w", err)}
+		return nil, &complaint{syntax: true, message: "parse the form: " + err.Error()}
+	}
+	if err := in.knows(form[openai.ModelField]); err != nil {
+		return nil, err
 	}
 	seconds := soundSeconds(sound)
 	p := in.newPrompt()

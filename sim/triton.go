@@ -44,12 +44,12 @@ var tritonPages = map[string]page{
 	},
 }
 
-func tritonRefusal(_ *pose, _ int, message string) []byte {
-	return appendJSON(nil, triton.ErrorResponse{Error: message})
+func tritonRefusal(_ *pose, c *complaint) []byte {
+	return appendJSON(nil, triton.ErrorResponse{Error: c.message})
 }
 
-func tritonBroken(p *pose, status int, message string) []byte {
-	return append(append([]byte("data: "), tritonRefusal(p, status, message)...), "\n\n"...)
+func tritonBroken(p *pose, c *complaint) []byte {
+	return append(append([]byte("data: "), tritonRefusal(p, c)...), "\n\n"...)
 }
 
 func readTritonStream(in *incoming) (*ask, error) {

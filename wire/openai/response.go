@@ -39,6 +39,7 @@ type ChatChoice struct {
 	Delta        ChatDelta       `json:"delta"`
 	Logprobs     json.RawMessage `json:"logprobs"`
 	FinishReason *string         `json:"finish_reason"`
+	StopReason   json.RawMessage `json:"stop_reason,omitempty"`
 	TokenIDs     []int32         `json:"token_ids,omitempty"`
 }
 
@@ -77,9 +78,11 @@ type ChatCompletion struct {
 
 // A ChatMessageChoice is one answer in a ChatCompletion.
 type ChatMessageChoice struct {
-	Index        int       `json:"index"`
-	Message      ChatDelta `json:"message"`
-	FinishReason *string   `json:"finish_reason"`
+	Index        int             `json:"index"`
+	Message      ChatDelta       `json:"message"`
+	Logprobs     json.RawMessage `json:"logprobs,omitempty"`
+	FinishReason *string         `json:"finish_reason"`
+	StopReason   json.RawMessage `json:"stop_reason,omitempty"`
 }
 
 // Usage is the server's count of tokens.

@@ -1,0 +1,111 @@
+package backend_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tacho/sim"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A reaction is a request to an OpenAI API and what matters of its answer.
+type reaction struct {
+	Name string          `json:"name"`
+	Path string          `json:"path"`
+	Body json.RawMessage `json:"body,omitempty"`
+	Raw  string          `json:"raw,omitempty"` // what is sent in place of Body
+
+	Status   int     `json:"status"`
+	Type     string  `json:"type,omitempty"`     // of the error
+	Param    *string `json:"param,omitempty"`    // likewise
+	Choices  int     `json:"choices,omitempty"`  // in the answer
+	Logprobs int     `json:"logprobs,omitempty"` // of them, that have log probabilities
+	Calls    int     `json:"calls,omitempty"`    // of them, that call tools
+}
+
+// vllmReactions are what vLLM does, as make test-vllm found it.
+func vllmReactions(t *testing.T) []reaction {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "vllm-api.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []reaction
+	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
+		var r reaction
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// react sends the request and returns it with what came back.
+func (r reaction) react(t *testing.T, server string) reaction {
+	t.Helper()
+	body := []byte(r.Raw)
+	if r.Raw == "" {
+		body = r.Body
+	}
+	res, err := http.Post(server+r.Path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Error struct {
+			Type  string  `json:"type"`
+			Param *string `json:"param"`
+		} `json:"error"`
+		Choices []struct {
+			Logprobs *struct{} `json:"logprobs"`
+			Message  struct {
+				ToolCalls []struct{} `json:"tool_calls"`
+			} `json:"message"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(got, &answer); err != nil {
+		t.Fatalf("%s: %v in %s", r.Name, err, got)
+	}
+	out := reaction{Name: r.Name, Path: r.Path, Body: r.Body, Raw: r.Raw, Status: res.StatusCode, Type: answer.Error.Type, Param: answer.Error.Param}
+	out.Choices = len(answer.Choices)
+	for _, c := range answer.Choices {
+		if c.Logprobs != nil {
+			out.Logprobs++
+		}
+		if len(c.Message.ToolCalls) > 0 {
+			out.Calls++
+		}
+	}
+	return out
+}
+
+// The simulator takes, and refuses, what vLLM does, with the same error.
+func TestSimulatorReactsAsVLLM(t *testing.T) {
+	s, err := sim.New(sim.Options{Model: "tiny", MaxModelLen: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	for _, want := range vllmReactions(t) {
+		t.Run(want.Name+" "+filepath.Base(want.Path), func(t *testing.T) {
+			if diff := cmp.Diff(want, want.react(t, server.URL)); diff != "" {
+				t.Errorf("(-vLLM +simulator):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tacho/wire/openai"
+)
+
+// said is what the simulator says to "a b c" in so many tokens.
+func said(tokens int) string {
+	var p prompt
+	p.addText("a b c")
+	return string((&ask{prompt: p}).text(nil, 0, tokens))
+}
+
+// streamed is the text, the events that were sent for tokens, the last choice
+// and the usage of a streamed answer.
+func streamed(t *testing.T, opt Options, path, body string) (text string, tokens int, last map[string]any, usage int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		_, c := start(t, opt)
+		res := post(t, c, path, body)
+		for _, e := range events(t, res.Body, time.Now()) {
+			var chunk struct {
+				Choices []map[string]any `json:"choices"`
+				Usage   *openai.Usage    `json:"usage"`
+			}
+			if e.data == "[DONE]" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(e.data), &chunk); err != nil {
+				t.Fatalf("%s: %v", e.data, err)
+			}
+			if chunk.Usage != nil {
+				usage = chunk.Usage.CompletionTokens
+			}
+			if len(chunk.Choices) == 0 {
+				continue
+			}
+			last = chunk.Choices[0]
+			delta, _ := last["delta"].(map[string]any)
+			if delta["role"] != nil {
+				continue
+			}
+			tokens++
+			var v any
+			_ = json.Unmarshal([]byte(e.data), &v) // it did before
+			text += textOf(v)
+			if calls, ok := delta["tool_calls"].([]any); ok {
+				text += calls[0].(map[string]any)["function"].(map[string]any)["arguments"].(string)
+			}
+		}
+	})
+	return text, tokens, last, usage
+}
+
+// An answer ends where a stop string or a stop token appears, and says as vLLM
+// does what it was. Until then, what might be the beginning of one is held back.
+func TestStops(t *testing.T) {
+	words := strings.Fields(said(8))
+	var p prompt
+	p.addText("a b c")
+	fourth := outputID(p.seed, 3)
+	for _, tt := range []struct {
+		name, more string
+		text       string
+		tokens     int
+		reason     any
+	}{
+		{"a word", `"stop":"` + words[3] + `"`, said(3) + " ", 4, words[3]},
+		{"the first word", `"stop":["nowhere","` + " " + words[0] + `"]`, "", 1, " " + words[0]},
+		{"across words", `"stop":"` + words[2][2:] + " " + words[3][:2] + `"`, said(3)[:13], 4, words[2][2:] + " " + words[3][:2]},
+		{"kept", `"stop":"` + words[3] + `","include_stop_str_in_output":true`, said(4), 4, words[3]},
+		{"one letter", `"stop":"` + words[0][:1] + `"`, " ", 1, words[0][:1]},
+		{"nowhere", `"stop":"nowhere"`, said(8), 8, nil},
+		{"a token", `"stop_token_ids":[` + string(appendJSON(nil, fourth)) + `]`, said(3), 4, float64(fourth)},
+		{"not before", `"stop":"` + words[1] + `","min_tokens":8`, said(8), 8, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			body := `{"prompt":"a b c","max_tokens":8,"stream":true,"stream_options":{"include_usage":true},` + tt.more + `}`
+			text, tokens, last, usage := streamed(t, Options{}, "/v1/completions", body)
+			finish := finishLength
+			if tt.reason != nil {
+				finish = finishStop
+			}
+			if text != tt.text || tokens != tt.tokens || usage != tt.tokens || last["finish_reason"] != finish || last["stop_reason"] != tt.reason {
+				t.Errorf("%q in %d events, usage %d, last %v;\nwant %q, %d, %s, %v", text, tokens, usage, last, tt.text, tt.tokens, finish, tt.reason)
+			}
+		})
+	}
+}
+
+// A natural stop is a token without text, which counts and has an event of its
+// own that brings the finish reason.
+func TestStopTokenHasAnEvent(t *testing.T) {
+	for _, path := range []string{"/v1/completions", "/v1/chat/completions"} {
+		text, tokens, last, usage := streamed(t, Options{Profile: testProfile()}, path,
+			`{"prompt":"a b c","messages":[{"role":"user","content":"a b c"}],"max_tokens":9,"stream":true,"stream_options":{"include_usage":true}}`)
+		if text != said(2) || tokens != 3 || usage != 3 || last["finish_reason"] != finishStop || textOf(map[string]any{"choices": []any{last}}) != "" {
+			t.Errorf("%s: %q in %d events, usage %d, last %v; want 2 words and a stop without text", path, text, tokens, usage, last)
+		}
+	}
+}
+
+// What must be JSON is JSON, of the schema that was asked for.
+func TestForms(t *testing.T) {
+	const object = `"parameters":{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"},"units":{"enum":["C","F"]}}}`
+	const schema = `{"type":"object","properties":{"list":{"type":"array","minItems":2,"items":{"type":["boolean","null"]}},"ä\"":{"anyOf":[{"const":null}]}}}`
+	const tools = `"tools":[{"type":"function","function":{"name":"other"}},{"type":"function","function":{"name":"weather",` + object + `}}]`
+	for _, tt := range []struct {
+		name, more string
+		finish     string
+		keys       string
+	}{
+		{"json_object", `"response_format":{"type":"json_object"}`, finishStop, "answer"},
+		{"json_schema", `"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + schema + `}}`, finishStop, `list ä"`},
+		{"structured_outputs", `"structured_outputs":{"json":` + schema + `}`, finishStop, `list ä"`},
+		{"to the end", `"response_format":{"type":"json_object"},"ignore_eos":true`, finishLength, "answer"},
+		{"a tool", `"tool_choice":{"type":"function","function":{"name":"weather"}},` + tools, finishStop, "city days units"},
+		{"any tool", `"tool_choice":"required",` + tools, "tool_calls", "answer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text, tokens, last, usage := streamed(t, Options{Profile: testProfile(), ToolParser: true}, "/v1/chat/completions",
+				`{"messages":[{"role":"user","content":"a b c"}],"max_tokens":64,"stream":true,"stream_options":{"include_usage":true},`+tt.more+`}`)
+			var got map[string]any
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			for key := range strings.FieldsSeq(tt.keys) {
+				if _, ok := got[key]; !ok {
+					t.Errorf("no %s in %s", key, text)
+				}
+			}
+			if tokens != usage || last["finish_reason"] != tt.finish {
+				t.Errorf("%d events, usage %d, last %v; want %s", tokens, usage, last, tt.finish)
+			}
+			if whole := wholeOf(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"a b c"}],"max_tokens":64,`+tt.more+`}`); !strings.Contains(whole, string(quoted(nil, text))) {
+				t.Errorf("whole: %s, want %s in it", whole, text)
+			}
+		})
+	}
+}
+
+func wholeOf(t *testing.T, path, body string) (answer string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		_, c := start(t, Options{Profile: testProfile(), ToolParser: true})
+		b, err := io.ReadAll(post(t, c, path, body).Body)
+		if err != nil || !json.Valid(b) {
+			t.Fatalf("%v: %s", err, b)
+		}
+		answer = string(b)
+	})
+	return answer
+}
+
+// Each choice is told, with its log probabilities, and counts.
+func TestChoices(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v1/completions":      `{"text_offset":[0,5,10],"token_logprobs":[-0.125,-0.125,-0.125],"tokens":[`,
+		"/v1/chat/completions": `{"content":[{"token":`,
+	} {
+		body := `{"prompt":"a b c","messages":[{"role":"user","content":"a b c"}],"max_tokens":3,"n":2,"logprobs":` +
+			map[string]string{"/v1/completions": "1", "/v1/chat/completions": `true,"top_logprobs":1`}[path]
+		whole := wholeOf(t, path, body+`,"ignore_eos":true}`)
+		if strings.Count(whole, want) != 2 || !strings.Contains(whole, `"index":1`) || !strings.Contains(whole, `"completion_tokens":6`) {
+			t.Errorf("%s: %s\nwant twice %s and 6 tokens", path, whole, want)
+		}
+		_, events, last, usage := streamed(t, Options{}, path, body+`,"stream":true,"stream_options":{"include_usage":true}}`)
+		if events != 6 || usage != 6 || last["index"] != 1.0 || last["logprobs"] == nil {
+			t.Errorf("%s: %d events, usage %d, last %v; want 3 for each of 2", path, events, usage, last)
+		}
+	}
+}
+
+func TestEcho(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"prompt":"a b c","max_tokens":2,"echo":true,"stream":true}`:  "a b c" + said(2),
+		`{"prompt":"a b c","max_tokens":0,"echo":true,"stream":true}`:  "a b c",
+		`{"prompt":"a \"b","max_tokens":0,"echo":true,"stream":true}`:  `a "b`,
+		`{"prompt":[0,1],"max_tokens":0,"echo":true,"stream":true}`:    decode([]int32{0, 1}),
+		`{"prompt":"a b c","max_tokens":2,"echo":false,"stream":true}`: said(2),
+	} {
+		if text, _, _, _ := streamed(t, Options{}, "/v1/completions", body); text != want {
+			t.Errorf("%s: %q, want %q", body, text, want)
+		}
+	}
+}
