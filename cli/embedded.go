@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tacho/backend"
 	"tacho/run"
@@ -36,7 +38,13 @@ func chooseTarget(env *Env, plan *run.Plan) error {
 		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", plan.Sim) // for information
 	}
 	if plan.Sim == "" {
+		if plan.Given("sim-speedup") {
+			return usage(errors.New("--sim-speedup is of the simulated engine, and a server is named: leave it out, or name an engine with --sim"))
+		}
 		return nil
+	}
+	if !(plan.SimSpeedup > 0) || math.IsInf(plan.SimSpeedup, 0) {
+		return usage(fmt.Errorf("--sim-speedup %v: it must be above 0", plan.SimSpeedup))
 	}
 	if len(plan.BaseURL) > 0 || plan.Given("host") || plan.Given("port") {
 		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
@@ -88,6 +96,9 @@ func startSim(env *Env, plan *run.Plan, seed uint64) (stop func(), err error) {
 	}
 	cmd := exec.Command(self, "sim", "--"+childFlag, "--profile", plan.Sim, "--host", "127.0.0.1", "--port", "0", //nolint:noctx // it ends with its standard input
 		"--speedup", strconv.FormatFloat(plan.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10))
+	if len(plan.LoraModules) > 0 {
+		cmd.Args = append(cmd.Args, "--lora-modules", strings.Join(plan.LoraModules, ","))
+	}
 	cmd.Stderr = env.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -82,7 +82,7 @@ func (p *progress) begin(s run.Stage, live *engine.Live) {
 			select {
 			case <-tick.C:
 				p.mu.Lock()
-				p.draw(progressLine(s, live, time.Since(s.Epoch)))
+				p.draw(progressLine(s, live, s.Speed.Stretch(time.Since(s.Epoch))))
 				p.mu.Unlock()
 			case <-p.quit:
 				return

@@ -31,7 +31,7 @@ type Target struct {
 	Host            string   `flag:"host" help:"server's host"`
 	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
 	Sim             string   `flag:"sim" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
-	SimSpeedup      float64  `flag:"sim-speedup" help:"+ run the simulated engine so many times faster than the real thing"`
+	SimSpeedup      float64  `flag:"sim-speedup" help:"+ run the simulated engine, and the load, so many times faster than the real thing; plan and report stay in the engine's own time"`
 	Endpoint        string   `flag:"endpoint" help:"path to ask; by default the one the backend goes with" secret:"path"`
 	Model           string   `flag:"model" help:"model to ask for; by default the first the server lists"`
 	ServedModelName string   `flag:"served-model-name" help:"the model's name in requests, where the server calls it something else"`

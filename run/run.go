@@ -52,6 +52,7 @@ type Stage struct {
 	Level
 	Epoch     time.Time
 	Monotonic float64 // the monotonic clock at Epoch, in seconds
+	Speed     Speed   // of the engine's time against ours
 	Config    metric.Config
 
 	sharing *workload.Sharing // what prompts of it have in common
@@ -208,11 +209,6 @@ func (r *Runner) level(ctx context.Context, l Level, open func() (tacho.Sink, er
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
-	if r.Plan.Sim != "" {
-		config.Known = append(config.Known, metric.Reason{
-			Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + r.Plan.Sim + "): these are not figures of any hardware; measure a real server for those",
-		})
-	}
 	sharing := &workload.Sharing{}
 	work = sharing.Watch(work)
 	if l.Index == 0 {
@@ -238,7 +234,7 @@ func (r *Runner) level(ctx context.Context, l Level, open func() (tacho.Sink, er
 			return err
 		}
 	}
-	return r.measure(ctx, Stage{Level: l, Config: config, sharing: sharing}, pacer, work, r.sink)
+	return r.measure(ctx, Stage{Level: l, Config: config, Speed: r.Plan.Speed(), sharing: sharing}, pacer, work, r.sink)
 }
 
 // connections is how many connections a level should find ready.
@@ -247,7 +243,7 @@ func (r *Runner) connections(l Level) int {
 	n := l.Prompts
 	if l.Concurrency > 0 {
 		n = l.Concurrency
-	} else if rate := int(l.Rate); l.Rate < most && (n == 0 || rate < n) {
+	} else if rate := int(l.Rate * float64(r.Plan.Speed())); l.Rate < most && (n == 0 || rate < n) {
 		n = max(rate, 8) // what a second brings
 	}
 	return min(max(n, 1), most)
@@ -270,10 +266,11 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 	probes := newProbes(r, s.Index)
 	var began error
 	var health *health
+	speed, late := s.Speed, r.simLateness(ctx)
 	err := engine.Run(ctx, engine.Stage{
-		Index: s.Index, Arrivals: pace.Stripe(pacer.Arrivals(), 0, 1), Limit: s.Concurrency,
-		Source: r.named(work, s.Level), Backend: r.backend, Live: r.live, Precise: true, Count: r.answerCounter(),
-		Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
+		Index: s.Index, Arrivals: pace.Stripe(speed.arrivals(pacer.Arrivals()), 0, 1), Limit: s.Concurrency,
+		Source: speed.source(r.named(work, s.Level)), Backend: r.backend, Live: r.live, Precise: true, Count: r.answerCounter(),
+		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
 		Begin: func(epoch time.Time) {
 			s.Epoch, s.Monotonic = epoch, monotonicSeconds()
 			health = newHealth()
@@ -283,14 +280,14 @@ func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work w
 			probes.start(ctx, epoch)
 			r.pages.start(ctx, epoch)
 		},
-	}, r.counting(scrubber{tee{sum, r.Plan.keeping(sink)}, r.env.Secrets}))
+	}, r.counting(scrubber{stretched{tee{sum, r.Plan.keeping(sink)}, speed}, r.env.Secrets}))
 	s.Config.Interrupted, s.Config.Client, s.Config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
-	s.Config.Known = append(s.Config.Known, r.unkept()...)
+	s.Config.Known = slices.Concat(s.Config.Known, r.simulated(late, r.simLateness(context.WithoutCancel(ctx))), r.unkept())
 	for _, n := range work.Notes() {
 		s.Config.Known = append(s.Config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
 	}
 	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
-	samples := r.pages.stop()
+	samples := speed.samples(r.pages.stop())
 	scrubSamples(r.env.Secrets, samples)
 	scrubReasons(r.env.Secrets, s.Config.Known)
 	summary := sum.Summary(s.Config)

@@ -1,0 +1,183 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"time"
+
+	"tacho"
+	"tacho/instrument"
+	"tacho/metric"
+)
+
+// A Speed is how many times faster than the real thing a simulated engine runs.
+// What it is asked is squeezed in time, and what it did is stretched again, so
+// that plan and report are in the engine's own time and say what they would say
+// at speed 1.
+type Speed float64
+
+// Speed is that of the engine, which is 1 unless it is simulated.
+func (p *Plan) Speed() Speed {
+	if p.Sim == "" {
+		return 1
+	}
+	return Speed(p.SimSpeedup)
+}
+
+// Squeeze is how long something takes by our clock. What is below zero has a
+// meaning of its own.
+func (f Speed) Squeeze(d time.Duration) time.Duration {
+	if d <= 0 || f == 1 {
+		return d
+	}
+	return time.Duration(float64(d) / float64(f))
+}
+
+// Stretch is how long something took by the engine's clock.
+func (f Speed) Stretch(d time.Duration) time.Duration {
+	if d == tacho.Never || f == 1 {
+		return d
+	}
+	return time.Duration(float64(d) * float64(f))
+}
+
+func (f Speed) arrivals(offsets iter.Seq[time.Duration]) iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		for d := range offsets {
+			if !yield(f.Squeeze(d)) {
+				return
+			}
+		}
+	}
+}
+
+// squeezed is a workload whose pauses are squeezed.
+type squeezed struct {
+	tacho.Source
+	speed Speed
+}
+
+func (s squeezed) Session(i uint64) (tacho.Session, error) {
+	session, err := s.Source.Session(i)
+	session.Turns = slices.Clone(session.Turns)
+	for k := range session.Turns {
+		t := &session.Turns[k]
+		t.Think, t.At = s.speed.Squeeze(t.Think), s.speed.Squeeze(t.At)
+	}
+	return session, err
+}
+
+func (f Speed) source(s tacho.Source) tacho.Source {
+	if f == 1 {
+		return s
+	}
+	return squeezed{s, f}
+}
+
+// record is one with its times stretched. What the server measured itself is in
+// its own time already.
+func (f Speed) record(r *tacho.Record) *tacho.Record {
+	if f == 1 {
+		return r
+	}
+	out := *r
+	for _, at := range []*time.Duration{
+		&out.Due, &out.Slot, &out.Start, &out.Conn, &out.Sent, &out.Wrote, &out.Head, &out.End, &out.ClockStep,
+	} {
+		*at = f.Stretch(*at)
+	}
+	out.Events = slices.Clone(r.Events)
+	for i := range out.Events {
+		e := &out.Events[i]
+		e.At = f.Stretch(e.At)
+		e.ReadLag = int32(min(float64(e.ReadLag)*float64(f), 1<<31-1))
+	}
+	return &out
+}
+
+func (f Speed) samples(samples []instrument.Sample) []instrument.Sample {
+	for i := range samples {
+		samples[i].At = f.Stretch(samples[i].At)
+	}
+	return samples
+}
+
+// stretched is a sink that gets records in the engine's own time.
+type stretched struct {
+	tacho.Sink
+	speed Speed
+}
+
+func (s stretched) Add(r *tacho.Record) error { return s.Sink.Add(s.speed.record(r)) }
+
+// lateness is how late a simulated engine was with what it wrote, in seconds of
+// its own time, as it counts from its start.
+type lateness struct {
+	Writes int64   `json:"writes"`
+	LateS  float64 `json:"late_s"`
+	Gaps   int64   `json:"gaps"` // between two writes of an answer
+	GapS   float64 `json:"gap_s"`
+}
+
+// simLateness asks the simulated engine; what it does not tell is nothing.
+func (r *Runner) simLateness(ctx context.Context) (l lateness) {
+	if r.Plan.Sim == "" || len(r.Plan.BaseURL) == 0 {
+		return l
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Plan.BaseURL[0]+"/sim/lateness", nil)
+	if err != nil {
+		return l
+	}
+	res, err := r.pages.client.Do(req)
+	if err != nil {
+		return l
+	}
+	defer func() { _ = res.Body.Close() }()
+	_ = json.NewDecoder(res.Body).Decode(&l) // an engine that does not say is not late
+	return l
+}
+
+// The shares of the time from one token to the next by which a simulated engine
+// may be late on average.
+const (
+	simLateDegraded = 0.1
+	simLateInvalid  = 0.5
+)
+
+// simulated is what is known of a level that a simulated engine served.
+func (r *Runner) simulated(before, after lateness) []metric.Reason {
+	if r.Plan.Sim == "" {
+		return nil
+	}
+	name, speed := r.Plan.Sim, float64(r.Plan.Speed())
+	if speed != 1 {
+		name = fmt.Sprintf("%s, %g times faster than the real thing; all times and rates are in its own time", name, speed)
+	}
+	out := []metric.Reason{{
+		Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + name + "): these are not figures of any hardware: measure a real server for those",
+	}}
+	if after.Writes == before.Writes || after.Gaps == before.Gaps {
+		return out
+	}
+	late := (after.LateS - before.LateS) / float64(after.Writes-before.Writes)
+	gap := (after.GapS - before.GapS) / float64(after.Gaps-before.Gaps)
+	level := metric.Valid
+	switch {
+	case late > simLateInvalid*gap:
+		level = metric.Invalid
+	case late > simLateDegraded*gap:
+		level = metric.Degraded
+	}
+	if level != metric.Valid {
+		out = append(out, metric.Reason{
+			Code: "simulated-late", Level: level,
+			Text: fmt.Sprintf("this machine could not keep the simulated engine's time: its tokens were %.1f ms late on average, of %.1f ms from one to the next: lower --sim-speedup or the load",
+				1e3*late, 1e3*gap),
+		})
+	}
+	return out
+}
