@@ -58,6 +58,8 @@ func TestClosingEventIsATokenWhereTheServerCountsOne(t *testing.T) {
 		"chat, the end apart":              {openAIChat, []string{role, delta, ">" + delta, apart, usage2, done}, 2},
 		"chat, several tokens an event":    {openAIChat, []string{role, delta, ">" + delta, apart, usage7, done}, 2},
 		"responses, the stop token":        {openAIResponses, []string{said, said, ">" + completed}, 3},
+		"responses, tokens without text":   {openAIResponses, []string{">" + completed}, 1},
+		"anthropic, tokens without text":   {anthropicMessages, []string{">" + messageEnd, messageStop}, 1},
 		"responses, no token":              {openAIResponses, []string{said, ">" + said, exactly}, 2},
 		"anthropic, the stop token":        {anthropicMessages, []string{block, block, ">" + messageEnd, messageStop}, 3},
 		"ollama, the stop token":           {ollamaGenerate, []string{line, line, ">" + lastLine}, 3},

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,18 +67,6 @@ func startVLLM(t *testing.T, words ...string) string {
 	return ""
 }
 
-// freePort is one that nobody listens on: this server does not say which it
-// took.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-}
-
 func TestEngineVLLM(t *testing.T) {
 	server := startVLLM(t, "--enable-prompt-tokens-details", "--enable-per-request-metrics")
 	if kind, evidence := taken(t, server); kind != "vllm" {
@@ -95,6 +82,11 @@ func TestEngineVLLM(t *testing.T) {
 	for _, name := range []string{"vllm", "openai", "openai-chat", "openai-responses", "anthropic"} {
 		kind := find(t, name)
 		t.Run(name, func(t *testing.T) { generated += speakVLLM(t, server, kind) })
+		t.Run(name+" shortly", func(t *testing.T) {
+			if name != "openai-responses" && name != "anthropic" { // which have no place for stop_token_ids
+				speakShortly(t, server, kind)
+			}
+		})
 		t.Run(name+" by many", func(t *testing.T) {
 			if client, again := crowd(t, server, kind); !client.Keeps() || again > 0 {
 				t.Errorf("it keeps connections: %v; %d requests started over", client.Keeps(), again)

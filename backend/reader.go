@@ -279,7 +279,8 @@ func (r *reader) finish() {
 
 // close enters the closing event as a token where the server counted one more
 // than had come. Where it counted several more, some events had several, and
-// only a place for a text tells that the closing event had one, too.
+// only a place for a text tells that the closing event had one, too; or that
+// there was no other event.
 func (r *reader) close() {
 	if r.closing == nil || r.rec.Usage == nil || r.failure != nil {
 		return
@@ -288,7 +289,7 @@ func (r *reader) close() {
 	for _, e := range r.rec.Events {
 		more -= max(int(e.Tokens), 1)
 	}
-	if more == 1 || more > 1 && r.closing.blank {
+	if more == 1 || more > 1 && (r.closing.blank || len(r.rec.Events) == 0) {
 		r.token(&chunk{}, r.closing.at)
 	}
 }
