@@ -15,12 +15,13 @@ import (
 // Latencies do not tell: those of the last requests shrink again, for nothing
 // comes after them.
 type Backlog struct {
-	FromS float64 `json:"from_s"`
-	ToS   float64 `json:"to_s"`
-	Early int     `json:"early"`
-	Mid   int     `json:"mid"`
-	Late  int     `json:"late"`
-	Due   int     `json:"due"` // requests that became due between the first moment and the last
+	SettledS float64 `json:"settled_s"` // when nearly all of the first tenth of the requests were over
+	FromS    float64 `json:"from_s"`
+	ToS      float64 `json:"to_s"`
+	Early    int     `json:"early"`
+	Mid      int     `json:"mid"`
+	Late     int     `json:"late"`
+	Due      int     `json:"due"` // requests that became due between the first moment and the last
 }
 
 const (
@@ -34,9 +35,10 @@ func backlog(c Config, all []marks) *Backlog {
 	if c.RequestRate <= 0 || dues.n < backlogMin {
 		return nil
 	}
-	from, to := max(dues.first+dues.length()/3, balance(all, dues)), dues.last
+	settled := balance(all, dues)
+	from, to := max(dues.first+dues.length()/3, settled), dues.last
 	mid := from + (to-from)/2
-	b := &Backlog{FromS: from.Seconds(), ToS: to.Seconds()}
+	b := &Backlog{SettledS: settled.Seconds(), FromS: from.Seconds(), ToS: to.Seconds()}
 	for i := range all {
 		m := &all[i]
 		for _, at := range []struct {
@@ -50,9 +52,6 @@ func backlog(c Config, all []marks) *Backlog {
 		if m.due > from && m.due <= to {
 			b.Due++
 		}
-	}
-	if b.Due < backlogMin {
-		return nil
 	}
 	return b
 }
@@ -72,7 +71,7 @@ func balance(all []marks, dues span) time.Duration {
 // growth is the part of the requests by which the server fell behind; false
 // where that may be chance.
 func (b *Backlog) growth() (float64, bool) {
-	if b == nil {
+	if b == nil || b.Due < backlogMin {
 		return 0, false
 	}
 	sigma := math.Sqrt(float64(b.Due))
@@ -209,6 +208,20 @@ var loadRules = []Rule{
 		inWords: func(s *Summary, _ float64) string {
 			b := s.Backlog
 			return fmt.Sprintf("the server did not keep up, and these latencies grow with the length of the run: %d requests waited for their end at %.1f s and %d at %.1f s", b.Early, b.FromS, b.Late, b.ToS)
+		},
+	},
+	{
+		Code: "unsettled", Unit: "times", Note: 1, Degraded: 1.5, Invalid: never,
+		Doc: "at a fixed rate, time until nearly all of the first tenth of the requests were over / last due time: above 1 the number in flight was still growing when the last request was due, be it that requests are long or that the server cannot keep up",
+		Do:  "keep this rate up for several times as long (--num-prompts, --max-seconds), or lower it",
+		value: func(s *Summary) (float64, bool) {
+			if s.Backlog == nil || s.Backlog.ToS <= 0 {
+				return 0, false
+			}
+			return s.Backlog.SettledS / s.Backlog.ToS, true
+		},
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("the first requests were over at %.1f s and the last was due at %.1f s, so latencies depend on the length of the run", s.Backlog.SettledS, s.Backlog.ToS)
 		},
 	},
 	{

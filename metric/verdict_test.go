@@ -158,9 +158,13 @@ var verdictCases = []struct {
 	{"the chat template found in a cache", func(s *metric.Summary) {
 		s.Config.SharedShare, s.Cache, s.Tokens.Prompt.Served = of(0), metric.CacheUse{Prompt: 150, Cached: 50}, 150_000
 	}, ""},
-	{"a queue that grows", func(s *metric.Summary) { s.Backlog = &metric.Backlog{Early: 10, Mid: 60, Late: 110, Due: 1000} }, "queue-growth DEGRADED"},
+	{"a queue that grows", func(s *metric.Summary) {
+		s.Backlog = &metric.Backlog{Early: 10, Mid: 60, Late: 110, Due: 1000, ToS: 10}
+	}, "queue-growth DEGRADED"},
 	{"a queue that grows by chance", func(s *metric.Summary) { s.Backlog = &metric.Backlog{Early: 10, Mid: 45, Late: 85, Due: 1000} }, ""},
 	{"a queue that grew once", func(s *metric.Summary) { s.Backlog = &metric.Backlog{Early: 10, Mid: 110, Late: 110, Due: 1000} }, ""},
+	{"long requests at a short rate", func(s *metric.Summary) { s.Backlog = &metric.Backlog{SettledS: 11, ToS: 10} }, "unsettled NOTE"},
+	{"overloaded from the start", func(s *metric.Summary) { s.Backlog = &metric.Backlog{SettledS: 16, ToS: 10} }, "unsettled DEGRADED"},
 	{"tokens held back by the server's front end", func(s *metric.Summary) {
 		s.Dist(metric.TPOT).Stats.Mean = 21.8
 		s.Instruments = []metric.Instruments{{TPOTMillis: of(20)}, {TPOTMillis: of(11.4)}}

@@ -46,11 +46,12 @@ func readHistogram(name string) *metrics.Float64Histogram {
 
 // end stops watching and says how the client fared.
 func (h *health) end() *metric.Client {
+	pauses := h.heart.end()
 	c := &metric.Client{
 		BusyShare:  (processSeconds() - h.cpu) / time.Since(h.began).Seconds() / float64(runtime.NumCPU()),
 		WakeMillis: 1e3 * quantileSince(h.waits, readHistogram(schedulerWaits), 0.99),
 		GCMillis:   1e3 * quantileSince(h.gc, readHistogram(gcPauses), 1),
-		Pauses:     h.heart.end(),
+		Pauses:     pauses,
 	}
 	if now, ok := readStolen(); ok {
 		c.StolenShare = stolenShare(h.stolen, now)

@@ -27,22 +27,29 @@ func startHeartbeat() *heartbeat {
 		defer close(h.stopped)
 		tick := time.NewTimer(beatEvery)
 		defer tick.Stop()
-		for over := false; !over; tick.Reset(beatEvery) {
+		for ; ; tick.Reset(beatEvery) {
 			select {
 			case <-tick.C:
+				h.beat(h.now())
 			case <-h.stop:
-				over = true
+				return
 			}
-			h.beat(time.Since(h.began), sinceBoot()-h.bootAtStart)
 		}
 	}()
 	return h
 }
 
-// end stops the heart and says where it had paused.
+func (h *heartbeat) now() (awake, boot time.Duration) {
+	return time.Since(h.began), sinceBoot() - h.bootAtStart
+}
+
+// end stops the heart and says where it had paused, up to now: how long it takes
+// to stop is no pause.
 func (h *heartbeat) end() metric.Pauses {
+	awake, boot := h.now()
 	close(h.stop)
 	<-h.stopped
+	h.beat(awake, boot)
 	return h.pauses
 }
 

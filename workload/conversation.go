@@ -280,7 +280,7 @@ func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
 	}
 	said := bad.notes()
 	if short > 0 {
-		said = append(said, fmt.Sprintf("%d conversations without a question were left out", short))
+		said = append(said, fmt.Sprintf("%d conversations without a question were left out; give them one, or take them out of the file", short))
 	}
 	return newPool(ctx, o, entries, said...)
 }

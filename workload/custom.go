@@ -76,7 +76,7 @@ func (b *badLines) notes() []string {
 	if b.count == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d bad lines were skipped; the first: %v", b.count, b.first)}
+	return []string{fmt.Sprintf("%d bad lines were skipped; the first: %v; mend them, or measure without", b.count, b.first)}
 }
 
 func (b *badLines) also() string {

@@ -187,7 +187,7 @@ func (f *fitted) notes() []string {
 	if missed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d prompts missed the length asked for, the worst by %+d tokens", missed, len(f.known), worst)}
+	return []string{fmt.Sprintf("%d of %d prompts missed the length asked for, the worst by %+d tokens; go by the input tokens that the server counts", missed, len(f.known), worst)}
 }
 
 func abs(x int) int { return max(x, -x) }

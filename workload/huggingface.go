@@ -65,7 +65,7 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		w, err = newPool(ctx, o, t.entries, slices.Concat(bad.notes(), t.media.notes())...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.unsent)) {
-		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent", t.unsent[name], name)}
+		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent; choose a --backend that takes it, if it matters", t.unsent[name], name)}
 	}
 	return w, err
 }

@@ -321,7 +321,7 @@ func (w *pool) Notes() []string {
 		out = append(out, fmt.Sprintf("of %d sounds the length is not known, and RTFx counts them as 0 s: only %s tell it", unmeasured, soundFormats))
 	}
 	if t := w.total(); t > len(w.entries) {
-		out = append(out, fmt.Sprintf("%d prompts were made of the %d in the file: repeats can be served from a cache", t, len(w.entries)))
+		out = append(out, fmt.Sprintf("%d prompts were made of the %d in the file: repeats can be served from a cache; give more data, or fewer --num-prompts", t, len(w.entries)))
 	}
 	return out
 }

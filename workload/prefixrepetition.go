@@ -40,7 +40,7 @@ func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 	if o.Count == asked {
 		return w, nil
 	}
-	return noted{w, fmt.Sprintf("%d of %d prompts were dropped: %d prefixes get %d each", asked-o.Count, asked, prefixes, each)}, nil
+	return noted{w, fmt.Sprintf("%d of %d prompts were dropped: %d prefixes get %d each; ask for a multiple of the prefixes to have all", asked-o.Count, asked, prefixes, each)}, nil
 }
 
 // noted is a workload with something more to say.

@@ -83,7 +83,7 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	}
 	w, err := newFiltered(ctx, "sharegpt", o, pairs, shareGPTBounds, bad)
 	if err == nil && unsent > 0 {
-		w = noted{w, fmt.Sprintf("%d conversations have a picture or a film, which was not sent", unsent)}
+		w = noted{w, fmt.Sprintf("%d conversations have a picture or a film, which was not sent; choose a --backend that takes it, if it matters", unsent)}
 	}
 	return w, err
 }

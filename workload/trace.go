@@ -412,7 +412,7 @@ func (w *lineTrace) Notes() []string {
 	defer w.mu.Unlock()
 	out := append(w.bad.notes(), w.notes()...)
 	if w.empty > 0 {
-		out = append(out, fmt.Sprintf("%d requests of the trace have no tokens in or out, and were left out", w.empty))
+		out = append(out, fmt.Sprintf("%d requests of the trace have no tokens in or out, and were left out; the load is lighter than the trace by as many", w.empty))
 	}
 	return out
 }
