@@ -86,7 +86,7 @@ func (p *part) add(r *tacho.Record, metrics []*Metric, limit int) {
 func (p *part) merge(o *part) {
 	p.Counts.merge(&o.Counts)
 	p.tokens.merge(&o.tokens)
-	if p.digests == nil {
+	if len(p.digests) == 0 { // also after the merge of an empty one
 		p.digests = make([]stat.Digest, len(o.digests))
 		for i := range p.digests {
 			p.digests[i].Limit = o.digests[i].Limit
