@@ -1,6 +1,7 @@
 package tacho
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,15 +16,15 @@ import (
 type Events []Event
 
 type eventColumns struct {
-	At        []int64 `json:"at"`                  // first absolute, then gaps, in nanoseconds
-	ReadLag   []int32 `json:"read_lag,omitempty"`  // nanoseconds
-	Tokens    []int16 `json:"tokens,omitempty"`    // absent: unknown for all
-	Coalesced []int   `json:"coalesced,omitempty"` // indices
+	At        []int64 `json:"at_ns"`                 // first absolute, then gaps, in nanoseconds
+	ReadLag   []int32 `json:"read_lag_ns,omitempty"` // nanoseconds
+	Tokens    []int16 `json:"tokens,omitempty"`      // absent: unknown for all
+	Coalesced []int   `json:"coalesced,omitempty"`   // indices
 }
 
 // MarshalJSON implements json.Marshaler.
 func (es Events) MarshalJSON() ([]byte, error) {
-	b := append(make([]byte, 0, 16+12*len(es)), `{"at":[`...)
+	b := append(make([]byte, 0, 16+12*len(es)), `{"at_ns":[`...)
 	prev := time.Duration(0)
 	for i, e := range es {
 		if i > 0 {
@@ -33,7 +34,7 @@ func (es Events) MarshalJSON() ([]byte, error) {
 		prev = e.At
 	}
 	b = append(b, ']')
-	b = es.column(b, "read_lag", func(e Event) int64 { return int64(e.ReadLag) })
+	b = es.column(b, "read_lag_ns", func(e Event) int64 { return int64(e.ReadLag) })
 	b = es.column(b, "tokens", func(e Event) int64 { return int64(e.Tokens) })
 	b = es.column(b, "kind", func(e Event) int64 { return int64(e.Kind) })
 	if slices.ContainsFunc(es, func(e Event) bool { return e.Coalesced }) {
@@ -102,6 +103,46 @@ func (es *Events) UnmarshalJSON(b []byte) error {
 			return fmt.Errorf("events: coalesced event %d of %d", i, n)
 		}
 		(*es)[i].Coalesced = true
+	}
+	return nil
+}
+
+// MarshalJSON writes labels as one object, in their order.
+func (ls Labels) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, l := range ls {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		for _, s := range []string{l.Key, l.Value} {
+			text, err := json.Marshal(s)
+			if err != nil {
+				return nil, err
+			}
+			b = append(append(b, text...), ':')
+		}
+		b = b[:len(b)-1]
+	}
+	return append(b, '}'), nil
+}
+
+// UnmarshalJSON reads them in the order in which they are written.
+func (ls *Labels) UnmarshalJSON(b []byte) error {
+	*ls = nil
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("labels: want an object, not %s", b)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		l := Label{Key: key.(string)}
+		if err := d.Decode(&l.Value); err != nil {
+			return err
+		}
+		*ls = append(*ls, l)
 	}
 	return nil
 }

@@ -48,17 +48,17 @@ func TestEventsRoundTrip(t *testing.T) {
 // A plain stream is its times and nothing else.
 func TestEventsAreSmall(t *testing.T) {
 	b, err := json.Marshal(tacho.Events{{At: 100}, {At: 150}, {At: 175}})
-	if got, want := string(b), `{"at":[100,50,25]}`; err != nil || got != want {
+	if got, want := string(b), `{"at_ns":[100,50,25]}`; err != nil || got != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 }
 
 func TestEventsDamage(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"at":[1,2],"tokens":[1]}`:     "a column of 1 beside 2 times",
-		`{"at":[1,2],"coalesced":[2]}`:  "coalesced event 2 of 2",
-		`{"at":[1,2],"coalesced":[-1]}`: "coalesced event -1 of 2",
-		`[]`:                            "cannot unmarshal",
+		`{"at_ns":[1,2],"tokens":[1]}`:     "a column of 1 beside 2 times",
+		`{"at_ns":[1,2],"coalesced":[2]}`:  "coalesced event 2 of 2",
+		`{"at_ns":[1,2],"coalesced":[-1]}`: "coalesced event -1 of 2",
+		`[]`:                               "cannot unmarshal",
 	} {
 		var es tacho.Events
 		if err := json.Unmarshal([]byte(text), &es); err == nil || !strings.Contains(err.Error(), want) {
@@ -68,7 +68,7 @@ func TestEventsDamage(t *testing.T) {
 }
 
 func FuzzEvents(f *testing.F) {
-	f.Add([]byte(`{"at":[1,2],"kind":[1,0],"read_lag":[5,6]}`))
+	f.Add([]byte(`{"at_ns":[1,2],"kind":[1,0],"read_lag":[5,6]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var es, again tacho.Events
 		if json.Unmarshal(b, &es) != nil {

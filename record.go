@@ -14,9 +14,10 @@ type Record struct {
 	Turns   int     `json:"turns,omitempty"` // turns its session was to have; 0 is one
 	ID      string  `json:"id,omitempty"`
 	Labels  Labels  `json:"labels,omitempty"`
+	Agent   string  `json:"agent,omitempty"`   // which of several load generators sent it; empty is the only one
 	Probe   bool    `json:"probe,omitempty"`   // sent beside the load, and summed up apart
-	Input   int     `json:"input"`             // prompt tokens, as the workload counted; 0 unknown
-	Asked   int     `json:"asked"`             // output tokens asked for
+	Input   int     `json:"input_tokens"`      // prompt tokens, as the workload counted; 0 unknown
+	Asked   int     `json:"asked_tokens"`      // output tokens asked for
 	Exact   bool    `json:"exact"`             // the server was told to produce exactly Asked
 	Inputs  int     `json:"inputs,omitempty"`  // texts or documents in it; 0 is one
 	AudioS  float64 `json:"audio_s,omitempty"` // seconds of sound in the input
@@ -24,7 +25,7 @@ type Record struct {
 	Timeline
 
 	Usage      *Usage       `json:"usage,omitempty"` // the server's own counts, if it gave any
-	Output     int          `json:"output"`          // output tokens, by the most trusted count there is
+	Output     int          `json:"output_tokens"`   // output tokens, by the most trusted count there is
 	OutputFrom CountSource  `json:"output_from,omitempty"`
 	Finish     string       `json:"finish,omitempty"`   // the server's finish reason
 	Server     *ServerTimes `json:"server,omitempty"`   // the server's own measurements, if it gave any
@@ -67,22 +68,22 @@ func (r *Record) OK() bool { return r.Failure == nil }
 // times are offsets from the epoch of the stage; Never is a moment that did
 // not come.
 type Timeline struct {
-	Due   time.Duration `json:"due"`   // the plan wanted it sent
-	Slot  time.Duration `json:"slot"`  // the concurrency limit let it go
-	Start time.Duration `json:"start"` // it was handed to the transport
-	Conn  time.Duration `json:"conn"`  // it had a connection
-	Sent  time.Duration `json:"sent"`  // its first byte was written
-	Wrote time.Duration `json:"wrote"` // its last byte was written
-	Head  time.Duration `json:"head"`  // the first byte of the response arrived
+	Due   time.Duration `json:"due_ns"`   // the plan wanted it sent
+	Slot  time.Duration `json:"slot_ns"`  // the concurrency limit let it go
+	Start time.Duration `json:"start_ns"` // it was handed to the transport
+	Conn  time.Duration `json:"conn_ns"`  // it had a connection
+	Sent  time.Duration `json:"sent_ns"`  // its first byte was written
+	Wrote time.Duration `json:"wrote_ns"` // its last byte was written
+	Head  time.Duration `json:"head_ns"`  // the first byte of the response arrived
 
 	Events Events `json:"events"` // tokens arrived
 
-	End time.Duration `json:"end"` // the response was over, well or badly
+	End time.Duration `json:"end_ns"` // the response was over, well or badly
 
-	Clock     Clock         `json:"clock"`                // what stamped Head and Events
-	Conns     int           `json:"conns"`                // connections tried; above 1 the server had closed the one before it got a byte
-	Reused    bool          `json:"reused"`               // the connection had served another request
-	ClockStep time.Duration `json:"clock_step,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
+	Clock     Clock         `json:"clock"`                   // what stamped Head and Events
+	Conns     int           `json:"conns"`                   // connections tried; above 1 the server had closed the one before it got a byte
+	Reused    bool          `json:"reused"`                  // the connection had served another request
+	ClockStep time.Duration `json:"clock_step_ns,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
 }
 
 // NewTimeline returns a timeline in which nothing has happened yet.
@@ -141,20 +142,20 @@ func (c Clock) String() string { return clockNames[c] }
 
 // Usage is what the server says it counted.
 type Usage struct {
-	Prompt     int `json:"prompt"`
-	Completion int `json:"completion"`
-	Cached     int `json:"cached,omitempty"`    // prompt tokens taken from a cache
-	Reasoning  int `json:"reasoning,omitempty"` // of Completion
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Cached     int `json:"cached_tokens,omitempty"`    // prompt tokens taken from a cache
+	Reasoning  int `json:"reasoning_tokens,omitempty"` // of Completion
 }
 
 // ServerTimes are how long the server says the parts of a request took; 0 is a
 // part it does not tell.
 type ServerTimes struct {
-	Queue   time.Duration `json:"queue,omitempty"`   // before the engine took it up
-	TTFT    time.Duration `json:"ttft,omitempty"`    // from its arrival to its first token
-	Prefill time.Duration `json:"prefill,omitempty"` // reading the prompt
-	Decode  time.Duration `json:"decode,omitempty"`  // from the first token to the last
-	Total   time.Duration `json:"total,omitempty"`   // from its arrival to its end
+	Queue   time.Duration `json:"queue_ns,omitempty"`   // before the engine took it up
+	TTFT    time.Duration `json:"ttft_ns,omitempty"`    // from its arrival to its first token
+	Prefill time.Duration `json:"prefill_ns,omitempty"` // reading the prompt
+	Decode  time.Duration `json:"decode_ns,omitempty"`  // from the first token to the last
+	Total   time.Duration `json:"total_ns,omitempty"`   // from its arrival to its end
 }
 
 // CountSource says who counted the output tokens.

@@ -46,6 +46,8 @@ type Kind struct {
 	keyName  string      // header of the API key; empty is Authorization, as a bearer token
 	header   http.Header // that the protocol itself asks for
 	signs    []sign      // by which Detect knows the server
+	about    string      // page on which the server tells its version and settings; empty if it has none
+	owner    string      // whom its models belong to, where that is not Name
 	// rather names another Kind that the server, known by its signs, speaks
 	// better, and says by what; nil if it does not.
 	rather func(ctx context.Context, c *client) (*Kind, string)
@@ -152,6 +154,8 @@ type Server interface {
 	// FlushCache makes the server forget the prompts it has seen. It fails with
 	// ErrNoEndpoint where the server cannot be told to.
 	FlushCache(ctx context.Context) error
+	// About is what the server says of itself; of several servers, each.
+	About(ctx context.Context) []About
 }
 
 // New returns a backend that speaks the protocol to the server of o.Client.

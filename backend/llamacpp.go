@@ -22,6 +22,7 @@ var llamaCPP = Kind{
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     append([]string{"logprobs"}, allSampling...),
+	about:       llamacpp.PropsPath,
 	signs: []sign{
 		says(openai.ModelsPath, `"owned_by":"llamacpp"`),
 		shows(llamacpp.PropsPath, `"default_generation_settings"`), shows("/metrics", "llamacpp:"),

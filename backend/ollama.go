@@ -26,6 +26,7 @@ var ollamaGenerate = Kind{
 	Takes:    Forms{Text: true, Media: true},
 	framing:  jsonLines,
 	carries:  allSampling,
+	about:    ollama.VersionPath,
 	signs:    []sign{says("/", "Ollama is running")},
 	encode:   encodeOllama,
 	decoder:  func(*Options) decoder { return new(ollamaDecoder) },

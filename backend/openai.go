@@ -21,6 +21,7 @@ var vllm = Kind{
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     allOptions,
+	about:       "/version",
 	signs:       []sign{says(openai.ModelsPath, `"owned_by":"vllm"`), shows("/metrics", "vllm:")},
 	encode: func(o *Options, r *tacho.Request) ([]byte, error) {
 		return encodeCompletion(o, r, &noPenalty)

@@ -27,6 +27,7 @@ type Model struct {
 	Root   string // where it comes from, mostly a Hugging Face name; may be empty
 	MaxLen int    // tokens of prompt and output together; 0 unknown
 	Vocab  int    // tokens of its vocabulary; 0 unknown
+	Owner  string // who says to own it: mostly the server's own name
 }
 
 // FlushCache implements Server.
@@ -165,7 +166,7 @@ func listModels(ctx context.Context, c *client, path string) ([]Model, error) {
 	}
 	models := make([]Model, len(list.Data))
 	for i, m := range list.Data {
-		models[i] = Model{ID: m.ID, Root: m.Root, MaxLen: m.MaxModelLen}
+		models[i] = Model{ID: m.ID, Root: m.Root, MaxLen: m.MaxModelLen, Owner: m.OwnedBy}
 		if m.Meta != nil {
 			models[i].Vocab = m.Meta.Vocab
 		}

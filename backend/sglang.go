@@ -22,6 +22,7 @@ var sglangNative = Kind{
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     allSampling,
+	about:       "/get_server_info",
 	signs:       []sign{says(openai.ModelsPath, `"owned_by":"sglang"`), shows("/get_model_info", `"tokenizer_path"`), shows("/metrics", "sglang:")},
 	encode:      encodeSGLang,
 	decoder:     func(*Options) decoder { return new(sglangDecoder) },

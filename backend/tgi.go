@@ -24,6 +24,7 @@ var textGeneration = Kind{
 	// What is not here the server would ignore without a word.
 	carries:     []string{"temperature", "top_p", "top_k", "repetition_penalty", "frequency_penalty", "logprobs"},
 	MetricsPath: "/metrics",
+	about:       tgi.InfoPath,
 	signs: []sign{
 		says(openai.ModelsPath, `"owned_by":"tgi"`),
 		shows(tgi.InfoPath, `"router":"text-generation-router`), shows(tgi.InfoPath, `"max_concurrent_requests"`),

@@ -23,6 +23,7 @@ var tritonTRT = Kind{
 	ExactLength: true,
 	unmarked:    true,
 	carries:     allSampling,
+	about:       triton.ServerPath,
 	signs:       []sign{says(triton.ServerPath, `"name":"triton"`)},
 	rather:      ratherVLLM,
 	encode:      encodeTritonTRT,

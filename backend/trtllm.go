@@ -15,6 +15,8 @@ var trtllm = Kind{
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     append([]string{"logprobs"}, allSampling...),
+	about:       "/version",
+	owner:       "tensorrt_llm",
 	signs: []sign{
 		says(openai.ModelsPath, `"owned_by":"tensorrt_llm"`), shows("/prometheus/metrics", "trtllm_"),
 	},

@@ -11,16 +11,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"tacho"
 	"tacho/backend"
 	"tacho/engine"
+	"tacho/instrument"
 	"tacho/metric"
 	"tacho/report"
 	"tacho/run"
@@ -128,6 +127,10 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	if err != nil {
 		return usage(err)
 	}
+	given, err := json.Marshal(&plan)
+	if err != nil {
+		return err
+	}
 	engine.Tune()
 	random := randomSeed()
 	stopSim, err := startSim(env, &plan, *cmp.Or(plan.Seed, &random))
@@ -137,7 +140,7 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	defer stopSim()
 	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
 	defer b.progress.stop()
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.keepSamples, End: b.end}
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.read, End: b.end}
 	r, err := run.Open(ctx, plan, run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
@@ -148,19 +151,22 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	defer r.Close()
 	b.runner = r
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", r.Plan.ShownURL(), r.ModelID, r.Plan.DatasetName, r.Counter.Name()))
-	err = r.Run(ctx, b.create)
+	ctx, b.stop = context.WithCancelCause(ctx)
+	defer b.stop(nil)
+	err = r.Run(ctx, func() (tacho.Sink, error) { return b.create(given) })
 	b.progress.stop()
 	return b.conclude(ctx, err)
 }
 
 // create makes the directory of the run, when its first level begins: a run
 // that comes to nothing leaves nothing behind.
-func (b *benchRun) create() (tacho.Sink, error) {
-	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(), b.env.secrets.SweepJSON)
+func (b *benchRun) create(given json.RawMessage) (tacho.Sink, error) {
+	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(given), b.env.secrets.SweepJSON)
 	if err != nil {
 		return nil, err
 	}
 	b.keep = keep
+	keep.Full = b.diskIsFull
 	b.say("Kept in " + keep.Dir())
 	return keep, nil
 }
@@ -202,49 +208,12 @@ type benchRun struct {
 	report   report.Report
 	stages   []run.Stage
 	failed   error // what could not be shown or kept
+	stop     context.CancelCauseFunc
 }
 
 func (b *benchRun) say(line string) {
 	b.progress.clear()
 	_, _ = fmt.Fprintln(b.env.Stderr, line) // a broken stderr stops nothing
-}
-
-func (b *benchRun) manifest() store.Manifest {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	plan, err := json.Marshal(&b.runner.Plan)
-	if err != nil {
-		plan = []byte("null")
-	}
-	label := b.runner.Plan.Label
-	if label == "" {
-		label = b.runner.Plan.Backend
-	}
-	return store.Manifest{
-		Tool: "tacho", Version: version(), Started: time.Now(), Label: b.env.secrets.Sweep(label),
-		Args: b.env.Args, Seed: b.runner.Seed, Model: b.runner.ModelID, Counter: b.runner.Counter.Name(),
-		Host: store.Host{
-			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),
-		},
-		Plan: plan,
-	}
-}
-
-// begin notes that a level has begun.
-func (b *benchRun) begin(s run.Stage, live *engine.Live) error {
-	b.progress.begin(s, live)
-	return b.keepStage(s)
-}
-
-func (b *benchRun) keepStage(s run.Stage) error {
-	config, err := json.Marshal(s.Config)
-	if err != nil {
-		return err
-	}
-	return b.keep.Stage(store.Stage{Index: s.Index, Name: s.Name, Value: s.Value, Epoch: s.Epoch, Monotonic: s.Monotonic, Config: config})
 }
 
 // end shows the report of a level and writes its result file.
@@ -263,6 +232,11 @@ func (b *benchRun) end(s run.Stage, sum *metric.Summary) {
 	b.note(b.saveResult(s, sum))
 }
 
+// read keeps what metrics pages said during a level.
+func (b *benchRun) read(s run.Stage, samples []instrument.Sample) error {
+	return b.keep.Samples(s.Index, samples)
+}
+
 func (b *benchRun) note(err error) {
 	if err != nil && (b.failed == nil || !strings.Contains(b.failed.Error(), err.Error())) {
 		b.failed = errors.Join(b.failed, err)
@@ -275,7 +249,11 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 	if b.keep == nil { // it came to nothing
 		return cmp.Or(ctx.Err(), err)
 	}
-	return errors.Join(b.summarize(ctx, err), b.keep.Close())
+	err, closed := b.summarize(ctx, err), b.keep.Close()
+	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {
+		return err
+	}
+	return errors.Join(err, closed)
 }
 
 func (b *benchRun) summarize(ctx context.Context, err error) error {
@@ -286,6 +264,10 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	}
 	if len(b.report.Stages) > 1 {
 		b.note(show(b.env.Stdout, "levels", &b.report))
+	}
+	var full diskFull
+	if errors.As(context.Cause(ctx), &full) {
+		return errors.Join(full, b.failed)
 	}
 	if ctx.Err() != nil {
 		return errors.Join(b.failed, &exitError{code: stopCode(ctx)})

@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			e.Values[signaled{}] = new(*exec.Cmd)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "waitfor": waitFor, "glob": glob, "measure": measure, "same": same},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "conforms": conforms, "damage": damage, "waitfor": waitFor, "glob": glob, "measure": measure, "same": same},
 	})
 }
 
@@ -143,6 +143,13 @@ func same(ts *testscript.TestScript, _ bool, args []string) {
 	if found[0] == "" || found[0] != found[1] {
 		ts.Fatalf("%q is not %q", found[0], found[1])
 	}
+}
+
+// damage cuts a piece out of the first line of a file: damage FILE.
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), append(b[:40:40], b[60:]...), 0o600))
 }
 
 // glob sets a variable to the one file that matches: glob NAME PATTERN.

@@ -161,7 +161,7 @@ func (b *benchRun) ramp(s run.Stage, v *report.VLLMResult) {
 // recordsOf are the records of a level, read back from where they are kept.
 func (b *benchRun) recordsOf(stage int) iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
-		kept, err := store.Open(b.keep.Dir())
+		kept, err := b.keep.Read()
 		if err != nil {
 			yield(nil, err)
 			return
@@ -236,45 +236,52 @@ func readRun(dir string, change func(*metric.Config) error) (*report.Report, err
 		return nil, err
 	}
 	out := &report.Report{Title: "tacho bench", Began: kept.Manifest.Started}
-	sums := make([]metric.Accumulator, len(kept.Stages))
-	probes := make([]metric.Accumulator, len(kept.Stages))
+	sums, probes := map[int]*metric.Accumulator{}, map[int]*metric.Accumulator{}
 	configs := make([]metric.Config, len(kept.Stages))
-	for i := range configs {
+	for i, s := range kept.Stages {
 		if configs[i], err = stageConfig(kept, i, change); err != nil {
 			return nil, err
 		}
-		sums[i].Goodput = configs[i].Goodput
+		sums[s.Index], probes[s.Index] = &metric.Accumulator{Goodput: configs[i].Goodput}, &metric.Accumulator{}
 	}
 	measured := false
 	for rec, err := range kept.Records() {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Stage < 0 || rec.Stage >= len(sums) {
-			return nil, fmt.Errorf("%s: a record of level %d, of which nothing is known", dir, rec.Stage)
-		}
-		to := &sums[rec.Stage]
+		to := sums
 		if rec.Probe {
-			to = &probes[rec.Stage]
+			to = probes
 		}
 		measured = measured || !rec.Probe
-		if err := to.Add(rec); err != nil {
+		if err := to[rec.Stage].Add(rec); err != nil {
 			return nil, err
 		}
 	}
 	if !measured {
 		return nil, fmt.Errorf("%s: nothing was measured: the run was stopped or failed before a request finished", dir)
 	}
-	samples, err := readSamples(dir)
+	samples, err := kept.Samples()
 	if err != nil {
 		return nil, err
 	}
 	for i, s := range kept.Stages {
-		sum := sums[i].Summary(configs[i])
-		sum.Beside(instrument.Summarize(samples[i], sum.DurationS), probes[i].Probe())
+		configs[i].Known = append(configs[i].Known, damage(kept)...)
+		sum := sums[s.Index].Summary(configs[i])
+		sum.Beside(instrument.Summarize(samples[s.Index], sum.DurationS), probes[s.Index].Probe())
 		out.Stages = append(out.Stages, report.Stage{Name: s.Name, Value: s.Value, Summary: sum})
 	}
 	return out, nil
+}
+
+// damage is what could not be read of a run.
+func damage(kept *store.Run) []metric.Reason {
+	d := kept.Damaged()
+	if d.Lines == 0 {
+		return nil
+	}
+	return []metric.Reason{{Code: "damaged", Level: metric.Note, Text: fmt.Sprintf(
+		"%d lines of this run could not be read, and what they told is missing here (the first: %v): copy the run again from where it was made, or measure again", d.Lines, d.First)}}
 }
 
 func stageConfig(kept *store.Run, i int, change func(*metric.Config) error) (metric.Config, error) {

@@ -31,7 +31,7 @@ const (
 // A Sample is what one page said, at a time of the stage.
 type Sample struct {
 	Target string               `json:"target"`
-	At     time.Duration        `json:"at"` // from the epoch of the stage; when the page was there
+	At     time.Duration        `json:"at_ns"` // from the epoch of the stage; when the page was there
 	Values map[Quantity]float64 `json:"values,omitempty"`
 	Error  string               `json:"error,omitempty"` // why there are none
 }
@@ -152,6 +152,18 @@ func Probe(ctx context.Context, client *http.Client, t Target) error {
 var errUnknown = errors.New("a metrics page, but of no server that is known here")
 
 func fetch(ctx context.Context, client *http.Client, t Target) (map[Quantity]float64, error) {
+	page, err := get(ctx, client, t)
+	if err != nil {
+		return nil, err
+	}
+	values, err := read(page)
+	if err == nil && len(values) == 0 {
+		err = errUnknown
+	}
+	return values, err
+}
+
+func get(ctx context.Context, client *http.Client, t Target) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
 	if err != nil {
 		return nil, err
@@ -165,13 +177,5 @@ func fetch(ctx context.Context, client *http.Client, t Target) (map[Quantity]flo
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d", resp.StatusCode)
 	}
-	page, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
-	if err != nil {
-		return nil, err
-	}
-	values, err := read(page)
-	if err == nil && len(values) == 0 {
-		err = errUnknown
-	}
-	return values, err
+	return io.ReadAll(io.LimitReader(resp.Body, maxPage))
 }

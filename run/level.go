@@ -143,6 +143,9 @@ func (p *Plan) Validate() error {
 	if p.LoraAssignment != "random" && p.LoraAssignment != "round-robin" {
 		return fmt.Errorf("--lora-assignment %q: write random or round-robin", p.LoraAssignment)
 	}
+	if p.OnDiskFull != waitOnFullDisk && p.OnDiskFull != StopOnFullDisk {
+		return fmt.Errorf("--on-disk-full %q: write %s or %s", p.OnDiskFull, waitOnFullDisk, StopOnFullDisk)
+	}
 	for _, n := range p.MaxConcurrency {
 		if n < 1 {
 			return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", n)

@@ -106,7 +106,9 @@ type Results struct {
 	PlotTimeline      bool     `flag:"plot-timeline" help:"draw every request on a time axis, into an HTML file"`
 	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; the lengths are in tacho report --format json"`
 	TimelineITL       string   `flag:"timeline-itl-thresholds" help:"milliseconds at which its colours change"`
+	GPUs              GPUs     `flag:"gpus" help:"+ what the server runs on, as 8xMI300X or 4xH100,4xA100: kept with the run"`
 	RunsDir           string   `flag:"runs-dir" help:"+ where runs are kept"`
+	OnDiskFull        string   `flag:"on-disk-full" help:"+ when a run can no longer be written down: memory goes on, and keeps up to 256 MiB in memory until there is room; stop ends it with its report"`
 }
 
 // DefaultPlan is the plan of somebody who said nothing.
@@ -122,7 +124,7 @@ func DefaultPlan() Plan {
 		},
 		Dataset: defaultDataset(), Talk: defaultTalk(), Trace: defaultTrace(),
 		Results: Results{
-			MetricPercentiles: "99", ReportStyle: "current", TimelineITL: "25,50", RunsDir: "runs",
+			MetricPercentiles: "99", ReportStyle: "current", TimelineITL: "25,50", RunsDir: "runs", OnDiskFull: waitOnFullDisk,
 		},
 	}
 }

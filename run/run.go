@@ -65,6 +65,8 @@ type Runner struct {
 	Model   string // as requests name it
 	ModelID string // as people know it
 	Counter token.Counter
+	Servers []Server // what the servers say of themselves
+	GPUs    GPUs     // what they run on, as far as anybody tells
 
 	env        Env
 	tokenizer  *token.Tokenizer    // the model's own, if it is at hand
@@ -121,6 +123,7 @@ func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
 		r.findLimit(ctx)
 	}
 	r.findPages(ctx)
+	r.describe(ctx)
 	if err := r.findCounter(ctx); err != nil {
 		r.Close()
 		return nil, err

@@ -11,102 +11,162 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"tacho"
+	"tacho/instrument"
 )
 
 // A Run is a run as it was kept.
 type Run struct {
 	Dir      string
 	Manifest Manifest
-	Stages   []Stage
-	Whole    bool // it came to its end and wrote its summary
+	Stages   []Stage // in the order in which they began
+	Whole    bool    // it came to its end and wrote its summary
+
+	damage  map[string]Damage
+	waiting map[string][]byte // what is not yet in the files
+}
+
+// Damage is what could not be read of a file.
+type Damage struct {
+	Lines int
+	First error // with the name of the file and the number of the line
 }
 
 // Open reads all of a run but its records.
-func Open(dir string) (*Run, error) {
-	r := &Run{Dir: dir}
-	b, err := os.ReadFile(filepath.Join(dir, ManifestFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not a run: it has no %s", dir, ManifestFile)
-	} else if err != nil {
+func Open(dir string) (*Run, error) { return open(dir, nil) }
+
+func open(dir string, waiting map[string][]byte) (*Run, error) {
+	r := &Run{Dir: dir, damage: map[string]Damage{}, waiting: waiting}
+	if err := r.readManifest(); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(b, &r.Manifest); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, ManifestFile), err)
-	}
-	for line, err := range lines(filepath.Join(dir, StagesFile)) {
-		if err != nil {
-			return nil, err
-		}
-		var s Stage
-		if err := json.Unmarshal(line.text, &s); err != nil {
-			return nil, line.wrap(err)
-		}
-		if n := len(r.Stages); n > 0 && r.Stages[n-1].Index == s.Index {
-			r.Stages[n-1] = s
-		} else {
-			r.Stages = append(r.Stages, s)
-		}
-	}
-	_, err = os.Stat(filepath.Join(dir, SummaryFile))
+	_, err := os.Stat(filepath.Join(dir, SummaryFile))
 	r.Whole = err == nil
-	return r, nil
+	return r, eachLine(r, StagesFile, readOldStage, func(s *Stage) error {
+		if i := r.stage(s.Index); i >= 0 {
+			r.Stages[i] = *s
+		} else {
+			r.Stages = append(r.Stages, *s)
+		}
+		return nil
+	})
+}
+
+func (r *Run) readManifest() error {
+	path := filepath.Join(r.Dir, ManifestFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not a run: it has no %s", r.Dir, ManifestFile)
+	} else if err != nil {
+		return err
+	}
+	var by struct { // what every format has
+		Schema  int
+		Version string
+	}
+	if err := json.Unmarshal(b, &by); err == nil && by.Schema > Schema {
+		return fmt.Errorf("%s is kept in format %d, and this tacho reads up to %d: read it with tacho %s or newer", r.Dir, by.Schema, Schema, by.Version)
+	}
+	if err := json.Unmarshal(b, &r.Manifest); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Manifest.Schema == 0 {
+		return readOldManifest(b, &r.Manifest)
+	}
+	return nil
+}
+
+// stage is where in Stages the stage of that index is; -1 if it is not known.
+func (r *Run) stage(index int) int {
+	return slices.IndexFunc(r.Stages, func(s Stage) bool { return s.Index == index })
 }
 
 // Records are the finished requests of the run, in the order in which they
-// finished. A last line that was cut off while it was written is left out: its
-// request had not finished being kept.
+// finished. Lines that cannot be read are left out, and counted.
 func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
-		for line, err := range lines(filepath.Join(r.Dir, RecordsFile)) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			rec := &tacho.Record{}
-			if err := json.Unmarshal(line.text, rec); err != nil {
-				yield(nil, line.wrap(err))
-				return
+		err := eachLine(r, RecordsFile, readOldRecord, func(rec *tacho.Record) error {
+			if r.stage(rec.Stage) < 0 {
+				return fmt.Errorf("a record of level %d, of which nothing is known", rec.Stage)
 			}
 			if !yield(rec, nil) {
-				return
+				return errEnough
 			}
+			return nil
+		})
+		if err != nil {
+			yield(nil, err)
 		}
 	}
 }
 
-type numbered struct {
-	path string
-	n    int
-	text []byte
+// Samples are what metrics pages said, by the index of the stage.
+func (r *Run) Samples() (map[int][]instrument.Sample, error) {
+	out := map[int][]instrument.Sample{}
+	err := eachLine(r, InstrumentsFile, readOldReading, func(s *Reading) error {
+		out[s.Stage] = append(out[s.Stage], s.Sample)
+		return nil
+	})
+	return out, err
 }
 
-func (l numbered) wrap(err error) error { return fmt.Errorf("%s:%d: %w", l.path, l.n, err) }
-
-// lines are the whole lines of a file that may still be growing.
-func lines(path string) iter.Seq2[numbered, error] {
-	return func(yield func(numbered, error) bool) {
-		f, err := os.Open(path)
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
-				yield(numbered{}, err)
+// Damaged is what could not be read of the files that were.
+func (r *Run) Damaged() (all Damage) {
+	for _, name := range []string{StagesFile, RecordsFile, InstrumentsFile} {
+		if d := r.damage[name]; d.Lines > 0 {
+			all.Lines += d.Lines
+			if all.First == nil {
+				all.First = d.First
 			}
-			return
 		}
-		defer func() { _ = f.Close() }() // only read
-		br := bufio.NewReaderSize(f, 1<<16)
-		for n := 1; ; n++ {
-			text, err := br.ReadBytes('\n')
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(numbered{}, err)
-				return
-			}
-			if len(bytes.TrimSpace(text)) > 0 && !yield(numbered{path, n, text}, nil) {
-				return
+	}
+	return all
+}
+
+// errEnough ends a reading: nobody wants more.
+var errEnough = errors.New("enough")
+
+// eachLine decodes the lines of a file, which may still be growing. A line that
+// cannot be decoded, or that use does not like, costs that line. A last line that
+// has no end is being written, or was when the process died; in a run that is
+// whole it is damage.
+func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*T) error) error {
+	f, err := os.Open(filepath.Join(r.Dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read
+	decode := old
+	if r.Manifest.Schema > 0 {
+		decode = func(b []byte, v *T) error { return json.Unmarshal(b, v) }
+	}
+	var damage Damage
+	defer func() { r.damage[name] = damage }()
+	in := bufio.NewReaderSize(io.MultiReader(f, bytes.NewReader(r.waiting[name])), 1<<16)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		end := err != nil
+		if end && (len(line) == 0 || !r.Whole) {
+			return nil
+		}
+		v := new(T)
+		err = decode(line, v)
+		if err == nil {
+			err = use(v)
+		}
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		if err != nil && len(bytes.TrimSpace(line)) > 0 {
+			if damage.Lines++; damage.First == nil {
+				damage.First = fmt.Errorf("%s:%d: %w", filepath.Join(r.Dir, name), n, err)
 			}
 		}
 	}

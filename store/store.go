@@ -18,28 +18,60 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/instrument"
 )
+
+// Schema is the number of the format that is written here. A reader of it reads
+// all before it, and refuses those after it.
+const Schema = 1
 
 // The files of a run.
 const (
-	ManifestFile = "manifest.json"
-	StagesFile   = "stages.jsonl"
-	RecordsFile  = "records.jsonl"
-	SummaryFile  = "summary.json"
+	ManifestFile    = "manifest.json"
+	StagesFile      = "stages.jsonl"
+	RecordsFile     = "records.jsonl"
+	InstrumentsFile = "instruments.jsonl"
+	SummaryFile     = "summary.json"
 )
 
 // A Manifest says what a run was: enough to run it again.
 type Manifest struct {
+	Schema  int             `json:"schema"`
 	Tool    string          `json:"tool"`
 	Version string          `json:"version"`
 	Started time.Time       `json:"started"`
 	Label   string          `json:"label,omitempty"`
 	Args    []string        `json:"args,omitempty"` // the command line, secrets taken out
 	Seed    uint64          `json:"seed"`
-	Model   string          `json:"model,omitempty"` // as found, where the plan does not name it
-	Counter string          `json:"counter"`         // who counted prompt tokens
 	Host    Host            `json:"host"`
-	Plan    json.RawMessage `json:"plan"`
+	Plan    json.RawMessage `json:"plan"`   // as it was given, secrets taken out
+	Target  Target          `json:"target"` // what became of its words about the server
+}
+
+// A Target is whom the load went to, as it was found.
+type Target struct {
+	Backend   string   `json:"backend"`
+	Model     string   `json:"model"`               // as people know it
+	Requested string   `json:"requested,omitempty"` // as requests name it, where that is another name
+	Counter   string   `json:"counter"`             // who counted prompt tokens
+	IDPrefix  string   `json:"request_id_prefix,omitempty"`
+	Servers   []Server `json:"servers"`
+	GPUs      []GPUs   `json:"gpus,omitempty"` // as the user says, or else a metrics page
+}
+
+// A Server is what one server says of itself. All but its address may be missing.
+type Server struct {
+	URL            string         `json:"url"`
+	Name           string         `json:"name,omitempty"`
+	Version        string         `json:"version,omitempty"`
+	MaxModelTokens int            `json:"max_model_tokens,omitempty"` // of prompt and output together
+	Settings       map[string]any `json:"settings,omitempty"`
+}
+
+// GPUs are so many of one kind.
+type GPUs struct {
+	Count int    `json:"count"`
+	Name  string `json:"name"`
 }
 
 // Host is the machine the load came from.
@@ -54,19 +86,34 @@ type Host struct {
 
 // A Stage is one level of a run.
 type Stage struct {
-	Index     int             `json:"index"`
-	Name      string          `json:"name,omitempty"`    // what sets it apart: "--num-prompts 4"
-	Value     string          `json:"value,omitempty"`   // the same, short: "4"
-	Epoch     time.Time       `json:"epoch"`             // all offsets in its records count from here
-	Monotonic float64         `json:"monotonic_seconds"` // the monotonic clock at Epoch
-	Config    json.RawMessage `json:"config"`            // what the summary needs to know
+	Index       int             `json:"index"`
+	Name        string          `json:"name,omitempty"`               // what sets it apart: "--num-prompts 4"
+	Value       string          `json:"value,omitempty"`              // the same, short: "4"
+	Prompts     int             `json:"num_prompts,omitempty"`        // 0 is no end
+	Rate        float64         `json:"request_rate_per_s,omitempty"` // 0 is all at once
+	Concurrency int             `json:"max_concurrency,omitempty"`    // 0 is no limit
+	Epoch       time.Time       `json:"epoch"`                        // all offsets in its records count from here
+	Monotonic   float64         `json:"monotonic_s"`                  // the monotonic clock at Epoch
+	Config      json.RawMessage `json:"config"`                       // what the summary needs to know
+}
+
+// A Reading is what a metrics page said while a stage ran.
+type Reading struct {
+	Stage int `json:"stage"`
+	instrument.Sample
 }
 
 // A Writer adds to a run. It is a tacho.Sink.
+//
+// A disk that is full loses nothing while there is memory to wait in. Full is
+// told at once that it is, and with a nil when all that waited is written.
 type Writer struct {
-	dir             string
-	records, stages *os.File
-	clean           func(line []byte) []byte
+	Full func(err error)
+
+	dir                          string
+	records, stages, instruments *appender
+	full                         bool
+	clean                        func(line []byte) []byte
 }
 
 var _ tacho.Sink = (*Writer)(nil)
@@ -80,20 +127,15 @@ func Create(root string, m Manifest, clean func(doc []byte) []byte) (*Writer, er
 		return nil, fmt.Errorf("make a directory for the run: %w (choose another place with --runs-dir)", err)
 	}
 	w := &Writer{dir: dir, clean: clean}
+	m.Schema = Schema
 	if err := w.writeJSON(ManifestFile, m); err != nil {
 		return nil, err
 	}
-	if w.stages, err = appendTo(dir, StagesFile); err != nil {
-		return nil, err
-	}
-	if w.records, err = appendTo(dir, RecordsFile); err != nil {
-		return nil, errors.Join(err, w.stages.Close())
-	}
-	return w, nil
-}
-
-func appendTo(dir, name string) (*os.File, error) {
-	return os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	var errs [3]error
+	w.stages, errs[0] = appendTo(dir, StagesFile, clean)
+	w.records, errs[1] = appendTo(dir, RecordsFile, clean)
+	w.instruments, errs[2] = appendTo(dir, InstrumentsFile, clean)
+	return w, errors.Join(errs[:]...)
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)
@@ -128,32 +170,72 @@ func (w *Writer) Dir() string { return w.dir }
 
 // Stage notes that a stage has begun; or, a second time, what is known of it now
 // that it is over.
-func (w *Writer) Stage(s Stage) error {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	_, err = w.stages.Write(append(w.clean(b), '\n'))
-	return err
-}
+func (w *Writer) Stage(s Stage) error { return w.add(w.stages, s) }
 
 // Add implements tacho.Sink.
-func (w *Writer) Add(r *tacho.Record) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("keep a record: %w", err)
-	}
-	if _, err := w.records.Write(append(w.clean(b), '\n')); err != nil {
-		return fmt.Errorf("keep a record: %w", err)
+func (w *Writer) Add(r *tacho.Record) error { return w.add(w.records, r) }
+
+// Samples keeps what was read during a stage.
+func (w *Writer) Samples(stage int, samples []instrument.Sample) error {
+	for _, s := range samples {
+		if err := w.add(w.instruments, Reading{stage, s}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// Summary writes what the run came to. It marks the run as whole.
-func (w *Writer) Summary(v any) error { return w.writeJSON(SummaryFile, v) }
+// add appends a line. That it has to wait for the disk is told, and is an error
+// only when there is no more room to wait in.
+func (w *Writer) add(to *appender, v any) error {
+	lost := to.lost
+	err := to.add(v)
+	if err == nil && w.full {
+		err = w.flush() // of the other files something may wait too
+	}
+	if to.lost > lost {
+		err = fmt.Errorf("%w, and there is no more room in memory: %w", err, ErrLost)
+	}
+	if full := err != nil; w.Full != nil && (full != w.full || to.lost == 1 && lost == 0) {
+		w.Full(err)
+	}
+	w.full = err != nil
+	if to.lost > lost {
+		return err
+	}
+	return nil
+}
 
-// Close implements tacho.Sink.
-func (w *Writer) Close() error { return errors.Join(w.records.Close(), w.stages.Close()) }
+// ErrLost says that something was not kept, and never will be.
+var ErrLost = errors.New("what finishes now is lost")
+
+func (w *Writer) flush() error {
+	return errors.Join(w.records.flush(), w.stages.flush(), w.instruments.flush())
+}
+
+// Summary writes what the run came to. It marks the run as whole, and is not
+// written if it is not.
+func (w *Writer) Summary(v any) error {
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("not all of the run is kept in %s: %w", w.dir, err)
+	}
+	if n := w.records.lost; n > 0 {
+		return fmt.Errorf("%d requests are not in %s: %w", n, w.dir, ErrLost)
+	}
+	return w.writeJSON(SummaryFile, v)
+}
+
+// Close implements tacho.Sink. An error says what could not be kept after all.
+func (w *Writer) Close() error {
+	return errors.Join(w.records.close(), w.stages.close(), w.instruments.close())
+}
+
+// Read is the run as it is so far, with what waits for the disk.
+func (w *Writer) Read() (*Run, error) {
+	return open(w.dir, map[string][]byte{
+		RecordsFile: w.records.waiting, StagesFile: w.stages.waiting, InstrumentsFile: w.instruments.waiting,
+	})
+}
 
 // writeJSON replaces a file in one step: a reader sees the old one or the new.
 func (w *Writer) writeJSON(name string, v any) error {

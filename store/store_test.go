@@ -24,7 +24,7 @@ func records() []*tacho.Record {
 	ok := &tacho.Record{
 		Session: 7, ID: "bench-7", Input: 80, Asked: 3, Timeline: tacho.NewTimeline(time.Second), Output: 4,
 		OutputFrom: tacho.FromUsage, Usage: &tacho.Usage{Prompt: 81, Completion: 4}, Finish: "length",
-		Labels: tacho.Labels{{Key: "class", Value: "chat"}},
+		Labels: tacho.Labels{{Key: "z", Value: "chat\n\""}, {Key: "a", Value: ""}}, Agent: "two", Probe: true,
 	}
 	ok.Clock, ok.Sent, ok.End = tacho.KernelClock, time.Second+12345, 3*time.Second
 	ok.Events = tacho.Events{
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 	if got, want := filepath.Base(w.Dir()), "20260301-123005-a-b-..-c"; got != want {
 		t.Errorf("directory %q, want %q", got, want)
 	}
-	stage := store.Stage{Index: 0, Name: "num-prompts=2", Epoch: began, Monotonic: 12.5, Config: json.RawMessage(`{"a":2}`)}
+	stage := store.Stage{Index: 0, Name: "num-prompts=2", Prompts: 2, Rate: 1.5, Concurrency: 4, Epoch: began, Monotonic: 12.5, Config: json.RawMessage(`{"a":2}`)}
 	early := stage
 	early.Config = json.RawMessage(`{"a":1}`)
 	for _, s := range []store.Stage{early, stage} {
@@ -107,6 +107,9 @@ func TestRoundTrip(t *testing.T) {
 // ones before it are read.
 func TestCutLastLine(t *testing.T) {
 	w := create(t)
+	if err := w.Stage(store.Stage{Config: json.RawMessage(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range records() {
 		if err := w.Add(r); err != nil {
 			t.Fatal(err)
@@ -127,23 +130,66 @@ func TestCutLastLine(t *testing.T) {
 	}
 }
 
-func TestDamageNamesTheLine(t *testing.T) {
+// A damaged line costs that line: what is before it and behind it is read, and
+// it is counted, and named.
+func TestDamageCostsALine(t *testing.T) {
 	w := create(t)
+	if err := w.Stage(store.Stage{Index: 0, Config: json.RawMessage(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(w.Dir(), store.RecordsFile)
-	if err := os.WriteFile(path, []byte("{}\n{\"stage\":\"x\"}\n{}\n"), 0o644); err != nil {
+	lines := []string{`{"session":1}`, `{"stage":"x"}`, `{"session":2,"id":"{"session":3}`, `{"session":4}`, `{"stage":9}`, "\x00\x00", `{"session":5}`}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := store.Open(w.Dir())
-	if err != nil {
-		t.Fatal(err)
+	run, got := read(t, w.Dir())
+	var sessions []uint64
+	for _, r := range got {
+		sessions = append(sessions, r.Session)
 	}
-	for _, err = range r.Records() {
-		if err != nil {
-			break
+	if d := cmp.Diff([]uint64{1, 4, 5}, sessions); d != "" {
+		t.Error(d)
+	}
+	if d := run.Damaged(); d.Lines != 4 || d.First == nil || !strings.Contains(d.First.Error(), "records.jsonl:2:") {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Runs of the time before formats had numbers are read as they were meant.
+func TestOldFormat(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		store.ManifestFile:    `{"tool":"tacho","version":"0","started":"2026-01-01T00:00:00Z","model":"m","counter":"token ids","plan":{}}`,
+		store.StagesFile:      `{"index":0,"epoch":"2026-01-01T00:00:00Z","monotonic_seconds":7.5,"config":{}}` + "\n",
+		store.InstrumentsFile: `{"stage":0,"target":"page","at":12,"values":{"running":3}}` + "\n",
+		store.RecordsFile: `{"stage":0,"session":7,"turn":0,"labels":[{"Key":"class","Value":"chat"}],"input":80,"asked":3,"exact":true,"due":1,"slot":2,"start":3,"conn":4,"sent":5,"wrote":6,"head":7,"events":{"at":[8,2],"read_lag":[1,0],"kind":[0,1]},"end":11,"clock":"kernel","conns":1,"reused":true,"clock_step":9,"usage":{"prompt":81,"completion":4,"cached":1,"reasoning":2},"output":4,"output_from":"usage","server":{"queue":1,"ttft":2,"prefill":3,"decode":4,"total":5}}
+{"stage":0,"asked":1,"due":5,"slot":-1,"start":-1,"conn":-1,"sent":-1,"wrote":-1,"head":-1,"events":{"at":[]},"end":6,"clock":"read","labels":[{"Key":"probe","Value":"1"}]}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "records.jsonl:2:") {
-		t.Errorf("error %v", err)
+	run, got := read(t, dir)
+	if run.Manifest.Target.Model != "m" || run.Manifest.Target.Counter != "token ids" || len(run.Stages) != 1 || run.Stages[0].Monotonic != 7.5 {
+		t.Errorf("%+v %+v", run.Manifest, run.Stages)
+	}
+	if s, err := run.Samples(); err != nil || len(s[0]) != 1 || s[0][0].At != 12 {
+		t.Errorf("%v, %v", s, err)
+	}
+	first := &tacho.Record{
+		Session: 7, Labels: tacho.Labels{{Key: "class", Value: "chat"}}, Input: 80, Asked: 3, Exact: true,
+		Timeline: tacho.Timeline{
+			Due: 1, Slot: 2, Start: 3, Conn: 4, Sent: 5, Wrote: 6, Head: 7, End: 11, Clock: tacho.KernelClock, Conns: 1, Reused: true, ClockStep: 9,
+			Events: tacho.Events{{At: 8, ReadLag: 1}, {At: 10, Kind: tacho.Reasoning}},
+		},
+		Usage: &tacho.Usage{Prompt: 81, Completion: 4, Cached: 1, Reasoning: 2}, Output: 4, OutputFrom: tacho.FromUsage,
+		Server: &tacho.ServerTimes{Queue: 1, TTFT: 2, Prefill: 3, Decode: 4, Total: 5},
+	}
+	probe := &tacho.Record{Asked: 1, Probe: true, Timeline: tacho.NewTimeline(5)}
+	probe.End, probe.Clock, probe.Events = 6, tacho.ReadClock, tacho.Events{}
+	if d := cmp.Diff([]*tacho.Record{first, probe}, got); d != "" || run.Damaged().Lines > 0 {
+		t.Error(d, run.Damaged())
 	}
 }
 
@@ -168,7 +214,7 @@ func TestNobodyElseReadsIt(t *testing.T) {
 		t.Skip("rights are told another way")
 	}
 	w := create(t)
-	err := errors.Join(w.Stage(store.Stage{}), w.Add(records()[0]), w.Summary(1), w.Close())
+	err := errors.Join(w.Stage(store.Stage{Config: json.RawMessage(`{}`)}), w.Add(records()[0]), w.Summary(1), w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}

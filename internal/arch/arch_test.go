@@ -45,7 +45,7 @@ var layers = map[string]string{
 	"pace":                          ". stat",
 	"session":                       ".",
 	"engine":                        ". session",
-	"store":                         ".",
+	"store":                         ". instrument",
 	"transport":                     ". internal/limit",
 	"workload":                      ". internal/jsonscan stat token",
 	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling transport wire/*",

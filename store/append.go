@@ -1,0 +1,68 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// mostWaiting bounds what waits in memory for a disk that takes no more.
+const mostWaiting = 256 << 20
+
+// An appender adds lines to a file. What the disk does not take waits in memory,
+// from the very byte at which it stopped: when there is room again the file goes
+// on as if nothing had been, and a line is never half.
+type appender struct {
+	name    string
+	file    io.WriteCloser
+	clean   func(line []byte) []byte // takes out what nobody may read
+	waiting []byte
+	most    int
+	lost    int // lines for which there was no room in memory either
+}
+
+func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return &appender{name: name, file: f, clean: clean, most: mostWaiting}, err
+}
+
+// add appends v as a line. The error is the disk's: the line is lost only if
+// lost has grown.
+func (a *appender) add(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("keep a line of %s: %w", a.name, err)
+	}
+	b = a.clean(b)
+	if len(a.waiting)+len(b) > a.most {
+		if err := a.flush(); err != nil {
+			a.lost++
+			return err
+		}
+	}
+	a.waiting = append(append(a.waiting, b...), '\n')
+	return a.flush()
+}
+
+func (a *appender) flush() error {
+	if len(a.waiting) == 0 {
+		return nil
+	}
+	n, err := a.file.Write(a.waiting)
+	a.waiting = a.waiting[:copy(a.waiting, a.waiting[n:])]
+	return err
+}
+
+// close tries the disk a last time.
+func (a *appender) close() error {
+	failed := a.flush()
+	if err := a.file.Close(); failed == nil {
+		failed = err
+	}
+	if a.lost > 0 && failed == nil {
+		failed = fmt.Errorf("%s lacks %d lines", a.name, a.lost)
+	}
+	return failed
+}

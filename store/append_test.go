@@ -1,0 +1,139 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"tacho"
+)
+
+var errFull = errors.New("no space left on device")
+
+// A disk takes what there is room for, and then nothing.
+type disk struct {
+	file *os.File
+	room int
+}
+
+func (d *disk) Write(b []byte) (int, error) {
+	n, err := d.file.Write(b[:min(len(b), d.room)])
+	d.room -= n
+	if err == nil && n < len(b) {
+		err = errFull
+	}
+	return n, err
+}
+
+func (d *disk) Close() error { return d.file.Close() }
+
+// onDisk is a writer whose records go to a disk with so much room, and what it
+// tells of it.
+func onDisk(t *testing.T, room int) (*Writer, *disk, *[]error) {
+	t.Helper()
+	w, err := Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: json.RawMessage(`{}`)}, bytes.Clone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Stage(Stage{Config: json.RawMessage(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	d := &disk{w.records.file.(*os.File), room}
+	w.records.file = d
+	var told []error
+	w.Full = func(err error) { told = append(told, err) }
+	return w, d, &told
+}
+
+func record(n int) *tacho.Record {
+	return &tacho.Record{Session: uint64(n), ID: fmt.Sprint("request ", n), Timeline: tacho.NewTimeline(0)}
+}
+
+func sessions(t *testing.T, open func() (*Run, error)) (out []uint64, damage Damage) {
+	t.Helper()
+	r, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rec, err := range r.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, rec.Session)
+	}
+	return out, r.Damaged()
+}
+
+// A disk that fills in the middle of a line, wherever that is, and then has room
+// again loses nothing, and no line is glued to another.
+func TestDiskFillsAndFrees(t *testing.T) {
+	for room := 300; room < 700; room += 7 {
+		w, d, told := onDisk(t, room)
+		want := []uint64{}
+		for n := range 20 {
+			if n == 10 {
+				d.room = 1 << 20
+			}
+			if err := w.Add(record(n)); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, uint64(n))
+			if got, _ := sessions(t, w.Read); !slices.Equal(got, want) {
+				t.Fatalf("room for %d bytes: %v are to be had, want %v", room, got, want)
+			}
+		}
+		if len(*told) != 2 || !errors.Is((*told)[0], errFull) || (*told)[1] != nil {
+			t.Errorf("room for %d bytes: told %v, want that it is full, and that it is not", room, *told)
+		}
+		if err := errors.Join(w.Summary(1), w.Close()); err != nil {
+			t.Error(err)
+		}
+		got, damage := sessions(t, func() (*Run, error) { return Open(w.Dir()) })
+		if !slices.Equal(got, want) || damage.Lines > 0 {
+			t.Fatalf("room for %d bytes: kept %v, damage %+v", room, got, damage)
+		}
+	}
+}
+
+// A disk that stays full is told at once and at the end, and leaves whole lines
+// and a run that is not whole.
+func TestDiskStaysFull(t *testing.T) {
+	w, _, told := onDisk(t, 1000)
+	w.records.most = 2000
+	lost := 0
+	for n := range 50 {
+		if err := w.Add(record(n)); err != nil {
+			if !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+			lost++
+		}
+	}
+	if len(*told) != 2 || errors.Is((*told)[0], ErrLost) || !errors.Is((*told)[1], ErrLost) {
+		t.Errorf("told %v", *told)
+	}
+	had, _ := sessions(t, w.Read)
+	if len(had)+lost != 50 || len(had) < 5 || lost < 5 {
+		t.Errorf("%d lost, %d still to be had", lost, len(had))
+	}
+	if w.Summary(1) == nil {
+		t.Error("a run that is not whole has a summary")
+	}
+	if err := w.Close(); !errors.Is(err, errFull) {
+		t.Errorf("closed with %v", err)
+	}
+	got, damage := sessions(t, func() (*Run, error) { return Open(w.Dir()) })
+	if len(got) == 0 || len(got) >= len(had) || damage.Lines > 0 {
+		t.Errorf("kept %v, damage %+v", got, damage)
+	}
+	b, err := os.ReadFile(filepath.Join(w.Dir(), RecordsFile))
+	if err != nil || bytes.Count(b, []byte("\n")) != len(got) {
+		t.Errorf("%v: %q", err, b)
+	}
+}
