@@ -141,4 +141,4 @@ fuzz:
 ## help: this list
 .PHONY: help
 help:
-	@sed -n 's/^## //p' Makefile | awk -F': ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@sed -n 's/^## //p' Makefile | awk '{name = $$1; sub(/:$$/, "", name); sub(/^[^ ]+ /, ""); printf "  make %-15s %s\n", name, $$0}'

@@ -24,6 +24,7 @@ var anthropicMessages = Kind{
 	keyName:     "X-Api-Key",
 	header:      http.Header{"Anthropic-Version": {anthropic.Version}},
 	signs:       []sign{says(openai.ModelsPath, `"type":"model"`)},
+	rather:      ratherOpenAI,
 	encode:      encodeAnthropic,
 	decoder:     func(*Options) decoder { return new(anthropicDecoder) },
 	live:        []string{`"text":"`, `"text": "`, `"thinking":"`, `"thinking": "`, `"partial_json":"`, `"partial_json": "`},
@@ -232,4 +233,18 @@ func countAnthropicTokens(ctx context.Context, c *client, in *tacho.Input) (int,
 		System   *anthropic.Content  `json:"system,omitempty"`
 	}{q.Model, q.Messages, q.System}, &answer)
 	return answer.InputTokens, err
+}
+
+// ratherOpenAI knows a proxy, such as LiteLLM, that answers everybody in their
+// own words: OpenAI's protocol has more of what a benchmark asks for.
+func ratherOpenAI(ctx context.Context, c *client) (*Kind, string) {
+	plain, err := newClient(openAI, Options{Client: c.Client, APIKey: c.APIKey, Header: c.Header})
+	if err != nil {
+		return nil, ""
+	}
+	sign, err := openAI.known(mostDoubt, func(path string) (*page, error) { return plain.fetch(ctx, path) })
+	if err != nil || sign == nil {
+		return nil, ""
+	}
+	return &openAI, fmt.Sprintf("and to others %s", sign.holds)
 }

@@ -101,6 +101,30 @@ func TestDetectShowsTheKey(t *testing.T) {
 	}
 }
 
+// A proxy that answers each client in its own words is asked in OpenAI's, which
+// it knows best.
+func TestDetectProxy(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/v1/models":
+			http.NotFound(w, r)
+		case r.Header.Get("Anthropic-Version") != "":
+			_, _ = io.WriteString(w, `{"data":[{"type":"model","id":"m","display_name":"m"}],"has_more":false}`)
+		default:
+			_, _ = io.WriteString(w, `{"data":[{"id":"m","object":"model","owned_by":"openai"}],"object":"list"}`)
+		}
+	}))
+	defer srv.Close()
+	client, err := transport.New(transport.Options{BaseURL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client}); err != nil || kind.Name != "openai" {
+		t.Errorf("found %q by %q, %v", kind.Name, evidence, err)
+	}
+}
+
 func TestDetectFails(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	client, err := transport.New(transport.Options{BaseURL: srv.URL})

@@ -293,6 +293,61 @@ func TestPlacesAreChecked(t *testing.T) {
 	}
 }
 
+// A file of which the dataset is not named is what it must be, or is asked for.
+func TestDatasetOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, tc := range map[string]struct {
+		text string
+		code int
+		says string
+	}{
+		"chats.json":  {`[{"id":"1","conversations":[{"from":"human","value":"how are you today my friend"},{"from":"gpt","value":"I am well and you my friend"}]}]`, 0, "is taken for --dataset-name sharegpt"},
+		"own.jsonl":   {`{"prompt":"what is one"}`, 0, "is taken for --dataset-name custom"},
+		"azure.csv":   {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,8,2\n", 0, "is taken for --dataset-name azure"},
+		"text.txt":    {"a text of some words", 2, "--dataset-name: book, sonnet"},
+		"trace.jsonl": {`{"timestamp":0,"input_length":8,"output_length":2,"hash_ids":[1]}`, 2, "--dataset-name: mooncake, bailian, timed_trace"},
+		"what.jsonl":  {`{"x":1}`, 2, "what is this? name it with --dataset-name"},
+		"list.jsonl":  {`[1,2]`, 2, "what is this? name it with --dataset-name"},
+		"junk.bin":    {"\x00\x01", 2, "what is this? name it with --dataset-name"},
+	} {
+		path := filepath.Join(dir, name)
+		writeText(t, path, tc.text)
+		url, generated := site(t, nil)
+		s := tacho(t, nil, nil, "bench", "--base-url", url, "--dataset-path", path, "--num-prompts", "1", "--output-len", "2", "--metrics-url", "none", "--skip-chat-template")
+		if s.code != tc.code && (tc.code != 0 || s.code != 4) || !strings.Contains(s.errors, tc.says) || (generated.Load() > 0) != (tc.code == 0) || strings.Contains(s.errors, "Go ") {
+			t.Errorf("%s: exit %d after %d requests: %s", name, s.code, generated.Load(), s.errors)
+		}
+	}
+	// Errors speak of the file, not of the program.
+	path := filepath.Join(dir, "array.jsonl")
+	writeText(t, path, `[1,2]`)
+	s := tacho(t, nil, nil, "data", "--dataset-name", "custom", "--dataset-path", path)
+	if s.code != 2 || strings.Contains(s.errors, "Go ") || strings.Contains(s.errors, "workload.") || !strings.Contains(s.errors, "array.jsonl") {
+		t.Errorf("exit %d: %s", s.code, s.errors)
+	}
+}
+
+// A book that is shorter than a prompt is told of.
+func TestShortBook(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "book.txt")
+	writeText(t, path, strings.Repeat("once upon a time there was a book. ", 50))
+	for tokens, want := range map[string]bool{"100": false, "3000": true} {
+		s := tacho(t, nil, nil, "data", "--dataset-name", "book", "--dataset-path", path, "--book-input-len", tokens, "--num-prompts", "2")
+		if s.code != 0 || strings.Contains(s.out, "is shorter than the prompts asked for") != want {
+			t.Errorf("%s tokens: exit %d: %s%s", tokens, s.code, s.out, s.errors)
+		}
+	}
+}
+
+// Mistakes of the command line have the exit code of mistakes.
+func TestUsageExits(t *testing.T) {
+	for _, words := range []string{"benhc", "bench stray", "bench http://127.0.0.1:1", "bench --bakend x", "bench --backend vlm", "bench --dataset-name sharegtp --base-url http://127.0.0.1:1", "bench --port x"} {
+		if s := tacho(t, nil, nil, strings.Fields(words)...); s.code != 2 || s.left(t) {
+			t.Errorf("%s: exit %d: %s", words, s.code, s.errors)
+		}
+	}
+}
+
 func writeText(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -2,11 +2,20 @@ package cli
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
 	"tacho/metric"
 )
+
+// threshold is a limit of a rule; one that nothing passes is none.
+func threshold(f float64) string {
+	if math.IsInf(f, 1) {
+		return "-"
+	}
+	return fmt.Sprint(f)
+}
 
 func newMetrics(env *Env) *cobra.Command {
 	return &cobra.Command{
@@ -22,7 +31,7 @@ func newMetrics(env *Env) *cobra.Command {
 				return err
 			}
 			for _, r := range metric.Rules {
-				if _, err := fmt.Fprintf(env.Stdout, "%-18s %8v %8v %8v %-6s %s\n", r.Code, r.Note, r.Degraded, r.Invalid, r.Unit, r.Doc); err != nil {
+				if _, err := fmt.Fprintf(env.Stdout, "%-18s %8v %8v %8v %-6s %s\n", r.Code, threshold(r.Note), threshold(r.Degraded), threshold(r.Invalid), r.Unit, r.Doc); err != nil {
 					return err
 				}
 			}

@@ -17,6 +17,7 @@ import (
 
 	"tacho/internal/jsonscan"
 	"tacho/internal/redact"
+	"tacho/internal/spelling"
 	"tacho/run"
 )
 
@@ -122,7 +123,23 @@ func newRoot(env *Env) *cobra.Command {
 first token, time per output token, inter-token latency, end-to-end latency,
 throughput and goodput, with a verdict on its own measurement.`,
 		SilenceErrors: true, SilenceUsage: true,
+		Version: version(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var names []string
+			for _, c := range cmd.Commands() {
+				names = append(names, c.Name())
+			}
+			if nearest := spelling.Nearest(args[0], names); nearest != "" {
+				return usage(fmt.Errorf("unknown command %q, did you mean %q? (tacho --help lists all)", args[0], nearest))
+			}
+			return usage(fmt.Errorf("unknown command %q (tacho --help lists all)", args[0]))
+		},
 	}
+	root.SetVersionTemplate(versionLine())
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })

@@ -22,11 +22,15 @@ func version() string {
 	return info.Main.Version
 }
 
+func versionLine() string {
+	return fmt.Sprintf("tacho %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func newVersion(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  tacho version",
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(env.Stdout, "tacho %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(env.Stdout, versionLine())
 			return err
 		},
 	}

@@ -203,6 +203,32 @@ func (p *Plan) validateDataset() error {
 	return err
 }
 
+// guessDataset finds the dataset that a file belongs to where only the file is
+// named: nobody names a file that is not to be read.
+func (p *Plan) guessDataset(say func(string)) error {
+	if !p.Given("dataset-path") || p.Given("dataset-name") || len(p.Mix) > 0 {
+		return nil
+	}
+	names := []string{"hf"}
+	if !strings.HasPrefix(p.DatasetPath, hubScheme) {
+		var err error
+		if names, err = workload.Fitting(p.DatasetPath); err != nil {
+			return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name: %w", p.DatasetPath, err)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name (tacho bench --help lists the datasets)", p.DatasetPath)
+	case 1:
+		p.DatasetName = names[0]
+		if say != nil {
+			say(fmt.Sprintf("%s is taken for --dataset-name %s.", p.DatasetPath, p.DatasetName))
+		}
+		return nil
+	}
+	return fmt.Errorf("--dataset-path %s can be read as several datasets: name one with --dataset-name: %s", p.DatasetPath, strings.Join(names, ", "))
+}
+
 // checkFiles complains about files that are not there, before any server is
 // asked for anything.
 func (p *Plan) checkFiles() error {

@@ -89,6 +89,9 @@ type Runner struct {
 // Open gets in touch with the server: what it serves, and whether it counts
 // tokens. Nothing is generated yet.
 func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
+	if err := p.guessDataset(hooks.Say); err != nil {
+		return nil, &UsageError{err}
+	}
 	if err := p.Validate(); err != nil {
 		return nil, &UsageError{err}
 	}

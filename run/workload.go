@@ -182,7 +182,10 @@ func (r *Runner) sendsIDs() bool {
 
 // Workload is what the plan would send, made without a server, and who counted
 // its prompts: the tokenizer that the plan names, or an estimate.
-func (p Plan) Workload(ctx context.Context, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
+func (p *Plan) Workload(ctx context.Context, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
+	if err := p.guessDataset(hooks.Say); err != nil {
+		return nil, nil, &UsageError{err}
+	}
 	if err := p.Validate(); err != nil {
 		return nil, nil, &UsageError{err}
 	}
@@ -190,8 +193,8 @@ func (p Plan) Workload(ctx context.Context, seed uint64, env Env, hooks Hooks) (
 	if err != nil {
 		return nil, nil, &UsageError{err}
 	}
-	env.learn(&p)
-	r := &Runner{Plan: p, kind: kind, env: env, hooks: hooks}
+	env.learn(p)
+	r := &Runner{Plan: *p, kind: kind, env: env, hooks: hooks}
 	if err := r.countAlone(ctx); err != nil {
 		return nil, nil, err
 	}

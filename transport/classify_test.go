@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,31 @@ func TestClassify(t *testing.T) {
 	}
 	if f := Classify(nil, &Exchange{}); f != nil {
 		t.Errorf("nil is %v", f)
+	}
+}
+
+// What can be done about a failure is said with it.
+func TestHints(t *testing.T) {
+	dial := func(errno syscall.Errno) error {
+		return &url.Error{Op: "Get", URL: "http://h/", Err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", errno)}}
+	}
+	for _, tt := range []struct {
+		err  error
+		want tacho.Cause
+		says string
+	}{
+		{dial(syscall.EMFILE), tacho.Connect, "ulimit -n"},
+		{dial(syscall.ENFILE), tacho.Connect, "ulimit -n"},
+		{dial(syscall.EADDRNOTAVAIL), tacho.Connect, "ip_local_port_range"},
+		{dial(syscall.ECONNREFUSED), tacho.Refused, "is the server up"},
+		{&handshakeError{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake", RecordHeader: [5]byte{'H', 'T', 'T', 'P', '/'}}}, tacho.TLS, "write http:// instead"},
+		{errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01\x00\x02\x02"`), tacho.Malformed, "write https:// instead"},
+		{&url.Error{Op: "Get", URL: "http://h/", Err: io.EOF}, tacho.Reset, "EOF"},
+	} {
+		f := Classify(tt.err, nil)
+		if f.Cause != tt.want || !strings.Contains(f.Message, tt.says) || strings.Contains(f.Message, "http://h/") {
+			t.Errorf("%v: %v, want %s with %q", tt.err, f, tt.want, tt.says)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,6 +15,7 @@ import (
 
 var book = Kind{
 	Name: "book", Doc: "slices of a text file, each with a given number of tokens, from random places",
+	reads:   [][]string{{".txt"}},
 	Endless: true, New: newBook,
 }
 
@@ -26,6 +28,7 @@ type bookWorkload struct {
 	Options
 	pages string
 	index *bookIndex
+	short atomic.Bool // a prompt was longer than the text
 	*fitted
 }
 
@@ -63,6 +66,9 @@ func (w *bookWorkload) Session(i uint64) (tacho.Session, error) {
 	q := tacho.Request{MaxTokens: w.Output.Draw(rng, 1), IgnoreEOS: w.IgnoreEOS}
 	var err error
 	q.Input.Text, q.InputTokens, err = w.text(i, input, func() (int, error) { return w.guess(start, input) }, slice, slice)
+	if len(q.Input.Text) > len(w.pages) && i < warmupBase {
+		w.short.Store(true)
+	}
 	return single(i, q), err
 }
 
@@ -70,7 +76,13 @@ func (w *bookWorkload) Session(i uint64) (tacho.Session, error) {
 func (w *bookWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Session(warmupBase + i) }
 
 // Notes implements Workload.
-func (w *bookWorkload) Notes() []string { return w.notes() }
+func (w *bookWorkload) Notes() []string {
+	notes := w.notes()
+	if w.short.Load() {
+		notes = append(notes, fmt.Sprintf("%s is shorter than the prompts asked for, which repeat it: give a longer text, or a smaller --book-input-len", w.Path))
+	}
+	return notes
+}
 
 // guess is how long a slice from start must be to have nearly n tokens.
 func (w *bookWorkload) guess(start, n int) (int, error) {

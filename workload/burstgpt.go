@@ -8,6 +8,7 @@ import (
 
 var burstgpt = Kind{
 	Name: "burstgpt", Doc: "lengths of the BurstGPT trace (rows of GPT-4 with an answer), in random order and without its times",
+	reads:  [][]string{{"Timestamp", "Request tokens", "Response tokens"}},
 	Tokens: true, New: newBurstGPT,
 }
 

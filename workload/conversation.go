@@ -14,6 +14,7 @@ import (
 
 var conversation = Kind{
 	Name: "conversation", Doc: "conversations whose history grows with the server's own answers: made of random words, or from a file of ShareGPT or OpenAI messages",
+	reads:   [][]string{{"messages"}},
 	Endless: true, Quotes: true, New: newConversation,
 }
 

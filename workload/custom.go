@@ -9,6 +9,7 @@ import (
 
 var custom = Kind{
 	Name: "custom", Doc: `JSON lines of your own: {"prompt": "...", "output_tokens": 128} or {"messages": [...]}, with "tools", "images", "audio", or "turns" of a conversation`,
+	reads:  [][]string{{"prompt"}, {"messages"}},
 	Quotes: true, New: newCustom,
 }
 

@@ -17,7 +17,8 @@ import (
 
 var huggingFace = Kind{
 	Name: "hf", Doc: "a dataset of the Hugging Face hub: its name (owner/name), which is downloaded if it is not in the local cache, or a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names, and sounds and images go where the backend takes them",
-	New: newHuggingFace,
+	reads: [][]string{{".parquet"}},
+	New:   newHuggingFace,
 }
 
 // promptColumns are the names under which datasets keep what is asked, the

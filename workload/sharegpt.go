@@ -11,7 +11,8 @@ import (
 
 var sharegpt = Kind{
 	Name: "sharegpt", Doc: "first questions of ShareGPT conversations, with the filters of vllm bench serve",
-	New: newShareGPT,
+	reads: [][]string{{"conversations"}},
+	New:   newShareGPT,
 }
 
 // shareGPTTalk is a conversation of a ShareGPT file.

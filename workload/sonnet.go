@@ -13,6 +13,7 @@ import (
 
 var sonnet = Kind{
 	Name: "sonnet", Doc: "lines of poems behind lines that all prompts share; Shakespeare's, or a text of your own",
+	reads:   [][]string{{".txt"}},
 	Endless: true, New: newSonnet,
 }
 

@@ -12,6 +12,7 @@ import (
 
 var specBench = Kind{
 	Name: "spec_bench", Doc: "first turns of a Spec-Bench file of questions",
+	reads: [][]string{{"question_id", "turns"}},
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if o.Path == "" {
 			return nil, errors.New("spec_bench: no data: give its question.jsonl with --dataset-path")

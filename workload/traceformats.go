@@ -14,6 +14,7 @@ import (
 
 var mooncake = Kind{
 	Name: "mooncake", Doc: "a Mooncake trace: JSON lines with timestamp (ms), input_length, output_length and hash_ids of 512 tokens",
+	reads: [][]string{{"timestamp", "input_length", "output_length"}},
 	Timed: true, Tokens: true, New: newTrace(&mooncakeFormat),
 }
 
@@ -26,6 +27,7 @@ var mooncakeFormat = traceFormat{
 
 var bailian = Kind{
 	Name: "bailian", Doc: "a Qwen Bailian trace: JSON lines with timestamp (s), input_length, output_length, type, chat_id, parent_chat_id and hash_ids of 16 tokens",
+	reads: [][]string{{"timestamp", "input_length", "output_length"}},
 	Timed: true, Tokens: true, New: newTrace(&bailianFormat),
 }
 
@@ -118,6 +120,7 @@ func hashesOf(ids []int64) []uint64 {
 
 var timedTrace = Kind{
 	Name: "timed_trace", Doc: "a trace as vllm bench serve reads it: JSON lines whose fields and units the --timed-trace flags name (seconds, hash_ids of 16 tokens)",
+	reads: [][]string{{"timestamp", "input_length", "output_length"}},
 	Timed: true, Tokens: true, New: newTrace(&timedFormat),
 }
 
@@ -160,6 +163,7 @@ func parseTimed(line []byte, _ []string, o *TraceOptions) (row traceRow, err err
 
 var azure = Kind{
 	Name: "azure", Doc: "an Azure LLM inference trace of 2023 or 2024: CSV with TIMESTAMP (date and time), ContextTokens, GeneratedTokens",
+	reads: [][]string{{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}},
 	Timed: true, Tokens: true, New: newTrace(&azureFormat),
 }
 
@@ -190,6 +194,7 @@ func parseDate(text string) (time.Duration, error) {
 
 var burstgptTrace = Kind{
 	Name: "burstgpt_trace", Doc: "a BurstGPT trace with its arrivals: CSV with Timestamp (s), Model, Request tokens, Response tokens",
+	reads: [][]string{{"Timestamp", "Request tokens", "Response tokens"}},
 	Timed: true, Tokens: true, New: newTrace(&burstgptFormat),
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/spelling"
 	"tacho/token"
 )
 
@@ -81,6 +82,10 @@ type Kind struct {
 	Quotes    bool // later turns may quote the server's answers
 	Batches   bool // a request may hold several prompts
 	New       func(ctx context.Context, o Options) (Workload, error)
+
+	// reads are what a file of its data holds in its first row, by name, or how
+	// the file's name ends: all of one list.
+	reads [][]string
 }
 
 // Kinds are all the datasets, in the order in which help prints them.
@@ -97,6 +102,9 @@ func Find(name string) (Kind, error) {
 			return k, nil
 		}
 		names = append(names, k.Name)
+	}
+	if nearest := spelling.Nearest(strings.ReplaceAll(name, "-", "_"), names); nearest != "" {
+		return Kind{}, fmt.Errorf("unknown dataset %q, did you mean %q? (have %s)", name, nearest, strings.Join(names, ", "))
 	}
 	return Kind{}, fmt.Errorf("unknown dataset %q (have %s)", name, strings.Join(names, ", "))
 }

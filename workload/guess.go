@@ -1,0 +1,38 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Fitting are the names of the datasets that a file can be read as, by its
+// ending and the names of what its first row holds.
+func Fitting(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	var row map[string]json.RawMessage
+	ending := func(e string) bool { return strings.HasSuffix(strings.ToLower(bareName(path)), e) }
+	if !info.IsDir() && !ending(".txt") {
+		err = eachRow(path, &badLines{}, func(text json.RawMessage) error {
+			return errors.Join(json.Unmarshal(text, &row), errEnough)
+		})
+	}
+	var names []string
+	for _, k := range Kinds {
+		holds := func(name string) bool { _, has := row[name]; return has || name[0] == '.' && ending(name) }
+		if slices.ContainsFunc(k.reads, func(all []string) bool {
+			return !slices.ContainsFunc(all, func(name string) bool { return !holds(name) })
+		}) {
+			names = append(names, k.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, err
+	}
+	return names, nil
+}
