@@ -210,6 +210,9 @@ func (in *incoming) ask(p prompt, w wish) (*ask, error) {
 	if w.limit == 0 {
 		w.limit = min(in.defaultOutput, max(room, 1))
 	}
+	if in.pose.clips && room > 0 && w.limit <= in.opt.MaxModelLen {
+		w.limit = min(w.limit, room)
+	}
 	if w.limit > room {
 		c := &complaint{param: "input_tokens", message: fmt.Sprintf("prompt of %d tokens and answer of %d are more than the model's %d: shorten one of them",
 			p.input, w.limit, in.opt.MaxModelLen)}

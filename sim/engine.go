@@ -19,6 +19,7 @@ type batched struct {
 	runs   map[uint64]*batchedRun
 	lastID uint64
 	now    time.Duration // the end of the latest step
+	free   time.Duration // when the front end is done with the events it has
 	work   chan struct{} // says that an idle engine has got something to do
 }
 
@@ -136,13 +137,40 @@ type batchedRun struct {
 func (r *batchedRun) next(ctx context.Context) (emission, error) {
 	for {
 		if m, ok := r.take(); ok {
-			return m, nil
+			return r.pass(ctx, m)
 		}
 		select {
 		case <-r.ready:
 		case <-ctx.Done():
 			return emission{}, ctx.Err()
 		}
+	}
+}
+
+// pass takes an event through the front end. What comes for the same answer
+// while it waits there goes with it.
+func (r *batchedRun) pass(ctx context.Context, e emission) (emission, error) {
+	m := r.model
+	work := time.Duration(m.profile.FrontEnd.PerEventMs * float64(time.Millisecond))
+	if work == 0 {
+		return e, nil
+	}
+	m.mu.Lock()
+	m.free = max(m.free, e.at) + work
+	done := m.free
+	m.mu.Unlock()
+	var timer *time.Timer
+	if err := m.clock.sleep(ctx, &timer, done); err != nil {
+		return e, err
+	}
+	for {
+		more, ok := r.take()
+		if !ok {
+			e.at = done
+			return e, nil
+		}
+		more.tokens += e.tokens
+		e = more
 	}
 }
 

@@ -240,3 +240,33 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// A front end that needs longer for the events of all answers than the engine
+// for a step puts several tokens into one; none is lost, and usage counts all.
+func TestFrontEndMergesTokens(t *testing.T) {
+	for _, tt := range []struct {
+		perEvent, least, most float64 // tokens in an event
+	}{{0, 1, 1}, {0.1, 1, 1.01}, {5, 3, 5}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := testProfile()
+			p.FrontEnd.PerEventMs = tt.perEvent
+			s, c := start(t, Options{Profile: p})
+			var wg sync.WaitGroup
+			for i := range 8 {
+				wg.Go(func() {
+					body := fmt.Sprintf(`{"prompt":"p%d","max_tokens":60,"ignore_eos":true,"stream":true}`, i)
+					_, _ = io.Copy(io.Discard, post(t, c, "/v1/completions", body).Body)
+				})
+			}
+			wg.Wait()
+			synctest.Wait()
+			tokens, events := 0, 0
+			for _, got := range s.Truth() {
+				tokens, events = tokens+got.Output, events+len(got.Writes)
+			}
+			if mean := float64(tokens) / float64(events); tokens != 480 || mean < tt.least || mean > tt.most {
+				t.Errorf("%v ms an event: %d tokens, %.2f in an event, want 480 and %v to %v", tt.perEvent, tokens, mean, tt.least, tt.most)
+			}
+		})
+	}
+}

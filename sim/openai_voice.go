@@ -398,7 +398,11 @@ func (v *chatVoice) tokens(b []byte, from, to int) []byte {
 		t = v.thought
 	}
 	begin := len(b)
-	return v.repeat(v.fill(b, t, from, to), begin)
+	b = v.fill(b, t, from, to)
+	if v.manner.emptyDelta && (v.isLast(to) || v.hold > 0) {
+		b = append(b[:begin], bytes.Replace(b[begin:], []byte(`"delta":{"content":""}`), []byte(`"delta":{}`), 1)...)
+	}
+	return v.repeat(b, begin)
 }
 
 func (v *chatVoice) last(b []byte) []byte {

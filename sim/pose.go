@@ -21,6 +21,7 @@ type pose struct {
 	// takes any name.
 	unknownModel string
 
+	clips     bool            // an answer without room to be as long as was asked is as long as there is room
 	invalid   int             // status of a request that cannot be answered; 0 is 400
 	keepAlive time.Duration   // how long a stream of events may be silent; 0 is for ever
 	pages     map[string]page // what it has besides pages, or instead
@@ -28,7 +29,7 @@ type pose struct {
 
 // poses are the servers it can be.
 var poses = []pose{
-	{name: "vllm", version: "0.32.0", port: 8000, metricsPath: "/metrics", metrics: vllmMetrics, openai: vllmManner, unknownModel: "The model `%s` does not exist."},
+	{name: "vllm", version: "0.32.0", port: 8000, metricsPath: "/metrics", metrics: vllmMetrics, openai: vllmManner, clips: true, unknownModel: "The model `%s` does not exist."},
 	{name: "sglang", version: "0.5.5", port: 30000, metricsPath: "/metrics", metrics: sglangMetrics, openai: sglangManner},
 	{name: "tgi", version: "3.3.7", port: 3000, metricsPath: "/metrics", metrics: tgiMetrics, openai: tgiManner, invalid: http.StatusUnprocessableEntity, keepAlive: 15 * time.Second},
 	{name: "llamacpp", version: "b7000", port: 8080, metricsPath: "/metrics", metrics: llamaMetrics, openai: llamaManner, keepAlive: 30 * time.Second},
@@ -71,6 +72,7 @@ type manner struct {
 	noID        bool    // ids are empty
 	dropNulls   bool    // members that are null are left out
 	reasoning   bool    // chat: reasoning goes by that name, and not by reasoning_content
+	emptyDelta  bool    // chat: a token without text has a delta without content
 	finishAlone bool    // chat: the finish reason comes in a chunk of its own
 	eosFinish   string  // completions: the finish reason at the end of sequence, if not stop
 
@@ -112,7 +114,7 @@ const (
 )
 
 var (
-	vllmManner     = manner{toolParser: true, reasoning: true, optionsStream: true, errorDone: true}
+	vllmManner     = manner{emptyDelta: true, toolParser: true, reasoning: true, optionsStream: true, errorDone: true}
 	sglangManner   = manner{refusal: flatRefusal, finishAlone: true, errorDone: true}
 	tgiManner      = manner{refusal: tgiRefusal, role: roleEach, noFinish: new(string), noID: true, eosFinish: "eos_token", usageAlways: true, errorDone: true, textOnly: true}
 	llamaManner    = manner{refusal: llamaRefusal, lenient: true, role: roleNull, finishAlone: true, usageAlways: true, timings: true}

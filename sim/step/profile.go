@@ -65,6 +65,11 @@ type FrontEnd struct {
 	FixedMs      float64 `yaml:"fixed_ms"`       // delay of every request; they overlap
 	PerRequestMs float64 `yaml:"per_request_ms"` // work on each request, one after the other
 	HoldsBurst   bool    `yaml:"holds_burst"`    // nothing of a burst is scheduled until the last of it is through
+
+	// PerEventMs is the work on each event that goes out, one after the other over
+	// all answers: a front end that falls behind puts several tokens in one. It is
+	// the server's; the step loop has nothing to do with it.
+	PerEventMs float64 `yaml:"per_event_ms"`
 }
 
 // Names lists the embedded profiles.
@@ -166,6 +171,7 @@ func (p *Profile) validateNumbers() error {
 		{"speculation.acceptance", p.Speculation.Acceptance, 0, 1},
 		{"front_end.fixed_ms", p.FrontEnd.FixedMs, 0, maxMs},
 		{"front_end.per_request_ms", p.FrontEnd.PerRequestMs, 0, maxMs},
+		{"front_end.per_event_ms", p.FrontEnd.PerEventMs, 0, maxMs},
 	} {
 		if err := within(f.field, f.value, f.lo, f.hi); err != nil {
 			return err
