@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -193,7 +194,7 @@ func (p *Plan) validateDataset() error {
 	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
 	}
-	if err := p.validateTrace(); err != nil {
+	if err := cmp.Or(p.validateBatch(), p.validateTrace()); err != nil {
 		return err
 	}
 	if err := p.validateMedia(); err != nil {
@@ -265,8 +266,8 @@ func (p *Plan) checkFiles() error {
 func (p *Plan) validateMedia() error {
 	for name, most := range p.MMLimit {
 		n, ok := most.(float64)
-		if _, known := defaultMMLimit[name]; !known || !ok || n < 0 || n != math.Trunc(n) {
-			return fmt.Errorf("--random-mm-limit-mm-per-prompt: %s: %v: image and video can be limited, to a whole number", name, most)
+		if _, known := defaultMMLimit[name]; !known || !ok || n < 0 || n > mostItems || n != math.Trunc(n) {
+			return fmt.Errorf("--random-mm-limit-mm-per-prompt: %s: %v: image and video can be limited, to a whole number of at most %d", name, most, mostItems)
 		}
 	}
 	if !(p.ASRMinS >= 0) || !(p.ASRMaxS > 0) || p.ASRMinS > p.ASRMaxS {

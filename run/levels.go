@@ -27,10 +27,10 @@ func (l *IntLevels) UnmarshalText(b []byte) error {
 	}
 	*l = nil
 	for _, f := range fs {
-		if f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+		if f != math.Trunc(f) || math.IsInf(f, 0) {
 			return fmt.Errorf("%v is not a whole number", f)
 		}
-		*l = append(*l, int(f))
+		*l = append(*l, int(min(f, 1<<62))) // which no option takes
 	}
 	return nil
 }

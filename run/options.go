@@ -157,6 +157,9 @@ func (o *Option) Set(text string) (err error) {
 	default:
 		panic(fmt.Sprintf("option %s has a type that nobody reads: %T", o.Name, v))
 	}
+	if err == nil {
+		err = o.bounded()
+	}
 	if err == nil && !slices.Contains(o.plan.given, o.Name) {
 		o.plan.given = append(slices.Clip(o.plan.given), o.Name) // plans are copied
 	}

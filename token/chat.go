@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"time"
 
+	"tacho/internal/wholefile"
 	"tacho/token/internal/jinja"
 )
 
@@ -62,7 +62,7 @@ func LoadChatTemplate(dir string) (*ChatTemplate, error) {
 
 // readOptional is the contents of a file, nil where there is none.
 func readOptional(path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
+	b, err := wholefile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

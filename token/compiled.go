@@ -9,7 +9,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 
 	"tacho/internal/wholefile"
@@ -24,7 +23,7 @@ const compiledMagic = "tacho tokenizer 3\n"
 // there, many times as fast. A cache that cannot be read or written is as none,
 // and an empty cacheDir is no cache.
 func LoadCached(path, cacheDir string) (*Tokenizer, error) {
-	data, err := os.ReadFile(path)
+	data, err := wholefile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer: %w", err)
 	}
@@ -63,7 +62,7 @@ func configBeside(path string, data []byte) ([]byte, error) {
 	if !isRankFile(data) {
 		return nil, nil
 	}
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(path), configFile))
+	config, err := wholefile.Read(filepath.Join(filepath.Dir(path), configFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -118,7 +117,7 @@ func appendSection[T any](b []byte, values []T, add func([]byte, T) []byte) []by
 var errCompiled = errors.New("not a compiled tokenizer")
 
 func readCompiled(path string) (*definition, error) {
-	b, err := os.ReadFile(path)
+	b, err := wholefile.Read(path)
 	if err != nil {
 		return nil, err
 	}

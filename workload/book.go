@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type bookWorkload struct {
 	pages string
 	index *bookIndex
 	short atomic.Bool // a prompt was longer than the text
+	cut   bool        // there is more of it
 	*fitted
 }
 
@@ -41,7 +43,7 @@ func newBook(ctx context.Context, o Options) (Workload, error) {
 			return nil, fmt.Errorf("book: %v tokens in and %v out: at least 1 of each is needed (--book-input-len, --book-output-len)", o.Input, o.Output)
 		}
 	}
-	text, err := readAll(o.Path)
+	text, cut, err := readText(o.Path, o.mostText())
 	if err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
@@ -51,7 +53,7 @@ func newBook(ctx context.Context, o Options) (Workload, error) {
 	if !unicode.IsSpace(lastRune(text)) {
 		text += "\n" // the last word and the first are two
 	}
-	w := &bookWorkload{Options: o, pages: text, index: newBookIndex(text, o.Counter), fitted: newFitted(ctx, o.Counter)}
+	w := &bookWorkload{Options: o, pages: text, index: newBookIndex(text, o.Counter), cut: cut, fitted: newFitted(ctx, o.Counter)}
 	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
@@ -81,8 +83,14 @@ func (w *bookWorkload) Notes() []string {
 	if w.short.Load() {
 		notes = append(notes, fmt.Sprintf("%s is shorter than the prompts asked for, which repeat it: give a longer text, or a smaller --book-input-len", w.Path))
 	}
+	if w.cut {
+		notes = append(notes, fmt.Sprintf("the prompts are from the first %d MiB of the book", w.mostText()>>20))
+	}
 	return notes
 }
+
+// mostText bounds the part of a text that is read.
+func (o *Options) mostText() int { return int(cmp.Or(o.mostKept, mostText)) }
 
 // guess is how long a slice from start must be to have nearly n tokens.
 func (w *bookWorkload) guess(start, n int) (int, error) {

@@ -255,7 +255,7 @@ func (w *madeTalks) Notes() []string { return w.notes() }
 // newTalksOfFile makes conversations of a file: its questions are asked, and
 // its answers are only the measure of how long an answer may be.
 func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
-	var entries []entry
+	list := o.keeping()
 	short := 0
 	bad := badLines{skip: o.Trace.SkipBad}
 	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
@@ -270,20 +270,19 @@ func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
 			short++
 			return nil
 		}
-		entries = append(entries, e)
-		return nil
+		return list.add(e, len(row))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("conversation: %w", err)
 	}
-	if len(entries) == 0 {
+	if len(list.entries) == 0 {
 		return nil, fmt.Errorf("conversation: %s has no conversation with a question in it%s", o.Path, bad.also())
 	}
 	said := bad.notes()
 	if short > 0 {
 		said = append(said, fmt.Sprintf("%d conversations without a question were left out; give them one, or take them out of the file", short))
 	}
-	return newPool(ctx, o, entries, said...)
+	return newPool(ctx, o, list.entries, said...)
 }
 
 // talkOfRow makes a turn of each question of a conversation.

@@ -23,7 +23,7 @@ func newCustomOf(ctx context.Context, o Options, name string, need func(*entry) 
 		return nil, fmt.Errorf("%s: no data: give a JSONL file with --dataset-path prompts.jsonl", name)
 	}
 	bad := badLines{skip: o.Trace.SkipBad}
-	var entries []entry
+	list := o.keeping()
 	lines, err := openLines(o.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -38,18 +38,25 @@ func newCustomOf(ctx context.Context, o Options, name string, need func(*entry) 
 			err = errors.Join(e.check(o.wantsData()), need(&e))
 		}
 		if err == nil {
-			entries = append(entries, e)
-		} else if err := bad.take(fmt.Errorf("%s:%d: %w", o.Path, lines.Number(), err)); err != nil {
+			err = list.add(e, len(text))
+		}
+		if errors.Is(err, errEnough) {
+			break
+		}
+		if err != nil && !errors.Is(err, errTooMuch) {
+			err = bad.take(fmt.Errorf("%s:%d: %w", o.Path, lines.Number(), err))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(entries) == 0 {
+	if len(list.entries) == 0 {
 		return nil, fmt.Errorf("%s: %s has no lines in it%s", name, o.Path, bad.also())
 	}
-	return newPool(ctx, o, entries, bad.notes()...)
+	return newPool(ctx, o, list.entries, bad.notes()...)
 }
 
 // badLines counts the lines that could not be read.

@@ -51,7 +51,10 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	}
 	o.Output = set.outputOf(o.Output)
 	bad := badLines{skip: o.Trace.SkipBad}
-	t := table{Options: o, set: set, bad: &bad, media: mediaRows{Options: o}, unsent: map[string]int{}}
+	t := table{Options: o, kept: o.keeping(), set: set, bad: &bad, media: mediaRows{Options: o}, unsent: map[string]int{}}
+	if set.bounds != nil || set.rounds {
+		t.enough = 0 // the first rows will not do
+	}
 	if err := t.read(files); err != nil {
 		return nil, fmt.Errorf("hf: %w", err)
 	}
@@ -74,23 +77,26 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 // A table is the rows of a dataset as they become entries.
 type table struct {
 	Options
-	set     namedSet
-	bad     *badLines
-	media   mediaRows
-	entries []entry
-	unsent  map[string]int // rows with something in a column that is not sent
+	*kept
+	set    namedSet
+	bad    *badLines
+	media  mediaRows
+	unsent map[string]int // rows with something in a column that is not sent
 }
 
 func (t *table) read(files []string) error {
 	var parts [][]entry // of the files
 	for _, path := range files {
-		t.entries = nil
+		from := len(t.entries)
 		if err := eachRow(path, t.bad, t.row); err != nil {
 			return err
 		}
-		parts = append(parts, t.entries)
+		parts = append(parts, t.entries[from:])
+		if len(t.entries) == t.enough && t.enough > 0 {
+			break
+		}
 	}
-	if t.entries = slices.Concat(parts...); t.set.rounds {
+	if t.set.rounds {
 		t.entries = inRounds(parts, len(t.entries))
 	}
 	return nil
@@ -112,7 +118,7 @@ func inRounds(parts [][]entry, n int) []entry {
 func (t *table) row(row json.RawMessage) error {
 	if sound, use, err := t.media.sound(row); sound != nil || err != nil {
 		if use {
-			t.entries = append(t.entries, *sound)
+			err = t.add(*sound, len(row))
 		}
 		return err
 	}
@@ -131,9 +137,8 @@ func (t *table) row(row json.RawMessage) error {
 	if n, constant := t.Output.Constant(); constant && n == 0 {
 		e.OutputTokens = defaultOutput
 	}
-	t.entries = append(t.entries, e)
 	r.unsent(t.unsent, len(e.Images) > 0)
-	return nil
+	return t.add(e, len(row))
 }
 
 // dataFiles are the data files under a path, in order; those of one subset or

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -61,15 +62,20 @@ var lengthKinds = []lengthKind{
 		return cmpErr(above0("a shape", a), above0("a mean", b))
 	}, func(l *Length, r *rand.Rand) float64 { return stat.Gamma(r, l.a) * l.b / l.a }},
 	{"zipf", "z", 2, func(a, b float64) error {
-		if b != math.Trunc(b) || b < 1 || b > mostRanks {
-			return fmt.Errorf("largest number %v: write a whole number from 1 to %d", b, mostRanks)
+		if b != math.Trunc(b) || b < 1 || b > MostRanks {
+			return fmt.Errorf("largest number %v: write a whole number from 1 to %d", b, MostRanks)
 		}
 		return above0("an exponent", a)
 	}, func(l *Length, r *rand.Rand) float64 { return float64(1 + pick(l.sums, r)) }},
 }
 
-// mostRanks bounds the table of a Zipf distribution.
-const mostRanks = 1 << 20
+const (
+	// MostRanks bounds what Zipf's law chooses from.
+	MostRanks = 1 << 20
+	// MostTokens bounds a length: no model takes longer prompts, and they are
+	// made in memory.
+	MostTokens = 1 << 24
+)
 
 func above0(what string, v float64) error {
 	if !(v > 0) {
@@ -100,7 +106,7 @@ func (l *Length) Draw(r *rand.Rand, least int) int {
 		b := l.table[pick(l.sums, r)]
 		n = b.low + r.IntN(b.high-b.low+1)
 	case l.kind != nil:
-		n = int(min(math.Round(l.kind.draw(l, r)), math.MaxInt32))
+		n = int(min(math.Round(l.kind.draw(l, r)), MostTokens))
 	}
 	if l.high > 0 {
 		n = min(max(n, l.low), l.high)
@@ -163,9 +169,12 @@ func (l Length) MarshalJSON() ([]byte, error) {
 func (l *Length) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	n, err := strconv.Atoi(text)
-	if err == nil && n <= math.MaxInt32 && n >= math.MinInt32 {
+	if err == nil && n <= MostTokens && n >= -MostTokens {
 		*l = Fixed(n)
 		return nil
+	}
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("length %s: write %d at most", text, MostTokens)
 	}
 	name, rest, ok := cutAny(text, "(:")
 	if !ok {
@@ -220,8 +229,8 @@ func (l *Length) parse(name, args string) error {
 	}
 	for i, p := range []*float64{&l.a, &l.b}[:k.params] {
 		v, err := strconv.ParseFloat(strings.TrimSpace(parts[i]), 64)
-		if err != nil || !(v >= 0 && v <= math.MaxInt32) {
-			return fmt.Errorf("%q is not a number of 0 or more", parts[i])
+		if err != nil || !(v >= 0 && v <= MostTokens) {
+			return fmt.Errorf("%q is not a number from 0 to %d", parts[i], MostTokens)
 		}
 		*p = v
 	}
@@ -245,7 +254,7 @@ func (l *Length) bound(text string) error {
 	var err [2]error
 	l.low, err[0] = strconv.Atoi(strings.TrimSpace(low))
 	l.high, err[1] = strconv.Atoi(strings.TrimSpace(high))
-	if !ok || err[0] != nil || err[1] != nil || l.low < 0 || l.high < max(l.low, 1) {
+	if !ok || err[0] != nil || err[1] != nil || l.low < 0 || l.high < max(l.low, 1) || l.high > MostTokens {
 		return fmt.Errorf("bounds [%s: write [LOW,HIGH], as in [1,4096]", text)
 	}
 	return nil
@@ -295,7 +304,7 @@ func parseBin(text string) (b bin, weight float64, err error) {
 	b.low, errs[0] = strconv.Atoi(low)
 	b.high, errs[1] = strconv.Atoi(high)
 	weight, errs[2] = strconv.ParseFloat(fields[1], 64)
-	if cmpErr(errs[:]...) != nil || b.low < 0 || b.high < b.low || b.high > math.MaxInt32 || !(weight >= 0) || math.IsInf(weight, 0) {
+	if cmpErr(errs[:]...) != nil || b.low < 0 || b.high < b.low || b.high > MostTokens || !(weight >= 0) || math.IsInf(weight, 0) {
 		return b, 0, fmt.Errorf("%q: write LENGTH,WEIGHT or LOW-HIGH,WEIGHT", text)
 	}
 	return b, weight, nil

@@ -15,7 +15,7 @@ import (
 
 // mostLine bounds a line: longer ones are no line of any dataset, and must not
 // fill the memory.
-const mostLine = 256 << 20
+const mostLine = 64 << 20
 
 // A lineReader gives the lines of a file that have something in them, one
 // after the other, and knows the number of each.
@@ -111,15 +111,25 @@ func openFile(path string) (io.ReadCloser, error) {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// readAll is the text of a file.
-func readAll(path string) (string, error) {
+// mostText bounds a text that is held in memory as a whole.
+const mostText = 64 << 20
+
+// readText is the text of a file, as far as it may be held in memory; cut says
+// that there is more.
+func readText(path string, most int) (text string, cut bool, err error) {
 	f, err := openFile(path)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	b, err := io.ReadAll(f)
-	return strings.ToValidUTF8(string(b), "\ufffd"), err
+	var b strings.Builder
+	if _, err := io.Copy(&b, io.LimitReader(f, int64(most)+1)); err != nil {
+		return "", false, err
+	}
+	if text = b.String(); len(text) > most {
+		return strings.ToValidUTF8(wholeRunes(text, most), "\ufffd"), true, nil
+	}
+	return strings.ToValidUTF8(text, "\ufffd"), false, nil
 }
 
 func openPacked(path string) (io.ReadCloser, error) {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"tacho"
+	"tacho/internal/wholefile"
 )
 
 // A part is one piece of a message, in OpenAI's words, and in vLLM's for films.
@@ -88,7 +88,7 @@ func imageAddress(where string, send bool) (string, error) {
 		full, err := filepath.Abs(path)
 		return "file://" + full, err
 	}
-	b, err := os.ReadFile(path)
+	b, err := wholefile.Read(path)
 	if err != nil {
 		return "", fmt.Errorf("image: %w", err)
 	}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,6 +86,44 @@ func (e *entry) text() string {
 		texts = append(texts, e.contentText())
 	}
 	return strings.Join(texts, "\n")
+}
+
+// mostKept bounds what a dataset keeps of its file in memory, in bytes.
+const mostKept = 1 << 30
+
+// entryCost is what an entry takes besides its text.
+const entryCost = 512
+
+// errTooMuch is that a file has more in it than may be kept.
+var errTooMuch = errors.New("too much to keep in memory: give a smaller file, or --num-prompts with --disable-shuffle, which reads no further than it must")
+
+// kept are the entries of a file, as many as will be used.
+type kept struct {
+	entries []entry
+	enough  int // of them; 0 is all there are
+	bytes   int64
+	most    int64
+}
+
+// keeping starts a list of entries. Where they are not shuffled, the first
+// ones are enough.
+func (o *Options) keeping() *kept {
+	k := &kept{most: cmp.Or(o.mostKept, mostKept)}
+	if !o.Shuffle {
+		k.enough = o.Count
+	}
+	return k
+}
+
+// add keeps an entry that was made of so many bytes.
+func (k *kept) add(e entry, bytes int) error {
+	if k.bytes += int64(bytes) + entryCost; k.bytes > k.most {
+		return fmt.Errorf("more than %d MiB of requests in the data: %w", k.most>>20, errTooMuch)
+	}
+	if k.entries = append(k.entries, e); len(k.entries) == k.enough {
+		return errEnough
+	}
+	return nil
 }
 
 // A pool is a workload of entries that were read from a file.

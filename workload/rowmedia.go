@@ -3,11 +3,11 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"tacho"
+	"tacho/internal/wholefile"
 )
 
 // A file in a row is what a hub dataset keeps of a picture or a sound: what is
@@ -67,7 +67,7 @@ func (m *mediaRows) sound(row json.RawMessage) (e *entry, use bool, err error) {
 	}
 	data := columns.Audio.Bytes
 	if len(data) == 0 {
-		if data, err = os.ReadFile(columns.Audio.Path); err != nil {
+		if data, err = wholefile.Read(columns.Audio.Path); err != nil {
 			return nil, false, fmt.Errorf("audio: its bytes are not in the row: %w", err)
 		}
 	}

@@ -25,7 +25,7 @@ func eachRow(path string, bad *badLines, fn func(row json.RawMessage) error) err
 // eachRowFrom is eachRow for who wants to know where rows begin.
 func eachRowFrom(path string, bad *badLines, fn func(row json.RawMessage, offset int64) error) error {
 	at := func(place string, n int, err error) error {
-		if err == nil || errors.Is(err, errEnough) {
+		if err == nil || errors.Is(err, errEnough) || errors.Is(err, errTooMuch) {
 			return err
 		}
 		return bad.take(fmt.Errorf("%s%s%d: %w", path, place, n, err))
@@ -86,6 +86,24 @@ func eachRowAt(path string, fn rowFunc, at func(place string, n int, err error) 
 	return lines.Err()
 }
 
+// A boundedReader is a stream that is read no further than to an end, which
+// moves on with the rows: one that is too long must not fill the memory.
+type boundedReader struct {
+	io.Reader
+	read, end int64
+}
+
+// Read implements io.Reader.
+func (b *boundedReader) Read(p []byte) (int, error) {
+	const ahead = 1 << 20 // that whoever reads rows reads at once
+	if b.read > b.end+ahead {
+		return 0, fmt.Errorf("longer than %d MiB: cut it, or leave it out", mostLine>>20)
+	}
+	n, err := b.Reader.Read(p[:min(len(p), ahead)])
+	b.read += int64(n)
+	return n, err
+}
+
 // isList says whether a file begins like a JSON list.
 func isList(r io.Reader, path string) (bool, error) {
 	in := bufio.NewReader(r)
@@ -110,7 +128,8 @@ func eachElement(path string, list bool, fn rowFunc) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // only read
-	dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<20))
+	in := &boundedReader{Reader: bufio.NewReaderSize(f, 1<<20), end: mostLine}
+	dec := json.NewDecoder(in)
 	if list {
 		if _, err := dec.Token(); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -118,6 +137,7 @@ func eachElement(path string, list bool, fn rowFunc) error {
 	}
 	for n := 1; dec.More(); n++ {
 		var row json.RawMessage
+		in.end = dec.InputOffset() + mostLine
 		if err := dec.Decode(&row); err != nil {
 			return fmt.Errorf("%s: element %d: %w", path, n, err)
 		}
@@ -137,12 +157,14 @@ func eachCSV(path string, fn rowFunc, at func(place string, n int, err error) er
 		return err
 	}
 	defer func() { _ = f.Close() }() // only read
-	r := csv.NewReader(bufio.NewReaderSize(f, 1<<20))
+	in := &boundedReader{Reader: bufio.NewReaderSize(f, 1<<20), end: mostLine}
+	r := csv.NewReader(in)
 	header, err := r.Read()
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for {
+		in.end = r.InputOffset() + mostLine
 		fields, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -225,8 +247,23 @@ func openParquet(path string) (f *os.File, file *parquet.File, err error) {
 	if err != nil {
 		return f, nil, err
 	}
-	file, err = parquet.OpenFile(f, info.Size())
-	return f, file, err
+	if file, err = parquet.OpenFile(f, info.Size()); err != nil {
+		return f, nil, err
+	}
+	return f, file, checkRows(file)
+}
+
+// checkRows refuses rows that would fill the memory when they are unpacked.
+func checkRows(file *parquet.File) error {
+	for _, group := range file.Metadata().RowGroups {
+		for i := range group.Columns {
+			size := group.Columns[i].MetaData.TotalUncompressedSize
+			if size/max(group.NumRows, 1) > mostLine {
+				return fmt.Errorf("rows of more than %d MiB: cut them, or leave the column out", mostLine>>20)
+			}
+		}
+	}
+	return nil
 }
 
 // CountRows is how many rows a data file has.

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/wholefile"
 	"tacho/stat"
 )
 
@@ -177,7 +177,7 @@ func (l clientLengths) at(t float64) (in, out *Length) {
 // readClientLengths reads {"600": {"input_tokens": "{12: 0.5, ...}", ...}}:
 // the inner objects are Python's, in a string.
 func readClientLengths(path string) (clientLengths, error) {
-	b, err := os.ReadFile(path)
+	b, err := wholefile.Read(path)
 	if err != nil {
 		return nil, err
 	}

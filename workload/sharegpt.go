@@ -58,8 +58,9 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
 		return nil, errors.New("sharegpt: no data: give ShareGPT_V3_unfiltered_cleaned_split.json with --dataset-path")
 	}
-	var pairs []entry
-	unsent := 0 // pictures and films
+	pairs := o.keeping()
+	pairs.enough = 0 // some will not fit
+	unsent := 0      // pictures and films
 	bad := badLines{skip: o.Trace.SkipBad}
 	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
 		var t shareGPTTalk
@@ -75,14 +76,14 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 			case t.Image != "" || t.Video != nil:
 				unsent++
 			}
-			pairs = append(pairs, e)
+			return pairs.add(e, len(prompt)+len(e.answer))
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sharegpt: %w", err)
 	}
-	w, err := newFiltered(ctx, "sharegpt", o, pairs, shareGPTBounds, bad)
+	w, err := newFiltered(ctx, "sharegpt", o, pairs.entries, shareGPTBounds, bad)
 	if err == nil && unsent > 0 {
 		w = noted{w, fmt.Sprintf("%d conversations have a picture or a film, which was not sent; choose a --backend that takes it, if it matters", unsent)}
 	}

@@ -45,8 +45,12 @@ func newSonnet(ctx context.Context, o Options) (Workload, error) {
 	text := sonnets
 	if o.Path != "" {
 		var err error
-		if text, err = readAll(o.Path); err != nil {
+		var cut bool
+		if text, cut, err = readText(o.Path, o.mostText()); err != nil {
 			return nil, fmt.Errorf("sonnet: %w", err)
+		}
+		if cut {
+			return nil, fmt.Errorf("sonnet: %s has more than %d MiB: give a shorter poem, or use --dataset-name book", o.Path, o.mostText()>>20)
 		}
 	}
 	w := &sonnetWorkload{Options: o, ctx: ctx, known: map[uint64]sonnetDraw{}, fitted: newFitted(ctx, o.Counter)}

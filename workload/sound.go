@@ -6,11 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"tacho"
+	"tacho/internal/wholefile"
 )
 
 // SoundOptions say which sounds of a dataset are used.
@@ -25,7 +25,7 @@ const soundFormats = "WAV, FLAC and MP3"
 func loadSound(where string) (*tacho.Audio, error) {
 	if !strings.HasPrefix(where, "data:") {
 		path := strings.TrimPrefix(where, "file://")
-		data, err := os.ReadFile(path)
+		data, err := wholefile.Read(path)
 		if err != nil {
 			return nil, fmt.Errorf("audio: %w", err)
 		}

@@ -34,7 +34,7 @@ var speedBench = Kind{
 // newSpeculative reads a file of questions, some of them in several turns, of
 // which only the first is asked.
 func newSpeculative(ctx context.Context, name string, o Options, path string) (Workload, error) {
-	var entries []entry
+	list := o.keeping()
 	bad := badLines{skip: o.Trace.SkipBad}
 	err := eachRow(path, &bad, func(row json.RawMessage) error {
 		var line struct {
@@ -61,14 +61,13 @@ func newSpeculative(ctx context.Context, name string, o Options, path string) (W
 		if line.Category != "" {
 			e.Labels = map[string]string{"category": line.Category}
 		}
-		entries = append(entries, e)
-		return nil
+		return list.add(e, len(prompt))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(entries) == 0 {
+	if len(list.entries) == 0 {
 		return nil, fmt.Errorf("%s: %s has no questions of category %q%s", name, path, o.Category, bad.also())
 	}
-	return newPool(ctx, o, entries, bad.notes()...)
+	return newPool(ctx, o, list.entries, bad.notes()...)
 }

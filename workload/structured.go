@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 
 	"tacho"
+	"tacho/internal/wholefile"
 )
 
 // Structured is a form that outputs must have, as vLLM takes it: json:SCHEMA,
@@ -31,7 +31,7 @@ func (s *Structured) UnmarshalText(b []byte) error {
 	}
 	kind, value, ok := strings.Cut(text, ":")
 	if path, isFile := strings.CutPrefix(value, "@"); isFile {
-		content, err := os.ReadFile(path)
+		content, err := wholefile.Read(path)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,8 @@ type Options struct {
 	Framed    bool   // a prompt is counted with a chat template around it, though the backend takes no messages
 	SendFiles bool   // files that a line names are sent along
 
-	frame int // tokens that a chat template puts around a prompt, and counting around an answer
+	mostKept int64 // as the constant; 0 is that
+	frame    int   // tokens that a chat template puts around a prompt, and counting around an answer
 
 	Images ImageOptions
 	Sounds SoundOptions

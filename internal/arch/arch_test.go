@@ -47,7 +47,7 @@ var layers = map[string]string{
 	"engine":                        ". session",
 	"store":                         ". instrument",
 	"transport":                     ". internal/limit",
-	"workload":                      ". internal/jsonscan internal/spelling stat token",
+	"workload":                      ". internal/jsonscan internal/spelling internal/wholefile stat token",
 	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling transport wire/*",
 	"metric":                        ". stat",
 	"report":                        ". internal/visible metric",

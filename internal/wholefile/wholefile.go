@@ -1,8 +1,13 @@
-// Package wholefile writes files that are never seen half written.
+// Package wholefile reads files that fit into memory, and writes files that
+// are never seen half written.
 package wholefile
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -25,4 +30,35 @@ func Write(path string, b []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// Most bounds the files that are read whole, in bytes: vocabularies, templates,
+// pictures and sounds are far smaller.
+const Most = 256 << 20
+
+// Read reads a file that must not be larger than Most.
+func Read(path string) ([]byte, error) { return read(path, Most) }
+
+func read(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&fs.ModeDevice != 0 {
+		return nil, fmt.Errorf("%s is a device: name a file", path)
+	}
+	var b bytes.Buffer
+	b.Grow(int(min(info.Size(), most)) + bytes.MinRead)
+	if _, err := b.ReadFrom(io.LimitReader(f, most+1)); err != nil {
+		return nil, err
+	}
+	if int64(b.Len()) > most {
+		return nil, fmt.Errorf("%s is larger than %d MiB: is it the right file?", path, most>>20)
+	}
+	return b.Bytes(), nil
 }

@@ -1,0 +1,127 @@
+package workload
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"tacho/token"
+)
+
+// writeBomb writes a packed file of many times the text.
+func writeBomb(t *testing.T, name, text string, times int) string {
+	t.Helper()
+	var member bytes.Buffer
+	z := gzip.NewWriter(&member)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, bytes.Repeat(member.Bytes(), times), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A file of a few megabytes that unpacks to gigabytes is read as far as it is
+// needed. HeapSys does not go down again: what it grew by was the peak.
+func TestBombsFitIntoMemory(t *testing.T) {
+	book := writeBomb(t, "book.txt.gz", strings.Repeat("some words of a book that does not end ", 1<<19), 200)
+	lines := writeBomb(t, "prompts.jsonl.gz", strings.Repeat(`{"prompt":"a","output_tokens":1}`+"\n", 1<<19), 200)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	o := Options{Path: book, Counter: token.Estimate{}, Count: 2, Input: Fixed(100), Output: Fixed(1)}
+	w, err := newBook(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(w.Notes(), " "); !strings.Contains(notes, "first 64 MiB") {
+		t.Errorf("the notes do not say that the book was cut: %q", notes)
+	}
+	o.Path = lines
+	if _, err := newCustom(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := (after.HeapSys - before.HeapSys) >> 20; grown > 500 {
+		t.Errorf("the heap grew by %d MiB", grown)
+	}
+}
+
+// What is kept of a file has a bound, whichever dataset reads it, and the
+// error says what to do. Bad lines that are skipped do not hide it.
+func TestKeptIsBounded(t *testing.T) {
+	talk := `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 100) + `"},{"role":"assistant","content":"yes it is so"}],"prompt":"` +
+		strings.Repeat("word ", 100) + `","output_tokens":3,"turns":["` + strings.Repeat("word ", 100) + `"],"conversations":[{"from":"human","value":"` +
+		strings.Repeat("word ", 100) + `"},{"from":"gpt","value":"` + strings.Repeat("word ", 20) + `"}]}` + "\n"
+	plain := strings.Replace(talk, `"turns":["`+strings.Repeat("word ", 100)+`"],`, "", 1)
+	for _, test := range []struct {
+		kind  Kind
+		row   string
+		first bool // without shuffling, the first rows are enough
+	}{{custom, plain, true}, {sharegpt, talk, false}, {conversation, talk, true}, {specBench, talk, true}, {huggingFace, talk, true}} {
+		path := filepath.Join(t.TempDir(), "rows.jsonl")
+		if err := os.WriteFile(path, []byte(strings.Repeat(test.row, 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Path: path, Counter: token.Estimate{}, Count: 2, Output: Fixed(5), Shuffle: true, mostKept: 1 << 19}
+		o.Trace.SkipBad = true
+		if _, err := test.kind.New(t.Context(), o); err == nil || !strings.Contains(err.Error(), "--disable-shuffle") {
+			t.Errorf("%s: %v, want it to say that there is too much", test.kind.Name, err)
+		}
+		o.Shuffle = false
+		if _, err := test.kind.New(t.Context(), o); (err == nil) != test.first {
+			t.Errorf("%s, not shuffled: %v", test.kind.Name, err)
+		}
+		o.mostKept = 0
+		if _, err := test.kind.New(t.Context(), o); err != nil {
+			t.Errorf("%s: %v", test.kind.Name, err)
+		}
+	}
+}
+
+// One value that is too long is an error in every format.
+func TestRowsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", mostLine+(4<<20))
+	dir := t.TempDir()
+	type row struct {
+		Prompt string `parquet:"prompt,zstd"`
+	}
+	for name, text := range map[string]string{
+		"a.json": `[{"prompt":"` + long + `"}]`, "a.jsonl": `{"prompt":"` + long + `"}`, "a.csv": "prompt\n\"" + long + "\"\n", "a.parquet": "",
+	} {
+		path := filepath.Join(dir, name)
+		if text == "" {
+			if err := parquet.WriteFile(path, []row{{long}}); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := eachRow(path, &badLines{}, func(json.RawMessage) error { return nil })
+		if want := fmt.Sprintf("%d MiB", mostLine>>20); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestSonnetIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "poem.txt")
+	if err := os.WriteFile(path, []byte(strings.Repeat("a line\n", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newSonnet(t.Context(), Options{Path: path, Counter: token.Estimate{}, mostKept: 1000}); err == nil || !strings.Contains(err.Error(), "dataset-name book") {
+		t.Errorf("%v", err)
+	}
+}
