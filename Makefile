@@ -29,7 +29,7 @@ build:
 .PHONY: test
 test:
 	go test -race ./...
-	go test ./sim/step ./metric # what they skip under the race detector: the fit to the seeds, ten million token events
+	go test ./sim/step ./metric ./internal/hostile # what they skip under the race detector: the fit to the seeds, ten million token events, most shapes
 
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
@@ -56,6 +56,11 @@ test-vllm: $(VLLM)
 .PHONY: test-reference
 test-reference: $(VLLM) $(VLLM_DIR)/datasets
 	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./cli ./run $(ARGS)
+
+## test-hostile: every shape of a bad answer with every backend, in open and closed loop (a quarter of an hour; HOSTILE='^vllm/' for some)
+.PHONY: test-hostile
+test-hostile:
+	go test -tags hostile -count 1 -timeout 2h -v ./internal/hostile
 
 # The wheel wants a build of torch that is in no registry; the usual one does, and what is for sound and video is not needed.
 $(VLLM):
@@ -94,7 +99,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags engines,vllm,oracle ./... # what only the slower targets run must compile too
+	go vet -tags engines,vllm,oracle,hostile ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

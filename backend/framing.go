@@ -49,25 +49,27 @@ type splitter interface {
 
 // A gatherer is the splitter of an answer in one document.
 type gatherer struct {
-	doc     []byte
-	offset  int64
-	emitted bool
+	doc    limit.Buffer
+	offset int64
+	broken bool // it is over, and no document
 }
 
 // Feed implements splitter.
 func (g *gatherer) Feed(piece []byte, _ func(sse.Event)) error {
 	g.offset += int64(len(piece))
 	if g.offset > limit.Event {
+		g.doc.Drop()
 		return limit.Bytes("a document", limit.Event)
 	}
-	g.doc = append(g.doc, piece...)
+	g.doc.Add(piece)
 	return nil
 }
 
 // Close implements splitter.
 func (g *gatherer) Close(emit func(sse.Event)) {
-	if doc := bytes.TrimSpace(g.doc); json.Valid(doc) {
-		g.emitted = true
+	g.broken = g.Partial()
+	if doc := bytes.TrimSpace(g.doc.Take()); json.Valid(doc) {
+		g.broken = false
 		emit(sse.Event{Data: doc, End: g.offset - 1})
 	}
 }
@@ -76,4 +78,4 @@ func (g *gatherer) Close(emit func(sse.Event)) {
 func (g *gatherer) Pending() (end int64, ok bool) { return g.offset - 1, g.Partial() }
 
 // Partial implements splitter.
-func (g *gatherer) Partial() bool { return len(g.doc) > 0 && !g.emitted }
+func (g *gatherer) Partial() bool { return g.broken || g.doc.Len() > 0 }

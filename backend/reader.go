@@ -75,6 +75,7 @@ type reader struct {
 
 	lastRecv uint32 // of the token event before
 	payloads int
+	broken   int // of them, could not be read
 	chunk    chunk
 	text     []byte
 	said     []byte // of text, the content
@@ -176,7 +177,12 @@ func (r *reader) event(e sse.Event) {
 	case err != nil && r.ended && string(bytes.TrimSpace(e.Data)) == openai.Done:
 		return // gateways end every stream so, whatever its protocol
 	case err != nil:
-		r.note(tacho.Malformed, err.Error()+": "+r.client.quote(e.Data))
+		if r.broken++; r.broken == 1 {
+			r.note(tacho.Malformed, err.Error()+": "+r.client.quote(e.Data))
+		}
+		if r.broken == limit.Broken {
+			r.bound = limit.Count("events that cannot be read", limit.Broken)
+		}
 		return
 	}
 	if c.failed {

@@ -21,8 +21,9 @@ const (
 	holdTime = 500 * time.Millisecond
 	// holdBytes is how much may lie there.
 	holdBytes = 3 << 10
-	// pauseBytes is how much a reader may be behind before nothing more is
-	// received for it, so that a flood stays in the kernel.
+	// pauseBytes is how much may lie there, read or not, before nothing more is
+	// received until the reader has caught up, so that a flood stays in the
+	// kernel: a reader that is always a little behind would never empty it.
 	pauseBytes = 1 << 20
 	// gatherTime is how long the poller lets segments gather when they come
 	// thick: one wake-up then serves several connections. It is far below the
@@ -281,11 +282,39 @@ func (c *polled) take(p []byte, at, polledAt int64) {
 	if at != 0 {
 		s = stamp{at, tacho.SaturatedNanos(time.Duration(max(0, polledAt-at))), true}
 	}
+	c.room(len(p))
 	c.data = append(c.data, p...)
 	c.segments = append(c.segments, segment{len(c.data), s})
-	if c.unread() > pauseBytes {
+	if len(c.data) > pauseBytes {
 		c.paused = true
 		_ = c.watch() // as above
+	}
+}
+
+// largeBuffers are those that connections do not keep. A flood goes through them
+// again and again, and leaves no garbage.
+var largeBuffers sync.Pool
+
+// room makes room for n bytes more.
+func (c *polled) room(n int) {
+	need := len(c.data) + n
+	if need <= max(cap(c.data), keptBuffer) {
+		return
+	}
+	larger, _ := largeBuffers.Get().(*[]byte)
+	if larger == nil || cap(*larger) < need {
+		b := make([]byte, 0, 2*need)
+		larger = &b
+	}
+	old := c.data
+	c.data = append((*larger)[:0], old...)
+	letGo(old)
+}
+
+// letGo has others use a buffer that is too large to be kept.
+func letGo(b []byte) {
+	if cap(b) > keptBuffer {
+		largeBuffers.Put(&b)
 	}
 }
 
@@ -357,6 +386,7 @@ func (c *polled) drained() {
 	c.due = false
 	c.data, c.segments, c.read, c.seen = c.data[:0], c.segments[:0], 0, 0
 	if cap(c.data) > keptBuffer {
+		letGo(c.data)
 		c.data, c.segments = nil, nil
 	}
 	if c.paused {

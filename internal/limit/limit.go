@@ -12,6 +12,7 @@ const (
 	Event  = 32 << 20  // bytes of a line, of an event, and of an answer in one document
 	Answer = 32 << 20  // bytes of text in one answer, where it is kept
 	Events = 1 << 20   // events with tokens in one answer
+	Broken = 1000      // events in one answer that cannot be read
 	Header = 256 << 10 // bytes of the header of an answer
 	Page   = 2 << 20   // bytes of the answer to a question
 	Tokens = 8 << 20   // bytes of the answer to how many tokens a text has: a list of a million of them is less

@@ -15,8 +15,10 @@ import (
 // name. The zero value is ready for the start of a stream. Empty lines are
 // passed over.
 type Splitter struct {
-	offset  int64  // of the piece being read
-	partial []byte // a line that has not ended yet
+	offset  int64        // of the piece being read
+	partial limit.Buffer // a line that has not ended yet
+	blank   bool         // and there is nothing in it but blanks
+	broken  bool         // the stream is over, and broke off inside a line
 }
 
 // Feed reads the next piece of the stream and calls emit for each line that
@@ -31,17 +33,19 @@ func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) error {
 		}
 		line := rest[:i]
 		rest = rest[i+1:]
-		if len(s.partial) > 0 {
-			s.partial = append(s.partial, line...)
-			line, s.partial = s.partial, s.partial[:0]
+		if s.partial.Len() > 0 {
+			s.partial.Add(line)
+			line = s.partial.Take()
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			emit(sse.Event{Data: line, End: s.offset + int64(len(piece)-len(rest)-1)})
 		}
 	}
-	s.partial = append(s.partial, rest...)
+	s.blank = (s.blank || s.partial.Len() == 0) && len(bytes.TrimSpace(rest)) == 0
+	s.partial.Add(rest)
 	s.offset += int64(len(piece))
-	if len(s.partial) > limit.Event {
+	if s.partial.Len() > limit.Event {
+		s.partial.Drop()
 		return limit.Bytes("a line", limit.Event)
 	}
 	return nil
@@ -50,8 +54,9 @@ func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) error {
 // Close tells that the stream is over: a last line counts without its newline
 // if it is a whole document.
 func (s *Splitter) Close(emit func(sse.Event)) {
-	if line := bytes.TrimSpace(s.partial); len(line) > 0 && json.Valid(line) {
-		s.partial = s.partial[:0]
+	s.broken = s.Partial()
+	if line := bytes.TrimSpace(s.partial.Take()); len(line) > 0 && json.Valid(line) {
+		s.broken = false
 		emit(sse.Event{Data: line, End: s.offset - 1})
 	}
 }
@@ -60,4 +65,4 @@ func (s *Splitter) Close(emit func(sse.Event)) {
 func (s *Splitter) Pending() (end int64, ok bool) { return s.offset - 1, s.Partial() }
 
 // Partial says whether the stream, so far, breaks off inside a line.
-func (s *Splitter) Partial() bool { return len(bytes.TrimSpace(s.partial)) > 0 }
+func (s *Splitter) Partial() bool { return s.broken || s.partial.Len() > 0 && !s.blank }

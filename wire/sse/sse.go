@@ -27,14 +27,14 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // A Splitter cuts a stream into events. The zero value is ready for the start
 // of a stream. Lines end in LF or CRLF.
 type Splitter struct {
-	offset  int64  // of the piece being read
-	partial []byte // a line that has not ended yet
+	offset  int64        // of the piece being read
+	partial limit.Buffer // a line that has not ended yet
 	name    []byte
-	data    []byte // data lines that outlive their piece, or have to be joined
-	current []byte // the data of the event being read: in data, or in the piece
-	owned   bool   // current is in data
-	pending bool   // the event being read has a data line
-	begun   bool   // the first line is over
+	data    limit.Buffer // data lines that outlive their piece, or have to be joined
+	current []byte       // the data of the event being read, if it is not in data
+	owned   bool         // it is in data
+	pending bool         // the event being read has a data line
+	begun   bool         // the first line is over
 	end     int64
 }
 
@@ -50,16 +50,19 @@ func (s *Splitter) Feed(piece []byte, emit func(Event)) error {
 		}
 		line := rest[:i]
 		rest = rest[i+1:]
-		if len(s.partial) > 0 {
-			s.partial = append(s.partial, line...)
-			line, s.partial = s.partial, s.partial[:0]
+		if s.partial.Len() > 0 {
+			s.partial.Add(line)
+			line = s.partial.Take()
 		}
 		s.line(line, s.offset+int64(len(piece)-len(rest)-1), emit)
 	}
 	s.own()
-	s.partial = append(s.partial, rest...)
+	s.partial.Add(rest)
 	s.offset += int64(len(piece))
-	if len(s.partial)+len(s.data)+len(s.name) > limit.Event {
+	if s.partial.Len()+s.data.Len()+len(s.name) > limit.Event {
+		s.partial.Drop()
+		s.data.Drop()
+		s.pending = false
 		return limit.Bytes("an event", limit.Event)
 	}
 	return nil
@@ -74,7 +77,7 @@ func (s *Splitter) Close(emit func(Event)) { s.dispatch(emit) }
 func (s *Splitter) Pending() (end int64, ok bool) { return s.end, s.pending }
 
 // Partial says whether the stream, so far, breaks off inside a line.
-func (s *Splitter) Partial() bool { return len(s.partial) > 0 }
+func (s *Splitter) Partial() bool { return s.partial.Len() > 0 }
 
 func (s *Splitter) line(line []byte, end int64, emit func(Event)) {
 	if !s.begun {
@@ -105,19 +108,22 @@ func (s *Splitter) addData(value []byte) {
 		return
 	}
 	s.own()
-	s.data = append(append(s.data, '\n'), value...)
-	s.current = s.data
+	s.data.Add([]byte{'\n'})
+	s.data.Add(value)
 }
 
 // own moves the data read so far out of the piece, which is about to go away.
 func (s *Splitter) own() {
 	if s.pending && !s.owned {
-		s.data = append(s.data[:0], s.current...)
-		s.current, s.owned = s.data, true
+		s.data.Add(s.current)
+		s.current, s.owned = nil, true
 	}
 }
 
 func (s *Splitter) dispatch(emit func(Event)) {
+	if s.owned {
+		s.current = s.data.Take()
+	}
 	if s.pending {
 		emit(Event{Name: s.name, Data: s.current, End: s.end})
 	}

@@ -1,0 +1,5 @@
+//go:build hostile
+
+package hostile
+
+const whole = true
