@@ -42,7 +42,7 @@ test-oracles:
 test-tokenizers:
 	go test -tags oracle -timeout 2h -v -run 'SameAs|Chat|Speed|Scales|LoadTime|Many' ./token
 
-## test-engines: our backends against real servers, with a model of random weights: llama.cpp, Ollama (installs them in .cache; ARGS=-update keeps the streams)
+## test-engines: our backends against real servers, with a model of random weights: llama.cpp (alone and behind LiteLLM), Ollama (installs them in .cache; ARGS=-update keeps the streams)
 .PHONY: test-engines
 test-engines: $(OLLAMA)
 	OLLAMA=$(CURDIR)/$(OLLAMA) go test -tags engines -run Engine -count 1 -timeout 20m ./backend $(ARGS)

@@ -80,6 +80,9 @@ func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) 
 	if err != nil || len(models) != 1 || models[0].ID != "tiny" || kind.Name == "llamacpp" && models[0].MaxLen != 512 {
 		t.Errorf("models %+v, %v", models, err)
 	}
+	if err == nil && kind.Takes.IDs && models[0].Vocab < 8 {
+		t.Errorf("a vocabulary of %d tokens", models[0].Vocab)
+	}
 	prompt, err := b.(backend.Server).CountTokens(t.Context(), &tacho.Input{Text: "on the other hand"})
 	if err != nil && kind.Name == "llamacpp" {
 		t.Errorf("count: %v", err)

@@ -5,6 +5,7 @@ package backend_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"flag"
 	"io"
 	"net"
@@ -169,6 +170,9 @@ func taken(t *testing.T, server string) (kind, evidence string) {
 	return found.Name, evidence
 }
 
+// engineKey is the key of the servers that do not start without one.
+var engineKey = "sk-" + rand.Text()
+
 // askTokens is how many tokens the conversations with servers ask for.
 const askTokens = 24
 
@@ -176,7 +180,7 @@ const askTokens = 24
 func converse(t *testing.T, engine, server string, kind backend.Kind) *tacho.Record {
 	t.Helper()
 	var rec recorder
-	b := newBackend(t, kind.Name, rec.start(t, server), backend.Options{Model: "tiny", KeepText: true, Extra: map[string]any{"seed": 3}})
+	b := newBackend(t, kind.Name, rec.start(t, server), backend.Options{Model: "tiny", APIKey: engineKey, KeepText: true, Extra: map[string]any{"seed": 3}})
 	r := &tacho.Request{ID: "r1", Input: tacho.Input{Text: "on the other hand"}, MaxTokens: askTokens, IgnoreEOS: kind.ExactLength}
 	got := send(t.Context(), t, b, r)
 	rec.keep(t, engine+"-"+kind.Name)

@@ -1,0 +1,34 @@
+//go:build engines
+
+package backend_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// litellmPackage is the gateway that many servers stand behind.
+const litellmPackage = "litellm[proxy]==1.106.2"
+
+// A gateway reads an engine's streams and writes its own: it ends those of the
+// responses endpoint as OpenAI ends a chat, for one.
+func TestEngineLiteLLM(t *testing.T) {
+	python := installed(t, "litellm", litellmPackage)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	text := fmt.Sprintf("model_list:\n- model_name: tiny\n  litellm_params: {model: hosted_vllm/tiny, api_base: '%s/v1', api_key: none}\nlitellm_settings: {drop_params: true}\n", startLlama(t))
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(filepath.Dir(python), "litellm"), "--config", config, "--host", "127.0.0.1", "--port", freePort(t))
+	cmd.Env = append(os.Environ(), "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_MASTER_KEY="+engineKey, "HOME="+t.TempDir())
+	server := startServer(t, cmd, "Uvicorn running on ")
+	for _, name := range []string{"openai-chat", "openai-responses"} {
+		t.Run(name, func(t *testing.T) {
+			got := converse(t, "litellm", server, find(t, name))
+			t.Logf("%d tokens in %d events, finish %q", got.Output, len(got.Events), got.Finish)
+		})
+	}
+}
