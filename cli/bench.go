@@ -17,10 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"tacho"
+	"tacho/archive"
 	"tacho/backend"
 	"tacho/engine"
-	"tacho/instrument"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 	"tacho/run"
 	"tacho/store"
@@ -138,9 +139,9 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 		return err
 	}
 	defer stopSim()
-	b := &benchRun{env: env, progress: newProgress(env, !plan.DisableProgress)}
+	b := &benchRun{env: env, given: given, progress: newProgress(env, !plan.DisableProgress)}
 	defer b.progress.stop()
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Begin: b.begin, Read: b.read, End: b.end}
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Open: b.open, Begin: b.begin}
 	r, err := run.Open(ctx, plan, run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
@@ -153,23 +154,38 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", r.Plan.ShownURL(), r.ModelID, r.Plan.DatasetName, r.Counter.Name()))
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
-	err = r.Run(ctx, func() (tacho.Sink, error) { return b.create(given) })
+	err = r.Run(ctx, b, b.end)
 	b.progress.stop()
 	return b.conclude(ctx, err)
 }
 
-// create makes the directory of the run, when its first level begins: a run
-// that comes to nothing leaves nothing behind.
-func (b *benchRun) create(given json.RawMessage) (tacho.Sink, error) {
-	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(given), b.env.secrets.SweepJSON)
+// open makes the directory of the run, when its first level is about to begin:
+// a run that comes to nothing leaves nothing behind.
+func (b *benchRun) open() error {
+	if b.keep != nil {
+		return nil
+	}
+	manifest := b.manifest()
+	keep, err := store.Create(b.runner.Plan.RunsDir, manifest, b.env.secrets.SweepJSON)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.keep = keep
 	keep.Full = b.diskIsFull
+	kept, err := keep.Read()
+	if err != nil {
+		return err
+	}
+	b.run.About = archive.About(keep.Dir(), &kept.Manifest)
 	b.say("Kept in " + keep.Dir())
-	return keep, nil
+	return nil
 }
+
+// Add implements tacho.Sink.
+func (b *benchRun) Add(r *tacho.Record) error { return b.keep.Add(r) }
+
+// Close implements tacho.Sink.
+func (b *benchRun) Close() error { return b.keep.Close() }
 
 // tokenizers are where Hugging Face's own tools have them, so that what those
 // have downloaded is found.
@@ -199,14 +215,14 @@ func randomSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// benchRun is one run of bench as it goes on.
+// benchRun is one run of bench as it goes on. It is the sink of its records.
 type benchRun struct {
 	env      *Env
+	given    json.RawMessage // the plan, as it was
 	runner   *run.Runner
 	keep     *store.Writer
 	progress *progress
-	report   report.Report
-	stages   []run.Stage
+	run      outcome.Run
 	failed   error // what could not be shown or kept
 	stop     context.CancelCauseFunc
 }
@@ -216,25 +232,16 @@ func (b *benchRun) say(line string) {
 	_, _ = fmt.Fprintln(b.env.Stderr, line) // a broken stderr stops nothing
 }
 
-// end shows the report of a level and writes its result file.
-func (b *benchRun) end(s run.Stage, sum *metric.Summary) {
+// end keeps what a level came to, shows it, and writes its result file.
+func (b *benchRun) end(l *outcome.Level) {
 	b.progress.end()
-	b.note(b.keepStage(s))
-	stage := report.Stage{Name: s.Name, Value: s.Value, Summary: *sum}
-	b.report.Stages = append(b.report.Stages, stage)
-	b.stages = append(b.stages, s)
-	one := report.Report{Style: b.runner.Plan.ReportStyle, Stages: []report.Stage{stage}}
-	if s.Name != "" {
-		_, _ = fmt.Fprintf(b.env.Stdout, "# %s\n", s.Name) // the report below tells if stdout is broken
-	}
-	b.note(show(b.env.Stdout, "text", &one))
-	_, _ = fmt.Fprintln(b.env.Stdout)
-	b.note(b.saveResult(s, sum))
-}
-
-// read keeps what metrics pages said during a level.
-func (b *benchRun) read(s run.Stage, samples []instrument.Sample) error {
-	return b.keep.Samples(s.Index, samples)
+	b.note(b.keepStage(l))
+	b.note(b.keep.Samples(l.Index, l.Samples))
+	l.Records = b.recordsOf(l.Index)
+	b.run.Levels = append(b.run.Levels, *l)
+	b.run.Began = b.run.Levels[0].Epoch
+	b.note(report.TextLevel(b.env.Stdout, &b.run, l, b.runner.Plan.ReportStyle))
+	b.note(b.saveResult(l))
 }
 
 func (b *benchRun) note(err error) {
@@ -257,13 +264,9 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 }
 
 func (b *benchRun) summarize(ctx context.Context, err error) error {
-	b.report.Title, b.report.Style = "tacho bench", b.runner.Plan.ReportStyle
-	b.report.Varies = b.runner.Plan.Varies()
-	if len(b.stages) > 0 {
-		b.report.Began = b.stages[0].Epoch
-	}
-	if len(b.report.Stages) > 1 {
-		b.note(show(b.env.Stdout, "levels", &b.report))
+	r := report.Report{Runs: []outcome.Run{b.run}}
+	if len(b.run.Levels) > 1 {
+		b.note(show(b.env.Stdout, "levels", &r))
 	}
 	var full diskFull
 	if errors.As(context.Cause(ctx), &full) {
@@ -275,12 +278,12 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	if err != nil {
 		return errors.Join(err, b.failed)
 	}
-	b.note(b.keep.Summary(&b.report))
+	b.note(b.keep.Summary(&r))
 	if b.failed != nil {
 		return b.failed
 	}
-	for _, s := range b.report.Stages {
-		if s.Summary.Verdict.Level == metric.Invalid {
+	for i := range b.run.Levels {
+		if b.run.Levels[i].Summary.Verdict.Level == metric.Invalid {
 			return &exitError{code: exitInvalid}
 		}
 	}

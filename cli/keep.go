@@ -1,21 +1,20 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"runtime"
 	"time"
 
 	"tacho/engine"
+	"tacho/outcome"
 	"tacho/run"
 	"tacho/store"
 )
 
 // manifest says what the run is: the plan as it was given, and what became of it.
-func (b *benchRun) manifest(given json.RawMessage) store.Manifest {
+func (b *benchRun) manifest() store.Manifest {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -28,7 +27,8 @@ func (b *benchRun) manifest(given json.RawMessage) store.Manifest {
 			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),
 		},
-		Plan:   given,
+		Varies: r.Plan.Varies(),
+		Plan:   b.given,
 		Target: store.Target{Backend: r.Plan.Backend, Model: r.ModelID, Counter: r.Counter.Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
 	if m.Label == "" {
@@ -48,24 +48,13 @@ func (b *benchRun) manifest(given json.RawMessage) store.Manifest {
 }
 
 // begin notes that a level has begun.
-func (b *benchRun) begin(s run.Stage, live *engine.Live) error {
-	b.progress.begin(s, live)
-	return b.keepStage(s)
+func (b *benchRun) begin(l *outcome.Level, live *engine.Live) error {
+	b.progress.begin(b.runner.Plan.Levels()[l.Index], l.Epoch, b.runner.Plan.Speed(), live)
+	return b.keepStage(l)
 }
 
-func (b *benchRun) keepStage(s run.Stage) error {
-	config, err := json.Marshal(s.Config)
-	if err != nil {
-		return err
-	}
-	kept := store.Stage{
-		Index: s.Index, Name: s.Name, Value: s.Value, Prompts: s.Inputs, Rate: s.Rate, Concurrency: s.Concurrency,
-		Epoch: s.Epoch, Monotonic: s.Monotonic, Config: config,
-	}
-	if math.IsInf(s.Rate, 1) {
-		kept.Rate = 0
-	}
-	return b.keep.Stage(kept)
+func (b *benchRun) keepStage(l *outcome.Level) error {
+	return b.keep.Stage(store.Stage{Setting: l.Setting, Config: l.Summary.Config})
 }
 
 // A diskFull ended a run.

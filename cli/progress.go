@@ -69,7 +69,7 @@ func (p *progress) fetch(file string, done, all int64) {
 }
 
 // begin shows a level as it runs, until end.
-func (p *progress) begin(s run.Stage, live *engine.Live) {
+func (p *progress) begin(l run.Level, epoch time.Time, speed run.Speed, live *engine.Live) {
 	if !p.on {
 		return
 	}
@@ -82,7 +82,7 @@ func (p *progress) begin(s run.Stage, live *engine.Live) {
 			select {
 			case <-tick.C:
 				p.mu.Lock()
-				p.draw(progressLine(s, live, s.Speed.Stretch(time.Since(s.Epoch))))
+				p.draw(progressLine(l, live, speed.Stretch(time.Since(epoch))))
 				p.mu.Unlock()
 			case <-p.quit:
 				return
@@ -92,7 +92,7 @@ func (p *progress) begin(s run.Stage, live *engine.Live) {
 }
 
 // progressLine is what is known of a level that runs.
-func progressLine(s run.Stage, live *engine.Live, passed time.Duration) string {
+func progressLine(l run.Level, live *engine.Live, passed time.Duration) string {
 	done, failed := int(live.Finished.Load()), live.Failed.Load()
 	inFlight := max(live.Started.Load()-int64(done), 0)
 	secs := max(passed.Seconds(), 1e-3)
@@ -101,12 +101,12 @@ func progressLine(s run.Stage, live *engine.Live, passed time.Duration) string {
 	if failed > 0 {
 		line += fmt.Sprintf(", %d FAILED", failed)
 	}
-	if s.Prompts > 0 {
+	if l.Prompts > 0 {
 		over := int(live.Sessions.Load())
-		line = fmt.Sprintf("%s %d/%d  ", bar(over, s.Prompts), over, s.Prompts) + line
+		line = fmt.Sprintf("%s %d/%d  ", bar(over, l.Prompts), over, l.Prompts) + line
 	}
-	if s.Name != "" {
-		line = s.Name + " " + line
+	if l.Name != "" {
+		line = l.Name + " " + line
 	}
 	return line
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,13 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tacho/archive"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 )
 
 // reportOptions say how to print.
 type reportOptions struct {
-	format, style, metrics, percentiles string
+	format, style, rows, metrics, percentiles string
+	level                                     int
+	detailed                                  bool
 }
 
 func newReport(env *Env) *cobra.Command {
@@ -37,39 +39,54 @@ them, and prints them again byte for byte, or as JSON or CSV.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			for i, path := range args {
-				if i > 0 {
-					_, _ = fmt.Fprintln(env.Stdout) // the report tells if stdout is broken
-				}
-				if err := o.print(env, path); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return o.print(env, args) },
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "text, classic, levels, json or csv")
+	cmd.Flags().StringVar(&o.format, "format", "text", "one of the formats below")
+	cmd.Flags().StringVar(&o.rows, "rows", "", "what a line of csv, jsonl and parquet is of: "+strings.Join(report.RowKinds, ", "))
+	cmd.Flags().IntVar(&o.level, "level", 0, "show only this level, counted from 1")
+	cmd.Flags().BoolVar(&o.detailed, "save-detailed", false, "of the format vllm: with every request's numbers and text")
 	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.StyleNames())
 	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of ttft,tpot,itl,e2el,client_queue_time,e2el_including_client_queue")
 	cmd.Flags().StringVar(&o.percentiles, "metric-percentiles", "", "percentiles to show instead of the run's, as 50,90,99.9")
 	return cmd
 }
 
-func (o *reportOptions) print(env *Env, path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return usage(err)
-	}
-	if info.IsDir() {
-		r, err := readRun(path, o.change)
+// print shows runs together, and text reports one by one.
+func (o *reportOptions) print(env *Env, paths []string) error {
+	r := report.Report{Style: o.style, Rows: o.rows, Detailed: o.detailed}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return usage(err)
+		}
+		if !info.IsDir() {
+			if len(paths) > 1 {
+				return usage(fmt.Errorf("%s: a text report is printed alone: name one file, or run directories", path))
+			}
+			return o.printFile(env, path)
+		}
+		run, err := archive.Open(path, o.change)
 		if err != nil {
 			return err
 		}
-		r.Style = o.style
-		return show(env.Stdout, o.format, r)
+		if err := o.choose(run); err != nil {
+			return usage(fmt.Errorf("%s: %w", path, err))
+		}
+		r.Runs = append(r.Runs, *run)
 	}
-	return o.printFile(env, path)
+	return show(env.Stdout, o.format, &r)
+}
+
+// choose leaves the level that was asked for.
+func (o *reportOptions) choose(run *outcome.Run) error {
+	if o.level == 0 {
+		return nil
+	}
+	if o.level < 1 || o.level > len(run.Levels) {
+		return fmt.Errorf("--level %d: there are %d levels", o.level, len(run.Levels))
+	}
+	run.Levels = run.Levels[o.level-1 : o.level]
+	return nil
 }
 
 // printFile prints somebody's text report.
@@ -107,17 +124,6 @@ func (o *reportOptions) change(c *metric.Config) error {
 			return usage(fmt.Errorf("--metric-percentiles: %q is not a number", s))
 		}
 		c.Percentiles = append(c.Percentiles, f)
-	}
-	return nil
-}
-
-// unmarshalStrict reads JSON that we wrote: an unknown field means that it was
-// written by a version that knew more.
-func unmarshalStrict(b []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("written by another version of tacho? %w", err)
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type Metric struct {
 	Unit  Unit
 	Doc   string // the formula, in words
 	Of    func(r *tacho.Record, emit func(float64))
+
+	PerEvent bool // a request has one value for each of its events
 }
 
 // The four classic metrics.
@@ -49,7 +51,7 @@ var (
 		},
 	}
 	ITL = &Metric{
-		Name: "itl", Title: "Inter-token Latency", Unit: Millis,
+		Name: "itl", Title: "Inter-token Latency", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events, one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if !r.OK() {
@@ -157,7 +159,7 @@ var (
 		Of:  ofAny(atSent, atWrote),
 	}
 	ReadLag = &Metric{
-		Name: "read_lag", Title: "Read lag", Unit: Millis,
+		Name: "read_lag", Title: "Read lag", Unit: Millis, PerEvent: true,
 		Doc: "token event in our hands - received by the kernel, one value for each event; requests stamped by the kernel",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if r.Clock != tacho.KernelClock {
@@ -182,7 +184,7 @@ var (
 		},
 	}
 	TokenGap = &Metric{
-		Name: "token_gap", Title: "Gap by Token", Unit: Millis,
+		Name: "token_gap", Title: "Gap by Token", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events / tokens in the later one, as the wire tells them or else as an event of the request has on average; one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if !r.OK() {

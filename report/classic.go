@@ -16,11 +16,13 @@ func renderClassic(w io.Writer, r *Report) error {
 		return err
 	}
 	out := bufio.NewWriter(w) // keeps the first error for Flush
-	for i := range r.Stages {
-		if i > 0 {
+	first := true
+	for _, level := range r.levels() {
+		if !first {
 			_ = out.WriteByte('\n')
 		}
-		_, _ = out.WriteString(joinLines(classicLines(&r.Stages[i].Summary, style)) + "\n")
+		first = false
+		_, _ = out.WriteString(joinLines(classicLines(&level.Summary, style)) + "\n")
 	}
 	return out.Flush()
 }

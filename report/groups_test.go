@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 )
 
@@ -22,7 +23,7 @@ func TestGroupTables(t *testing.T) {
 		},
 	}
 	var b strings.Builder
-	if err := text(&b, &report.Report{Stages: []report.Stage{{Summary: s}}}); err != nil {
+	if err := text(&b, of(outcome.Level{Summary: s})); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

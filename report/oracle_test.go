@@ -4,6 +4,7 @@ package report_test
 
 import (
 	"encoding/json"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 )
 
@@ -55,8 +57,8 @@ func TestOracleVLLMResult(t *testing.T) {
 			r.Events[i].At += time.Duration(rng.Int64N(int64(1) << rng.IntN(50)))
 		}
 	}
-	v.Records = each(list)
-	v.EpochMonotonicS = 1e5 * rng.Float64()
+	v.Records = func() iter.Seq2[*tacho.Record, error] { return each(list) }
+	v.Monotonic = 1e5 * rng.Float64()
 	for _, result := range []*report.VLLMResult{vllmResult(), v} {
 		text := writeResult(t, result)
 		if diff := cmp.Diff(text, python(t, script, text)); diff != "" {
@@ -83,7 +85,7 @@ for label, value in json.load(sys.stdin):
 			value = math.Round(value*8) / 8
 		}
 		s := metric.Summary{Counts: metric.Counts{DurationS: value}}
-		for line := range strings.Lines(render(t, "classic", &report.Report{Stages: []report.Stage{{Summary: s}}})) {
+		for line := range strings.Lines(render(t, "classic", of(outcome.Level{Summary: s}))) {
 			if strings.HasPrefix(line, "Benchmark duration") {
 				ours = append(ours, line)
 			}
@@ -161,7 +163,7 @@ json.dump({k: float(v) for k, v in got.items()}, sys.stdout)`
 		}
 	}
 	summary := summarize(fullStage().Summary.Config, list)
-	v := &report.VLLMResult{Summary: &summary, Records: each(list), Detailed: true}
+	v := report.NewVLLMResult(&outcome.Run{}, &outcome.Level{Summary: summary, Records: func() iter.Seq2[*tacho.Record, error] { return each(list) }}, true)
 	text := writeResult(t, v)
 	var ours, pythons map[string]any
 	if err := json.Unmarshal([]byte(text), &ours); err != nil {
@@ -193,18 +195,18 @@ func sortedEvents(events tacho.Events) tacho.Events {
 func TestOracleTimelineOfManyRequests(t *testing.T) {
 	const requests = 300_000
 	var page strings.Builder
-	err := report.Timeline(&page, func(yield func(*tacho.Record, error) bool) {
-		for i := range requests {
-			r := &tacho.Record{Timeline: tacho.NewTimeline(time.Duration(i))}
-			r.Sent, r.End = r.Due, r.Due+time.Second
-			if !yield(r, nil) {
-				return
+	level := outcome.Level{Records: func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) {
+			for i := range requests {
+				r := &tacho.Record{Timeline: tacho.NewTimeline(time.Duration(i))}
+				r.Sent, r.End = r.Due, r.Due+time.Second
+				if !yield(r, nil) {
+					return
+				}
 			}
 		}
-	}, []float64{25})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}
+	page.WriteString(render(t, "timeline", of(level)))
 	_, script, _ := strings.Cut(page.String(), "<script>")
 	script, _, _ = strings.Cut(script, "</script>")
 	const browser = `

@@ -1,6 +1,7 @@
-// Package report shows summaries: one file for each format. A format is a pure
-// function of a Report; it reads no clock, no environment and no terminal, and
-// it computes nothing that package metric has not computed.
+// Package report shows outcomes, of one run or several: one file for each
+// format. A format is a pure function of a Report; it reads no clock, no
+// environment and no terminal, and it computes nothing that package metric has
+// not computed.
 //
 // The package also reads reports of this family that others have written
 // (Parse) and prints them again, byte for byte.
@@ -9,33 +10,33 @@ package report
 import (
 	"fmt"
 	"io"
+	"iter"
 	"strings"
-	"time"
 
-	"tacho/metric"
+	"tacho/outcome"
 )
 
-// A Report is everything a format may print.
+// A Report is everything a format may print: one run, or several.
 type Report struct {
-	Title  string    `json:"title"`
-	Began  time.Time `json:"began"`
-	Meta   []Field   `json:"meta,omitempty"`   // facts worth repeating: target, model, dataset, version
-	Varies string    `json:"varies,omitempty"` // what differs between the stages: "concurrency", "req/s"
-	Style  string    `json:"-"`                // of the classic block: one of Styles; empty is the current one
-	Stages []Stage   `json:"stages"`
+	Runs     []outcome.Run `json:"runs"`
+	Style    string        `json:"-"` // of the classic block: one of Styles; empty is the current one
+	Rows     string        `json:"-"` // of tables: what a line is of, one of RowKinds; empty is a level
+	Detailed bool          `json:"-"` // of vLLM's result: with every request's numbers and text
+
+	Thresholds []float64 `json:"-"` // of the timeline, in milliseconds; none is the reference's
 }
 
-// A Field is one named fact.
-type Field struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-// A Stage is the part of a Report about one stage.
-type Stage struct {
-	Name    string         `json:"name"`
-	Value   string         `json:"value,omitempty"` // of what varies
-	Summary metric.Summary `json:"summary"`
+// levels are all levels of all runs, each with its run.
+func (r *Report) levels() iter.Seq2[*outcome.Run, *outcome.Level] {
+	return func(yield func(*outcome.Run, *outcome.Level) bool) {
+		for i := range r.Runs {
+			for k := range r.Runs[i].Levels {
+				if !yield(&r.Runs[i], &r.Runs[i].Levels[k]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // A Format is one way to print a Report.
@@ -45,7 +46,7 @@ type Format struct {
 }
 
 // Formats are all the formats, in the order help prints them.
-var Formats = []Format{textFormat, classicFormat, levelsFormat, jsonFormat, csvFormat}
+var Formats = []Format{textFormat, classicFormat, levelsFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, vllmFormat, timelineFormat}
 
 // FormatNamed is the format of that name.
 func FormatNamed(name string) (Format, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 )
 
@@ -61,14 +63,14 @@ func summarize(c metric.Config, list []*tacho.Record) metric.Summary {
 }
 
 // healthyStage is a run against a server that does well.
-func healthyStage() report.Stage {
+func healthyStage() outcome.Level {
 	c := metric.DefaultConfig()
 	c.RequestRate = 20
-	return report.Stage{Name: "rate 20", Value: "20", Summary: summarize(c, records(400))}
+	return outcome.Level{Setting: outcome.Setting{Name: "rate 20", Value: "20"}, Summary: summarize(c, records(400))}
 }
 
 // fullStage has every row the classic block can have.
-func fullStage() report.Stage {
+func fullStage() outcome.Level {
 	c := metric.Config{
 		RequestRate: 20, Burstiness: 1, MaxConcurrency: 64,
 		Goodput:     []metric.SLO{{Metric: "ttft", LimitMillis: 28}},
@@ -80,11 +82,11 @@ func fullStage() report.Stage {
 	}
 	s := summarize(c, list)
 	s.Probe = &metric.Probe{Completed: 5, Failed: 1, MedianMillis: 12.345, P99Millis: 20, MaxMillis: 21}
-	return report.Stage{Name: "full", Value: "20", Summary: s}
+	return outcome.Level{Setting: outcome.Setting{Name: "full", Value: "20"}, Summary: s}
 }
 
 // sickStage has failures with hostile words, and few successes.
-func sickStage() report.Stage {
+func sickStage() outcome.Level {
 	list := records(12)
 	for i, r := range list[2:] {
 		r.Events = nil
@@ -95,21 +97,28 @@ func sickStage() report.Stage {
 	}
 	c := metric.DefaultConfig()
 	c.Interrupted = true
-	return report.Stage{Name: hostile, Value: hostile, Summary: summarize(c, list)}
+	return outcome.Level{Setting: outcome.Setting{Name: hostile, Value: hostile}, Summary: summarize(c, list)}
 }
 
 // emptyStage measured nothing at all.
-func emptyStage() report.Stage {
-	return report.Stage{Name: "nothing", Value: "0", Summary: summarize(metric.DefaultConfig(), nil)}
+func emptyStage() outcome.Level {
+	return outcome.Level{Setting: outcome.Setting{Name: "nothing", Value: "0"}, Summary: summarize(metric.DefaultConfig(), nil)}
+}
+
+// of is a report of one run.
+func of(levels ...outcome.Level) *report.Report {
+	return &report.Report{Runs: []outcome.Run{{Levels: levels}}}
+}
+
+var about = outcome.About{
+	Name: "20250102-030405-vllm", Tool: "tacho", Version: "v1", Began: time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), Varies: "req/s",
+	Backend: "vllm", Model: "tiny", Dataset: "random", URLs: []string{"http://127.0.0.1:8000"}, GPUs: "8 x MI300X",
 }
 
 var reports = map[string]*report.Report{
-	"one": {Stages: []report.Stage{healthyStage()}},
-	"many": {
-		Title: "a run", Began: time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), Varies: "req/s",
-		Meta:   []report.Field{{Name: "target", Value: "http://127.0.0.1:8000"}, {Name: "model", Value: "tiny"}},
-		Stages: []report.Stage{healthyStage(), fullStage(), sickStage(), emptyStage()},
-	},
+	"one":  of(healthyStage()),
+	"many": {Runs: []outcome.Run{{About: about, Levels: []outcome.Level{healthyStage(), fullStage(), sickStage(), emptyStage()}}}},
+	"runs": {Runs: []outcome.Run{{About: about, Levels: []outcome.Level{healthyStage()}}, {About: outcome.About{Name: "other", Model: "small"}, Levels: []outcome.Level{healthyStage(), emptyStage()}}}},
 }
 
 func render(t testing.TB, format string, r *report.Report) string {
@@ -145,6 +154,9 @@ func golden(t *testing.T, name, got string) {
 
 func TestFormats(t *testing.T) {
 	for _, f := range report.Formats {
+		if f.Name == "parquet" || f.Name == "timeline" { // not for people's eyes; they have tests of their own
+			continue
+		}
 		for name, r := range reports {
 			t.Run(f.Name+" "+name, func(t *testing.T) { golden(t, name+"."+f.Name, render(t, f.Name, r)) })
 		}
@@ -154,7 +166,8 @@ func TestFormats(t *testing.T) {
 // Each style is a golden file, with every row and with only those that must be.
 func TestStyles(t *testing.T) {
 	for _, style := range report.Styles {
-		r := &report.Report{Style: style.Name, Stages: []report.Stage{fullStage(), healthyStage()}}
+		r := of(fullStage(), healthyStage())
+		r.Style = style.Name
 		text := render(t, "classic", r)
 		golden(t, "style-"+style.Name, text)
 		for _, alias := range style.Aliases {
@@ -202,7 +215,12 @@ func TestUnknownNames(t *testing.T) {
 // Foreign strings neither steer the terminal nor break lines, and stay
 // strings in JSON and in a spreadsheet.
 func TestHostileStrings(t *testing.T) {
-	r := &report.Report{Title: hostile, Varies: hostile, Meta: []report.Field{{Name: hostile, Value: hostile}}, Stages: []report.Stage{sickStage(), sickStage()}}
+	strange := func(word string) *report.Report {
+		r := of(sickStage(), sickStage())
+		r.Runs[0].About = outcome.About{Name: word, Model: word, Dataset: word, URLs: []string{word}, Varies: word}
+		return r
+	}
+	r := strange(hostile)
 	text := render(t, "text", r)
 	for i, c := range text {
 		if c != '\n' && !unicode.IsPrint(c) {
@@ -213,13 +231,12 @@ func TestHostileStrings(t *testing.T) {
 		t.Errorf("message not shown escaped on one line:\n%s", text)
 	}
 	lines := strings.Count(text, "\n")
-	tame := *r
-	tame.Title, tame.Varies, tame.Meta = "x", "x", []report.Field{{Name: "x", Value: "x"}}
-	tame.Stages = []report.Stage{sickStage(), sickStage()}
-	for i := range tame.Stages {
-		tame.Stages[i].Name, tame.Stages[i].Value, tame.Stages[i].Summary.Failures[0].Example = "x", "x", "x"
+	tame := strange("x")
+	for i := range tame.Runs[0].Levels {
+		l := &tame.Runs[0].Levels[i]
+		l.Name, l.Value, l.Summary.Failures[0].Example = "x", "x", "x"
 	}
-	if want := strings.Count(render(t, "text", &tame), "\n"); lines != want {
+	if want := strings.Count(render(t, "text", tame), "\n"); lines != want {
 		t.Errorf("%d lines with hostile strings, %d with tame ones", lines, want)
 	}
 
@@ -227,8 +244,8 @@ func TestHostileStrings(t *testing.T) {
 	if err := json.Unmarshal([]byte(render(t, "json", r)), &decoded); err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.ToValidUTF8(hostile, "\ufffd\ufffd"); decoded.Stages[0].Summary.Failures[0].Example != want {
-		t.Errorf("JSON has %q, want %q", decoded.Stages[0].Summary.Failures[0].Example, want)
+	if want := strings.ToValidUTF8(hostile, "\ufffd\ufffd"); decoded.Runs[0].Levels[0].Summary.Failures[0].Example != want {
+		t.Errorf("JSON has %q, want %q", decoded.Runs[0].Levels[0].Summary.Failures[0].Example, want)
 	}
 	if strings.Contains(render(t, "json", r), "<script") {
 		t.Error("JSON may not be put in a page")
@@ -247,7 +264,7 @@ func TestHostileStrings(t *testing.T) {
 func TestLongMessagesAreCut(t *testing.T) {
 	stage := sickStage()
 	stage.Summary.Failures[0].Example = strings.Repeat("x", 100_000)
-	text := render(t, "text", &report.Report{Stages: []report.Stage{stage}})
+	text := render(t, "text", of(stage))
 	if len(text) > 5000 || !strings.Contains(text, "xxx...") {
 		t.Errorf("%d bytes of report", len(text))
 	}
@@ -255,7 +272,8 @@ func TestLongMessagesAreCut(t *testing.T) {
 
 // A report survives its own JSON.
 func TestJSONRoundTrip(t *testing.T) {
-	r := &report.Report{Title: "t", Stages: []report.Stage{fullStage(), emptyStage()}}
+	r := of(fullStage(), emptyStage())
+	r.Runs[0].About = about
 	var decoded report.Report
 	if err := json.Unmarshal([]byte(render(t, "json", r)), &decoded); err != nil {
 		t.Fatal(err)
@@ -263,6 +281,14 @@ func TestJSONRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(*r, decoded); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+}
+
+// withRecords is a report of one level with its requests at hand.
+func withRecords(level outcome.Level) *report.Report {
+	level.Records = func() iter.Seq2[*tacho.Record, error] { return each(records(400)) }
+	r := of(level)
+	r.Runs[0].About = about
+	return r
 }
 
 // failing takes a few bytes and then nothing more.
@@ -282,7 +308,11 @@ func TestWriteErrors(t *testing.T) {
 	file := parse(t, readSeed(t, seeds[0].file))
 	for _, left := range []int{0, 100} {
 		for _, f := range report.Formats {
-			if err := f.Render(&failing{left}, reports["many"]); !errors.Is(err, errFull) {
+			r := reports["many"]
+			if f.Name == "timeline" {
+				r = withRecords(healthyStage())
+			}
+			if err := f.Render(&failing{left}, r); !errors.Is(err, errFull) {
 				t.Errorf("%s after %d bytes: got %v", f.Name, left, err)
 			}
 		}
@@ -308,7 +338,7 @@ func TestMergedTokensAreTold(t *testing.T) {
 			r.Events[i].Tokens = 0
 		}
 	}
-	text := render(t, "text", &report.Report{Stages: []report.Stage{{Summary: summarize(metric.DefaultConfig(), list)}}})
+	text := render(t, "text", of(outcome.Level{Summary: summarize(metric.DefaultConfig(), list)}))
 	for _, want := range []string{
 		"Tokens per event p50/p99/max:            3.00 / 3.00 / 3.00\n",
 		"Gap by event p50/p99/max (ms):           11.00 / 13.00 / 13.00\n",

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 )
 
@@ -120,7 +121,8 @@ func summaryOf(t *testing.T, b *report.Block) metric.Summary {
 func TestSeedsFromSummaries(t *testing.T) {
 	for _, seed := range seeds {
 		for _, b := range parse(t, readSeed(t, seed.file)).Blocks {
-			r := &report.Report{Style: seed.style, Stages: []report.Stage{{Summary: summaryOf(t, b)}}}
+			r := of(outcome.Level{Summary: summaryOf(t, b)})
+			r.Style = seed.style
 			got := render(t, "classic", r)
 			if diff := cmp.Diff(b.String()+"\n", got); diff != "" {
 				t.Errorf("%s:%d: -want +got\n%s", seed.file, b.Line, diff)

@@ -2,13 +2,16 @@ package report_test
 
 import (
 	"bytes"
+	"iter"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tacho"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 )
 
@@ -17,7 +20,7 @@ func rendered(t *testing.T, s metric.Summary) string {
 	var b bytes.Buffer
 	for _, f := range report.Formats {
 		if f.Name == "text" {
-			if err := f.Render(&b, &report.Report{Stages: []report.Stage{{Summary: s}}}); err != nil {
+			if err := f.Render(&b, of(outcome.Level{Summary: s})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -97,7 +100,7 @@ Canvas positions evaluated:              576
 		t.Errorf("no\n%s in\n%s", canvases, block)
 	}
 	var file bytes.Buffer
-	if err := (&report.VLLMResult{Summary: &s}).Write(&file); err != nil {
+	if err := (report.NewVLLMResult(&outcome.Run{}, &outcome.Level{Summary: s}, false)).Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	const keys = `"spec_decode_acceptance_rate": 62.5, "spec_decode_acceptance_length": 2.25, "spec_decode_num_drafts": 8, "spec_decode_draft_tokens": 16, ` +
@@ -132,7 +135,9 @@ func TestPoolingLayout(t *testing.T) {
 	}
 	sum := summarize(c, list)
 	var file bytes.Buffer
-	if err := (&report.VLLMResult{Backend: "vllm-pooling", Summary: &sum, Records: each(list[:1]), Detailed: true}).Write(&file); err != nil {
+	if err := report.NewVLLMResult(&outcome.Run{About: outcome.About{Backend: "vllm-pooling"}}, &outcome.Level{
+		Summary: sum, Records: func() iter.Seq2[*tacho.Record, error] { return each(list[:1]) },
+	}, true).Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	_, keys, _ := strings.Cut(file.String(), `"max_concurrency": null, `)
@@ -156,7 +161,7 @@ func TestEstimatesAreTold(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := text(&b, &report.Report{Stages: []report.Stage{{Summary: a.Summary(metric.DefaultConfig())}}}); err != nil {
+	if err := text(&b, of(outcome.Level{Summary: a.Summary(metric.DefaultConfig())})); err != nil {
 		t.Fatal(err)
 	}
 	if want := "Percentiles are within (%):              0.05 of ttft, "; !strings.Contains(b.String(), want) {

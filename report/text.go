@@ -11,6 +11,7 @@ import (
 	"tacho"
 	"tacho/internal/visible"
 	"tacho/metric"
+	"tacho/outcome"
 )
 
 var textFormat = Format{
@@ -28,28 +29,59 @@ func renderText(w io.Writer, r *Report) error {
 	}
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	p := printer{out}
-	if r.Title != "" {
-		p.line(safe(r.Title))
-	}
-	for _, f := range r.Meta {
-		p.line(safe(f.Name) + ": " + safe(f.Value))
-	}
-	for i := range r.Stages {
-		stage := &r.Stages[i]
-		if i > 0 || r.Title != "" || len(r.Meta) > 0 {
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		if len(r.Runs) > 1 {
+			p.line("## " + safe(run.Name))
 			p.line("")
 		}
-		if len(r.Stages) > 1 {
-			p.line("# " + safe(stage.Name))
+		for k := range run.Levels {
+			p.level(run, &run.Levels[k], style)
 		}
-		p.line(joinLines(classicLines(&stage.Summary, style)))
-		p.behind(&stage.Summary)
+		if len(run.Levels) > 1 && len(r.Runs) == 1 {
+			if err := p.levels(r.Runs); err != nil {
+				return err
+			}
+		}
 	}
-	if len(r.Stages) > 1 {
-		p.line("")
-		p.levels(r)
+	if len(r.Runs) > 1 {
+		if err := p.levels(r.Runs); err != nil {
+			return err
+		}
 	}
 	return out.Flush()
+}
+
+// TextLevel writes one level of a run as the text format does, for those who
+// show levels as they end. The format levels then ends the text.
+func TextLevel(w io.Writer, run *outcome.Run, level *outcome.Level, styleName string) error {
+	style, err := styleNamed(styleName)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	printer{out}.level(run, level, style)
+	return out.Flush()
+}
+
+func (p printer) level(run *outcome.Run, level *outcome.Level, style int) {
+	if level.Name != "" {
+		p.line("# " + safe(level.Name))
+	}
+	p.line(joinLines(classicLines(&level.Summary, style)))
+	p.behind(&run.About, &level.Summary)
+	p.line("")
+}
+
+// about writes what was measured.
+func (p printer) about(a *outcome.About) {
+	for _, f := range []outcome.Field{
+		{Name: "Model:", Value: a.Model}, {Name: "Server:", Value: strings.Join(a.URLs, ", ")}, {Name: "GPUs:", Value: a.GPUs}, {Name: "Dataset:", Value: a.Dataset},
+	} {
+		if f.Value != "" {
+			p.fact(f.Name, safe(f.Value))
+		}
+	}
 }
 
 // A printer writes lines; the writer under it keeps the first error.
@@ -77,8 +109,9 @@ func (p printer) estimates(s *metric.Summary) {
 }
 
 // behind writes what the classic block does not say.
-func (p printer) behind(s *metric.Summary) {
+func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.line(centre(" Behind the Numbers ", "=", blockWidth))
+	p.about(a)
 	p.schedule(s)
 	p.line(centre("Clock", "-", blockWidth))
 	p.fact("Arrivals stamped by:", orNotMeasured(s.Clock.Name))
@@ -213,34 +246,15 @@ func (p printer) verdict(v *metric.Verdict) {
 	}
 }
 
-// levels writes one line for each stage: the run at a glance.
-func (p printer) levels(r *Report) {
-	level := r.Varies
-	if level == "" {
-		level = "level"
+// levels writes one line for each level: the runs at a glance.
+func (p printer) levels(runs []outcome.Run) error {
+	table := glance(runs)
+	lines, err := table.strings()
+	if err != nil {
+		return err
 	}
-	table := [][]string{{safe(level), "ok", "failed", "req/s", "out tok/s", "total tok/s", "mean TTFT", "p99 TTFT", "mean TPOT", "mean ITL", "verdict"}}
-	for i := range r.Stages {
-		stage := &r.Stages[i]
-		s := &stage.Summary
-		value := stage.Value
-		if value == "" {
-			value = stage.Name
-		}
-		mean := func(m *metric.Metric) string {
-			return statistic(s, m, func(stats *metric.Stats) float64 { return stats.Mean })
-		}
-		t := []string{notMeasured, notMeasured, notMeasured}
-		if s.Throughput != nil {
-			t = []string{fixed(&s.Throughput.RequestsPerS), fixed(&s.Throughput.OutputTokensPerS), fixed(&s.Throughput.TotalTokensPerS)}
-		}
-		table = append(table, []string{
-			safe(value), strconv.Itoa(s.Completed), strconv.Itoa(s.Failed), t[0], t[1], t[2],
-			mean(metric.TTFT), statistic(s, metric.TTFT, func(stats *metric.Stats) float64 { return stats.Percentile(99) }),
-			mean(metric.TPOT), mean(metric.ITL), string(s.Verdict.Level),
-		})
-	}
-	p.table(table)
+	p.table(lines)
+	return nil
 }
 
 // table writes columns as wide as their widest cell, numbers to the right and
@@ -259,15 +273,6 @@ func (p printer) table(cells [][]string) {
 		}
 		p.line(b.String() + line[len(line)-1])
 	}
-}
-
-func statistic(s *metric.Summary, m *metric.Metric, of func(*metric.Stats) float64) string {
-	stats := s.Dist(m).Stats
-	if stats == nil {
-		return notMeasured
-	}
-	v := of(stats)
-	return fixed(&v)
 }
 
 // spread is the median, the 99th percentile and the maximum of a metric.

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"html/template"
 	"io"
 	"iter"
 
 	"tacho"
+	"tacho/outcome"
 )
 
 //go:embed timeline.html
@@ -16,11 +18,32 @@ var timelinePage string
 
 var timelineTemplate = template.Must(template.New("timeline").Parse(timelinePage))
 
-// Timeline draws every request as a bar on a time axis, from when it was due
+var timelineFormat = Format{
+	Name: "timeline", Doc: "an HTML page with every request of one level on a time axis",
+	Render: func(w io.Writer, r *Report) error {
+		var found *outcome.Level
+		for _, level := range r.levels() {
+			if found != nil {
+				return errors.New("a timeline is of one level: name it with --level")
+			}
+			found = level
+		}
+		if found == nil || found.Records == nil {
+			return errors.New("a timeline is drawn from records, and there are none here")
+		}
+		limits := r.Thresholds
+		if limits == nil {
+			limits = []float64{25, 50}
+		}
+		return timeline(w, found.Records(), limits)
+	},
+}
+
+// timeline draws every request as a bar on a time axis, from when it was due
 // to its end: the wait in the client, the time to the first token, and then one
 // piece for each gap between tokens, coloured by the thresholds (milliseconds)
 // it passes. The page needs nothing but a browser.
-func Timeline(w io.Writer, records iter.Seq2[*tacho.Record, error], thresholds []float64) error {
+func timeline(w io.Writer, records iter.Seq2[*tacho.Record, error], thresholds []float64) error {
 	type bar struct {
 		ID     string    `json:"id"`
 		Due    float64   `json:"due"`

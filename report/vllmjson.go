@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,45 +12,43 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/outcome"
 )
 
-// A VLLMResult is a run as the result file of vLLM's serving benchmark: the
+// vllmFormat is for one level after the other, a line each.
+var vllmFormat = Format{
+	Name: "vllm", Doc: "the result file of vLLM's serving benchmark, a line for each level; --save-detailed has every request in it",
+	Render: func(w io.Writer, r *Report) error {
+		first := true
+		for run, level := range r.levels() {
+			if !first {
+				if _, err := io.WriteString(w, "\n"); err != nil {
+					return err
+				}
+			}
+			first = false
+			if err := NewVLLMResult(run, level, r.Detailed).Write(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
+
+// A VLLMResult is a level as the result file of vLLM's serving benchmark: the
 // same keys in the same order, with Python's spelling, so that the scripts that
 // read those files read ours.
 type VLLMResult struct {
-	Date         time.Time // in the zone it is to be printed in
-	EndpointType string
-	Backend      string
-	Label        string // empty is null
-	ModelID      string
-	TokenizerID  string // empty is null
-	NumPrompts   int    // asked for
-	Metadata     []Field
-	RampUp       *RampUp
-	RateChanges  []RateChange // with RampUp
-	Summary      *metric.Summary
-
-	// Records are the requests, for the arrays with an entry for each; nil
-	// leaves those out. They come in any order and are printed in that of the
-	// workload.
-	Records iter.Seq2[*tacho.Record, error]
-	// Detailed is whether all of the arrays are wanted. The reference has those of
-	// latencies and queue times in every file.
+	*outcome.About
+	*outcome.Level
+	// Detailed is whether all of the arrays with an entry for each request are
+	// wanted. The reference has those of latencies and queue times in every file.
 	Detailed bool
-	// EpochMonotonicS is CLOCK_MONOTONIC, in seconds, at the records' epoch.
-	EpochMonotonicS float64
 }
 
-// A RampUp is a request rate that rises.
-type RampUp struct {
-	Strategy         string // linear or exponential
-	StartRPS, EndRPS int
-}
-
-// A RateChange is a moment at which a rising rate passed a whole number.
-type RateChange struct {
-	RPS       int
-	Timestamp time.Time
+// NewVLLMResult is the result of a level of a run.
+func NewVLLMResult(run *outcome.Run, level *outcome.Level, detailed bool) *VLLMResult {
+	return &VLLMResult{&run.About, level, detailed}
 }
 
 const vllmDate = "20060102-150405"
@@ -66,7 +63,7 @@ func (v *VLLMResult) Write(w io.Writer) error {
 	} else {
 		v.totals(out)
 	}
-	if v.Records != nil {
+	if v.Level.Records != nil {
 		details, err := v.details()
 		if err != nil {
 			return fmt.Errorf("read records: %w", err)
@@ -83,13 +80,13 @@ func (v *VLLMResult) Write(w io.Writer) error {
 
 func (v *VLLMResult) identity(o *pythonObject) {
 	c := &v.Summary.Config
-	o.text("date", v.Date.Format(vllmDate))
-	o.text("endpoint_type", v.EndpointType)
+	o.text("date", v.Epoch.Format(vllmDate))
+	o.text("endpoint_type", v.Backend)
 	o.text("backend", v.Backend)
 	o.textOrNull("label", v.Label)
-	o.text("model_id", v.ModelID)
-	o.textOrNull("tokenizer_id", v.TokenizerID)
-	o.whole("num_prompts", v.NumPrompts)
+	o.text("model_id", v.Model)
+	o.textOrNull("tokenizer_id", cmp.Or(v.Tokenizer, v.Model))
+	o.whole("num_prompts", v.Prompts)
 	for _, f := range v.Metadata {
 		o.text(f.Name, f.Value)
 	}
@@ -108,7 +105,7 @@ func (v *VLLMResult) identity(o *pythonObject) {
 	} else {
 		o.raw("max_concurrency", "null")
 	}
-	if r := v.RampUp; r != nil {
+	if r := v.Ramp; r != nil {
 		o.text("ramp_up_strategy", r.Strategy)
 		o.whole("ramp_up_start_rps", r.StartRPS)
 		o.whole("ramp_up_end_rps", r.EndRPS)
@@ -116,7 +113,7 @@ func (v *VLLMResult) identity(o *pythonObject) {
 }
 
 func (v *VLLMResult) totals(o *pythonObject) {
-	s := v.Summary
+	s := &v.Summary
 	t := throughputOf(s)
 	o.number("duration", s.DurationS)
 	o.whole("completed", s.Completed)
@@ -136,7 +133,7 @@ func (v *VLLMResult) totals(o *pythonObject) {
 // poolingTotals are those of models that read only, for which the reference has
 // keys of their own.
 func (v *VLLMResult) poolingTotals(o *pythonObject) {
-	s := v.Summary
+	s := &v.Summary
 	t := throughputOf(s)
 	o.number("duration", s.DurationS)
 	o.whole("completed", s.Completed)
@@ -148,10 +145,10 @@ func (v *VLLMResult) poolingTotals(o *pythonObject) {
 }
 
 func (v *VLLMResult) peaks(o *pythonObject) {
-	p := peaksOf(v.Summary)
+	p := peaksOf(&v.Summary)
 	o.number("max_output_tokens_per_s", float64(p.EventsPerS))
 	o.whole("max_concurrent_requests", p.TouchingASecond)
-	o.number("rtfx", throughputOf(v.Summary).AudioSPerS)
+	o.number("rtfx", throughputOf(&v.Summary).AudioSPerS)
 }
 
 // beside is what went on beside the requests.
@@ -163,10 +160,10 @@ func (v *VLLMResult) beside(o *pythonObject) {
 		o.number("probe_p99_e2el_ms", p.P99Millis)
 		o.number("probe_max_e2el_ms", p.MaxMillis)
 	}
-	if v.RampUp != nil {
-		array(o, "rps_change_events", v.RateChanges, func(b []byte, c *RateChange) []byte {
+	if v.Ramp != nil {
+		array(o, "rps_change_events", v.Ramp.Changes, func(b []byte, c *outcome.RateChange) []byte {
 			b = strconv.AppendInt(append(b, `{"rps": `...), int64(c.RPS), 10)
-			b = appendPythonString(append(b, `, "timestamp": `...), c.Timestamp.Format("2006-01-02T15:04:05.000000"))
+			b = appendPythonString(append(b, `, "timestamp": `...), v.Epoch.Add(c.At).Format("2006-01-02T15:04:05.000000"))
 			return append(b, '}')
 		})
 	}
@@ -186,7 +183,7 @@ func (v *VLLMResult) drafting(o *pythonObject) {
 		})
 	}
 	if d := v.Summary.Diffusion(); d != nil {
-		o.number("diffusion_committed_throughput", committedPerS(v.Summary))
+		o.number("diffusion_committed_throughput", committedPerS(&v.Summary))
 		o.number("diffusion_steps_per_canvas", d.StepsPerCanvas())
 		o.number("diffusion_committed_per_step", d.CommittedPerStep())
 		o.whole("diffusion_committed_tokens", int(d.Committed))
@@ -225,7 +222,7 @@ type detail struct {
 // details are the records in the order of the workload.
 func (v *VLLMResult) details() ([]detail, error) {
 	var list []detail
-	for r, err := range v.Records {
+	for r, err := range v.Level.Records() {
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +256,7 @@ func (v *VLLMResult) newDetail(r *tacho.Record) detail {
 	if !v.Detailed {
 		return d
 	}
-	d.text, d.startS = r.Text, v.EpochMonotonicS+seconds(started)
+	d.text, d.startS = r.Text, v.Monotonic+seconds(started)
 	if r.OK() || !v.Summary.Config.Pools {
 		d.input = metric.InputTokens(r)
 	}
@@ -331,14 +328,14 @@ func (v *VLLMResult) FileName() string {
 		rate = pythonFloat(c.RequestRate)
 	}
 	load := rate + "qps"
-	if r := v.RampUp; r != nil {
+	if r := v.Ramp; r != nil {
 		load = fmt.Sprintf("ramp-up-%s-%dqps-%dqps", r.Strategy, r.StartRPS, r.EndRPS)
 	}
 	if c.MaxConcurrency > 0 {
 		load += "-concurrency" + strconv.Itoa(c.MaxConcurrency)
 	}
-	model := v.ModelID[strings.LastIndexByte(v.ModelID, '/')+1:]
-	name := cmp.Or(v.Label, v.Backend) + "-" + load + "-" + model + "-" + v.Date.Format(vllmDate) + ".json"
+	model := v.Model[strings.LastIndexByte(v.Model, '/')+1:]
+	name := cmp.Or(v.Label, v.Backend) + "-" + load + "-" + model + "-" + v.Epoch.Format(vllmDate) + ".json"
 	// A label or model must not lead out of the directory.
 	return strings.NewReplacer("/", "-", `\`, "-", "\x00", "-").Replace(name)
 }

@@ -14,6 +14,7 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/report"
 )
 
@@ -35,17 +36,13 @@ func vllmResult() *report.VLLMResult {
 	list[2].Failure = &tacho.Failure{Cause: tacho.Truncated, Message: "no [DONE]"}
 	list[3].Failure, list[3].Events, list[3].Sent = &tacho.Failure{Cause: tacho.Refused, Message: "refused"}, nil, tacho.Never
 	slices.Reverse(list) // they finish in any order
-	return &report.VLLMResult{
-		Date: time.Date(2025, 11, 13, 17, 16, 28, 0, time.UTC), EndpointType: "openai", Backend: "openai",
-		ModelID: "Qwen/Qwen3-32B", TokenizerID: "Qwen/Qwen3-32B", NumPrompts: 40,
-		Metadata: []report.Field{{Name: "gpu", Value: "none"}, {Name: "note", Value: "a\nb"}},
-		RampUp:   &report.RampUp{Strategy: "linear", StartRPS: 1, EndRPS: 20},
-		RateChanges: []report.RateChange{
-			{RPS: 1, Timestamp: time.Date(2025, 11, 13, 17, 16, 28, 123456000, time.UTC)},
-			{RPS: 2, Timestamp: time.Date(2025, 11, 13, 17, 16, 29, 0, time.UTC)},
-		},
-		Summary: &stage.Summary, Records: each(list), Detailed: true, EpochMonotonicS: 1000.5,
-	}
+	epoch := time.Date(2025, 11, 13, 17, 16, 28, 0, time.UTC)
+	stage.Epoch, stage.Monotonic, stage.Prompts, stage.Records = epoch, 1000.5, 40, func() iter.Seq2[*tacho.Record, error] { return each(list) }
+	stage.Ramp = &outcome.Ramp{Strategy: "linear", StartRPS: 1, EndRPS: 20, Changes: []outcome.RateChange{{RPS: 1, At: 123456 * time.Microsecond}, {RPS: 2, At: time.Second}}}
+	run := &outcome.Run{About: outcome.About{
+		Backend: "openai", Model: "Qwen/Qwen3-32B", Metadata: []outcome.Field{{Name: "gpu", Value: "none"}, {Name: "note", Value: "a\nb"}},
+	}}
+	return report.NewVLLMResult(run, &stage, true)
 }
 
 func writeResult(t *testing.T, v *report.VLLMResult) string {
@@ -105,7 +102,7 @@ func TestVLLMResultKeys(t *testing.T) {
 		t.Errorf("full: -want +got\n%s", diff)
 	}
 	summary := summarize(metric.DefaultConfig(), records(3))
-	if diff := cmp.Diff(plain, keysOf(t, writeResult(t, &report.VLLMResult{Summary: &summary, Records: each(records(3))}))); diff != "" {
+	if diff := cmp.Diff(plain, keysOf(t, writeResult(t, report.NewVLLMResult(&outcome.Run{}, &outcome.Level{Summary: summary, Records: func() iter.Seq2[*tacho.Record, error] { return each(records(3)) }}, false)))); diff != "" {
 		t.Errorf("plain: -want +got\n%s", diff)
 	}
 }
@@ -113,7 +110,7 @@ func TestVLLMResultKeys(t *testing.T) {
 func TestVLLMResultGolden(t *testing.T) {
 	golden(t, "vllm-full", writeResult(t, vllmResult()))
 	summary := summarize(metric.DefaultConfig(), nil)
-	golden(t, "vllm-empty", writeResult(t, &report.VLLMResult{Summary: &summary, Backend: "vllm"}))
+	golden(t, "vllm-empty", writeResult(t, report.NewVLLMResult(&outcome.Run{About: outcome.About{Backend: "vllm"}}, &outcome.Level{Summary: summary}, false)))
 }
 
 // The detailed arrays are in the order of the workload, one entry a request.
@@ -151,7 +148,9 @@ func TestVLLMResultDetails(t *testing.T) {
 func TestVLLMResultRecordsFail(t *testing.T) {
 	v := vllmResult()
 	broken := errors.New("record 7 is broken")
-	v.Records = func(yield func(*tacho.Record, error) bool) { yield(nil, broken) }
+	v.Records = func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) { yield(nil, broken) }
+	}
 	if err := v.Write(&bytes.Buffer{}); !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
@@ -159,21 +158,22 @@ func TestVLLMResultRecordsFail(t *testing.T) {
 
 func TestVLLMFileName(t *testing.T) {
 	date := time.Date(2025, 11, 13, 17, 16, 28, 0, time.UTC)
-	for want, v := range map[string]*report.VLLMResult{
-		"openai-infqps-Qwen3-32B-20251113-171628.json": {
-			Backend: "openai", ModelID: "Qwen/Qwen3-32B", Summary: &metric.Summary{},
-		},
+	for want, c := range map[string]struct {
+		about outcome.About
+		level outcome.Level
+	}{
+		"openai-infqps-Qwen3-32B-20251113-171628.json": {outcome.About{Backend: "openai", Model: "Qwen/Qwen3-32B"}, outcome.Level{}},
 		"mine-10.0qps-concurrency8-m-20251113-171628.json": {
-			Backend: "openai", Label: "mine", ModelID: "m", Summary: &metric.Summary{Config: metric.Config{RequestRate: 10, MaxConcurrency: 8}},
+			outcome.About{Backend: "openai", Label: "mine", Model: "m"},
+			outcome.Level{Summary: metric.Summary{Config: metric.Config{RequestRate: 10, MaxConcurrency: 8}}},
 		},
 		"vllm-ramp-up-linear-1qps-5qps-m-20251113-171628.json": {
-			Backend: "vllm", ModelID: "m", RampUp: &report.RampUp{Strategy: "linear", StartRPS: 1, EndRPS: 5}, Summary: &metric.Summary{},
+			outcome.About{Backend: "vllm", Model: "m"}, outcome.Level{Setting: outcome.Setting{Ramp: &outcome.Ramp{Strategy: "linear", StartRPS: 1, EndRPS: 5}}},
 		},
-		"..-..-x-infqps-m-20251113-171628.json": {
-			Label: "../../x", ModelID: "a/m", Summary: &metric.Summary{},
-		},
+		"..-..-x-infqps-m-20251113-171628.json": {outcome.About{Label: "../../x", Model: "a/m"}, outcome.Level{}},
 	} {
-		v.Date = date
+		c.level.Epoch = date
+		v := report.NewVLLMResult(&outcome.Run{About: c.about}, &c.level, false)
 		if got := v.FileName(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -125,7 +125,7 @@ func TestTokenizerFromHub(t *testing.T) {
 	server.Files["tiny/model@main"], server.Files["tiny/none@main"] = files, map[string]string{"weights.bin": "many"}
 	url, _ := serve(t, nil)
 	env := run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: server.URL, Token: "secret"}}
-	ask := func(name string) outcome {
+	ask := func(name string) result {
 		return execute(t.Context(), plan(url, func(p *run.Plan) { p.Backend, p.Tokenizer = "openai-chat", name }), env)
 	}
 	if out := ask("tiny/model"); out.err != nil || out.runner.Counter.Name() != "tokenizer.json of tiny/model under its chat template" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tacho"
+	"tacho/outcome"
 	"tacho/report"
 	"tacho/run"
 	"tacho/sim"
@@ -84,14 +85,14 @@ func TestEveryFailureIsReported(t *testing.T) {
 
 // checkReported looks for a line in the report of a run, and for words in the
 // line after it.
-func checkReported(t *testing.T, out outcome, line, words string) {
+func checkReported(t *testing.T, out result, line, words string) {
 	t.Helper()
 	text, err := report.FormatNamed("text")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := text.Render(&b, &report.Report{Stages: []report.Stage{{Summary: out.summaries[0]}}}); err != nil {
+	if err := text.Render(&b, &report.Report{Runs: []outcome.Run{{Levels: out.levels[:1]}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`(?m)^` + line + ` [0-9.]+ s\n  .*` + words).MatchString(b.String()) {

@@ -5,23 +5,17 @@ package run
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 
 	"tacho"
 	"tacho/backend"
 	"tacho/engine"
-	"tacho/instrument"
 	"tacho/internal/redact"
-	"tacho/metric"
-	"tacho/pace"
+	"tacho/outcome"
 	"tacho/token"
 	"tacho/transport"
-	"tacho/workload"
 )
 
 // Env is what a run needs of the world around it.
@@ -39,23 +33,11 @@ type Env struct {
 
 // Hooks are told how a run goes. All may be nil.
 type Hooks struct {
-	Say   func(line string)                      // something worth knowing
-	Ready func(done, all int)                    // prompts made ready
-	Fetch func(file string, done, all int64)     // bytes of a file downloaded; all is -1 while nobody knows
-	Begin func(Stage, *engine.Live) error        // a level begins
-	Read  func(Stage, []instrument.Sample) error // what the servers' metrics pages said
-	End   func(Stage, *metric.Summary)           // it ended
-}
-
-// A Stage is a level that runs.
-type Stage struct {
-	Level
-	Epoch     time.Time
-	Monotonic float64 // the monotonic clock at Epoch, in seconds
-	Speed     Speed   // of the engine's time against ours
-	Config    metric.Config
-
-	sharing *workload.Sharing // what prompts of it have in common
+	Say   func(line string)                        // something worth knowing
+	Ready func(done, all int)                      // prompts made ready
+	Fetch func(file string, done, all int64)       // bytes of a file downloaded; all is -1 while nobody knows
+	Open  func() error                             // a level is about to begin, and all is well so far
+	Begin func(*outcome.Level, *engine.Live) error // it has begun
 }
 
 // A Runner carries out one plan against one server.
@@ -82,7 +64,6 @@ type Runner struct {
 	vocab      int             // tokens of the model's vocabulary, by the server; 0 unknown
 	pages      *pages
 	live       *engine.Live // of the level that runs
-	sink       tacho.Sink   // nil before the first
 	hooks      Hooks
 }
 
@@ -160,155 +141,3 @@ func (r *Runner) header() (http.Header, error) {
 	}
 	return h, nil
 }
-
-// Run runs all levels. It opens the sink when the first of them begins and all
-// is known to be well. What it keeps is told to the sink and the hooks; a
-// stopped run returns ctx's error after the summary of what finished.
-func (r *Runner) Run(ctx context.Context, open func() (tacho.Sink, error)) error {
-	if r.Plan.ReadyCheck == 0 {
-		if err := r.warm(ctx, len(r.clients), 0); err != nil {
-			return r.stopped(ctx, r.unreachable(err))
-		}
-	}
-	for _, l := range r.Plan.Levels() {
-		if err := r.level(ctx, l, open); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// seedOf is the seed of a level: one seed fixes the run, and yet no two levels
-// share prompts, for a server's cache would answer the second of them. The first
-// level has the seed itself, so that it is the same as a run of its own.
-func (r *Runner) seedOf(l Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
-
-// Pacer is the arrival process of a level.
-func (r *Runner) Pacer(l Level) (tacho.Pacer, error) {
-	p, _, err := pace.New(r.Plan.pacing(l, r.seedOf(l)))
-	return p, err
-}
-
-// level runs one level.
-func (r *Runner) level(ctx context.Context, l Level, open func() (tacho.Sink, error)) error {
-	seed := r.seedOf(l)
-	work, err := r.workload(ctx, l, seed)
-	if err != nil {
-		return err
-	}
-	pacer, err := r.arrivals(l, work)
-	if err != nil {
-		return &UsageError{err}
-	}
-	config, err := r.Plan.config(l)
-	if err != nil {
-		return &UsageError{err}
-	}
-	config.InputEstimated, config.Pools = !r.Counter.Exact(), r.kind.Pools
-	if r.kind.Pools && r.Plan.PercentileMetrics == "" {
-		config.Metrics = []string{metric.E2EL.Name} // there is no other latency
-	}
-	config.Known = slices.Concat(config.Known, r.cannot(), r.refusal())
-	if err := r.fits(l, work); err != nil {
-		return err
-	}
-	if err := r.flush(ctx); err != nil {
-		return err
-	}
-	sharing := &workload.Sharing{}
-	work = sharing.Watch(work)
-	if l.Index == 0 {
-		if err := r.ready(ctx, work); errors.Is(err, errAsText) {
-			return r.level(ctx, l, open)
-		} else if err != nil {
-			return err
-		}
-	}
-	if err := r.warmUp(ctx, l, work); err != nil {
-		return err
-	}
-	if err := r.warm(ctx, r.connections(l), r.spares(l)); err != nil {
-		return r.stopped(ctx, r.unreachable(err))
-	}
-	stop, err := r.profile(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if r.sink == nil {
-		if r.sink, err = open(); err != nil {
-			return err
-		}
-	}
-	return r.measure(ctx, Stage{Level: l, Config: config, Speed: r.Plan.Speed(), sharing: sharing}, pacer, work, r.sink)
-}
-
-// connections is how many connections a level should find ready.
-func (r *Runner) connections(l Level) int {
-	const most = 16_000 // below the usual limits on descriptors and ports
-	n := l.Prompts
-	if l.Concurrency > 0 {
-		n = l.Concurrency
-	} else if rate := int(l.Rate * float64(r.Plan.Speed())); l.Rate < most && (n == 0 || rate < n) {
-		n = max(rate, 8) // what a second brings
-	}
-	return min(max(n, 1), most)
-}
-
-// spares is how many connections are kept ready beyond those in use: what an
-// open loop needs when the server slows down. Other loads have all they need.
-func (r *Runner) spares(l Level) int {
-	if math.IsInf(l.Rate, 1) {
-		return 0
-	}
-	return min(r.connections(l), 256)
-}
-
-// measure runs the stage itself and sums it up.
-func (r *Runner) measure(ctx context.Context, s Stage, pacer tacho.Pacer, work workload.Workload, sink tacho.Sink) error {
-	r.pages.readFirst(ctx)
-	r.live = &engine.Live{}
-	sum := &metric.Accumulator{Goodput: s.Config.Goodput}
-	probes := newProbes(r, s.Index)
-	var began error
-	var health *health
-	speed, late := s.Speed, r.simLateness(ctx)
-	err := engine.Run(ctx, engine.Stage{
-		Index: s.Index, Arrivals: pace.Stripe(speed.arrivals(pacer.Arrivals()), 0, 1), Limit: s.Concurrency,
-		Source: speed.source(r.named(work, s.Level)), Backend: r.backend, Live: r.live, Precise: true, Count: r.answerCounter(),
-		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
-		Begin: func(epoch time.Time) {
-			s.Epoch, s.Monotonic = epoch, monotonicSeconds()
-			health = newHealth()
-			if r.hooks.Begin != nil {
-				began = r.hooks.Begin(s, r.live)
-			}
-			probes.start(ctx, epoch)
-			r.pages.start(ctx, epoch)
-		},
-	}, r.counting(scrubber{stretched{tee{sum, r.Plan.keeping(sink)}, speed}, r.env.Secrets}))
-	s.Config.Interrupted, s.Config.Client, s.Config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
-	s.Config.Known = slices.Concat(s.Config.Known, r.simulated(late, r.simLateness(context.WithoutCancel(ctx))), r.unkept())
-	for _, n := range work.Notes() {
-		s.Config.Known = append(s.Config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
-	}
-	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
-	samples := speed.samples(r.pages.stop())
-	scrubSamples(r.env.Secrets, samples)
-	scrubReasons(r.env.Secrets, s.Config.Known)
-	summary := sum.Summary(s.Config)
-	summary.Beside(instrument.Summarize(samples, summary.DurationS), probes.sum.Probe())
-	if r.hooks.Read != nil {
-		probeErr = errors.Join(probeErr, r.hooks.Read(s, samples))
-	}
-	if r.hooks.End != nil {
-		r.hooks.End(s, &summary)
-	}
-	return errors.Join(err, began, probeErr)
-}
-
-// tee is two sinks in one.
-type tee struct{ a, b tacho.Sink }
-
-func (t tee) Add(r *tacho.Record) error { return errors.Join(t.a.Add(r), t.b.Add(r)) }
-func (t tee) Close() error              { return errors.Join(t.a.Close(), t.b.Close()) }

@@ -18,6 +18,7 @@ import (
 	"tacho"
 	"tacho/engine"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/run"
 	"tacho/sim"
 	"tacho/workload"
@@ -82,15 +83,11 @@ type records []tacho.Record
 func (l *records) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
 func (l *records) Close() error              { return nil }
 
-func into(s tacho.Sink) func() (tacho.Sink, error) {
-	return func() (tacho.Sink, error) { return s, nil }
-}
-
-// outcome is all that came out of a run.
-type outcome struct {
+// result is all that came out of a run.
+type result struct {
 	records   records
 	summaries []metric.Summary
-	stages    []run.Stage
+	levels    []outcome.Level
 	said      []string
 	runner    *run.Runner
 	err       error
@@ -106,23 +103,24 @@ func plan(url string, change func(*run.Plan)) run.Plan {
 	return p
 }
 
-func execute(ctx context.Context, p run.Plan, env run.Env) (out outcome) {
+func execute(ctx context.Context, p run.Plan, env run.Env) (out result) {
 	hooks := run.Hooks{
 		Say:   func(s string) { out.said = append(out.said, s) },
-		Begin: func(run.Stage, *engine.Live) error { return nil },
-		End: func(s run.Stage, m *metric.Summary) {
-			out.stages, out.summaries = append(out.stages, s), append(out.summaries, *m)
-		},
+		Begin: func(*outcome.Level, *engine.Live) error { return nil },
 	}
 	if out.runner, out.err = run.Open(ctx, p, env, hooks); out.err != nil {
 		return out
 	}
 	defer out.runner.Close()
-	out.err = out.runner.Run(ctx, into(&out.records))
+	out.err = out.runner.Run(ctx, &out.records, out.take)
 	return out
 }
 
-func do(t *testing.T, p run.Plan) outcome {
+func (out *result) take(l *outcome.Level) {
+	out.levels, out.summaries = append(out.levels, *l), append(out.summaries, l.Summary)
+}
+
+func do(t *testing.T, p run.Plan) result {
 	t.Helper()
 	out := execute(t.Context(), p, run.Env{Random: 42})
 	if out.err != nil {
@@ -362,18 +360,18 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := plan(url, func(p *run.Plan) { p.NumPrompts, p.MaxConcurrency = run.IntLevels{100_000}, run.IntLevels{4} })
 	n := 0
-	var out outcome
-	r, err := run.Open(ctx, p, run.Env{}, run.Hooks{End: func(_ run.Stage, m *metric.Summary) { out.summaries = append(out.summaries, *m) }})
+	var out result
+	r, err := run.Open(ctx, p, run.Env{}, run.Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	err = r.Run(ctx, into(sinkFunc(func(*tacho.Record) error {
+	err = r.Run(ctx, sinkFunc(func(*tacho.Record) error {
 		if n++; n == 20 {
 			cancel()
 		}
 		return nil
-	})))
+	}), out.take)
 	if !errors.Is(err, context.Canceled) || len(out.summaries) != 1 {
 		t.Fatalf("%v, %d summaries", err, len(out.summaries))
 	}

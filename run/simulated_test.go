@@ -15,7 +15,7 @@ import (
 
 // fast runs a plan against a simulated engine that is a hundred times faster
 // than its times, with the load squeezed likewise.
-func fast(t *testing.T, page http.HandlerFunc, change func(*run.Plan)) outcome {
+func fast(t *testing.T, page http.HandlerFunc, change func(*run.Plan)) result {
 	t.Helper()
 	s, err := sim.New(sim.Options{TTFT: 10 * time.Second, ITL: time.Second, Model: "tiny", Speedup: 100})
 	if err != nil {

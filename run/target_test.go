@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tacho/backend"
-	"tacho/instrument"
 	"tacho/metric"
 	"tacho/run"
 	"tacho/sim"
@@ -128,20 +127,8 @@ func TestSeveralServers(t *testing.T) {
 // What the metrics page says is what was asked of the server.
 func TestInstruments(t *testing.T) {
 	url := pose(t, sim.Options{})
-	var samples []instrument.Sample
-	p := plan(url, func(p *run.Plan) { p.Backend = "vllm" })
-	var sum metric.Summary
-	r, err := run.Open(t.Context(), p, run.Env{}, run.Hooks{
-		Read: func(_ run.Stage, s []instrument.Sample) error { samples = s; return nil },
-		End:  func(_ run.Stage, m *metric.Summary) { sum = *m },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if err := r.Run(t.Context(), into(&records{})); err != nil {
-		t.Fatal(err)
-	}
+	out := do(t, plan(url, func(p *run.Plan) { p.Backend = "vllm" }))
+	sum, samples := out.summaries[0], out.levels[0].Samples
 	if len(sum.Instruments) != 1 || len(samples) < 2 {
 		t.Fatalf("%+v of %d samples", sum.Instruments, len(samples))
 	}

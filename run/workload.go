@@ -9,6 +9,7 @@ import (
 
 	"tacho"
 	"tacho/backend"
+	"tacho/pace"
 	"tacho/token"
 	"tacho/workload"
 )
@@ -208,7 +209,8 @@ func (r *Runner) arrivals(l Level, work workload.Workload) (tacho.Pacer, error) 
 	if own, ok := work.(tacho.Pacer); ok && r.Plan.selfTimed() {
 		return own, nil
 	}
-	return r.Pacer(l)
+	p, _, err := pace.New(r.Plan.pacing(l, r.seedOf(l)))
+	return p, err
 }
 
 // textless forgets what was generated: it was kept for the next turn alone.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/metric"
 )
 
 var errFull = errors.New("no space left on device")
@@ -41,7 +42,7 @@ func onDisk(t *testing.T, room int) (*Writer, *disk, *[]error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Stage(Stage{Config: json.RawMessage(`{}`)}); err != nil {
+	if err := w.Stage(Stage{Config: metric.Config{}}); err != nil {
 		t.Fatal(err)
 	}
 	d := &disk{w.records.file.(*os.File), room}

@@ -19,6 +19,8 @@ import (
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/metric"
+	"tacho/outcome"
 )
 
 // Schema is the number of the format that is written here. A reader of it reads
@@ -44,8 +46,9 @@ type Manifest struct {
 	Args    []string        `json:"args,omitempty"` // the command line, secrets taken out
 	Seed    uint64          `json:"seed"`
 	Host    Host            `json:"host"`
-	Plan    json.RawMessage `json:"plan"`   // as it was given, secrets taken out
-	Target  Target          `json:"target"` // what became of its words about the server
+	Varies  string          `json:"varies,omitempty"` // the options of the plan that are lists
+	Plan    json.RawMessage `json:"plan"`             // as it was given, secrets taken out
+	Target  Target          `json:"target"`           // what became of its words about the server
 }
 
 // A Target is whom the load went to, as it was found.
@@ -86,15 +89,8 @@ type Host struct {
 
 // A Stage is one level of a run.
 type Stage struct {
-	Index       int             `json:"index"`
-	Name        string          `json:"name,omitempty"`               // what sets it apart: "--num-prompts 4"
-	Value       string          `json:"value,omitempty"`              // the same, short: "4"
-	Prompts     int             `json:"num_prompts,omitempty"`        // 0 is no end
-	Rate        float64         `json:"request_rate_per_s,omitempty"` // 0 is all at once
-	Concurrency int             `json:"max_concurrency,omitempty"`    // 0 is no limit
-	Epoch       time.Time       `json:"epoch"`                        // all offsets in its records count from here
-	Monotonic   float64         `json:"monotonic_s"`                  // the monotonic clock at Epoch
-	Config      json.RawMessage `json:"config"`                       // what the summary needs to know
+	outcome.Setting
+	Config metric.Config `json:"config"` // what the summary needs to know
 }
 
 // A Reading is what a metrics page said while a stage ran.

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tacho"
+	"tacho/metric"
+	"tacho/outcome"
 	"tacho/store"
 )
 
@@ -67,9 +69,12 @@ func TestRoundTrip(t *testing.T) {
 	if got, want := filepath.Base(w.Dir()), "20260301-123005-a-b-..-c"; got != want {
 		t.Errorf("directory %q, want %q", got, want)
 	}
-	stage := store.Stage{Index: 0, Name: "num-prompts=2", Prompts: 2, Rate: 1.5, Concurrency: 4, Epoch: began, Monotonic: 12.5, Config: json.RawMessage(`{"a":2}`)}
+	stage := store.Stage{
+		Setting: outcome.Setting{Index: 0, Name: "num-prompts=2", Prompts: 2, Rate: 1.5, Concurrency: 4, Epoch: began, Monotonic: 12.5},
+		Config:  metric.Config{MaxConcurrency: 2, Burstiness: 1},
+	}
 	early := stage
-	early.Config = json.RawMessage(`{"a":1}`)
+	early.Config = metric.Config{MaxConcurrency: 1}
 	for _, s := range []store.Stage{early, stage} {
 		if err := w.Stage(s); err != nil {
 			t.Fatal(err)
@@ -107,7 +112,7 @@ func TestRoundTrip(t *testing.T) {
 // ones before it are read.
 func TestCutLastLine(t *testing.T) {
 	w := create(t)
-	if err := w.Stage(store.Stage{Config: json.RawMessage(`{}`)}); err != nil {
+	if err := w.Stage(store.Stage{Config: metric.Config{}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range records() {
@@ -134,7 +139,7 @@ func TestCutLastLine(t *testing.T) {
 // it is counted, and named.
 func TestDamageCostsALine(t *testing.T) {
 	w := create(t)
-	if err := w.Stage(store.Stage{Index: 0, Config: json.RawMessage(`{}`)}); err != nil {
+	if err := w.Stage(store.Stage{}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(w.Dir(), store.RecordsFile)
@@ -214,7 +219,7 @@ func TestNobodyElseReadsIt(t *testing.T) {
 		t.Skip("rights are told another way")
 	}
 	w := create(t)
-	err := errors.Join(w.Stage(store.Stage{Config: json.RawMessage(`{}`)}), w.Add(records()[0]), w.Summary(1), w.Close())
+	err := errors.Join(w.Stage(store.Stage{Config: metric.Config{}}), w.Add(records()[0]), w.Summary(1), w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}

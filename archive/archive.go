@@ -1,0 +1,171 @@
+// Package archive reads a kept run back into the very outcomes that were
+// measured: a report of what was read is the report of what was run, byte for
+// byte.
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tacho"
+	"tacho/instrument"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/store"
+)
+
+// Open reads the run in a directory. change may replace what a summary is asked
+// for; nil leaves it as it was.
+func Open(dir string, change func(*metric.Config) error) (*outcome.Run, error) {
+	kept, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if change == nil {
+		change = func(*metric.Config) error { return nil }
+	}
+	sums, err := sumUp(kept, change)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := kept.Samples()
+	if err != nil {
+		return nil, err
+	}
+	run := &outcome.Run{About: About(dir, &kept.Manifest)}
+	for i := range kept.Stages {
+		level, err := readLevel(kept, i, sums[kept.Stages[i].Index], samples[kept.Stages[i].Index], change)
+		if err != nil {
+			return nil, err
+		}
+		run.Levels = append(run.Levels, *level)
+	}
+	if len(run.Levels) > 0 {
+		run.Began = run.Levels[0].Epoch
+	}
+	return run, nil
+}
+
+// sums is what the records of a level add up to.
+type sums struct{ requests, probes metric.Accumulator }
+
+func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, error) {
+	all := map[int]*sums{}
+	for _, s := range kept.Stages {
+		c := s.Config
+		if err := change(&c); err != nil {
+			return nil, err
+		}
+		all[s.Index] = &sums{requests: metric.Accumulator{Goodput: c.Goodput}}
+	}
+	measured := false
+	for rec, err := range kept.Records() {
+		if err != nil {
+			return nil, err
+		}
+		to := &all[rec.Stage].requests
+		if rec.Probe {
+			to = &all[rec.Stage].probes
+		}
+		measured = measured || !rec.Probe
+		if err := to.Add(rec); err != nil {
+			return nil, err
+		}
+	}
+	if !measured {
+		return nil, fmt.Errorf("%s: nothing was measured: the run was stopped or failed before a request finished", kept.Dir)
+	}
+	return all, nil
+}
+
+func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, change func(*metric.Config) error) (*outcome.Level, error) {
+	stage := &kept.Stages[i]
+	c := stage.Config
+	// Only the last level of a run can have been cut short.
+	c.Interrupted = c.Interrupted || !kept.Whole && i == len(kept.Stages)-1
+	if d := kept.Damaged(); d.Lines > 0 {
+		c.Known = append(slices.Clip(c.Known), metric.Reason{Code: "damaged", Level: metric.Note, Text: fmt.Sprintf(
+			"%d lines of this run could not be read, and what they told is missing here (the first: %v): copy the run again from where it was made, or measure again", d.Lines, d.First)})
+	}
+	if err := change(&c); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Summary(c), Samples: samples, Records: Records(kept.Dir, stage.Index)}
+	out.Summary.Beside(instrument.Summarize(samples, out.Summary.DurationS), s.probes.Probe())
+	return out, nil
+}
+
+// Records are the requests of a level of a kept run, probes left out.
+func Records(dir string, stage int) func() iter.Seq2[*tacho.Record, error] {
+	return func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) {
+			kept, err := store.Open(dir)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			Level(kept, stage)(yield)
+		}
+	}
+}
+
+// Level is the requests of a level of an open run, probes left out.
+func Level(kept *store.Run, stage int) iter.Seq2[*tacho.Record, error] {
+	return func(yield func(*tacho.Record, error) bool) {
+		for rec, err := range kept.Records() {
+			if err == nil && (rec.Stage != stage || rec.Probe) {
+				continue
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// About is what a manifest says of a run that is kept in dir.
+func About(dir string, m *store.Manifest) outcome.About {
+	var plan struct { // as options are called there
+		Label     string   `json:"label"`
+		Tokenizer string   `json:"tokenizer"`
+		Dataset   string   `json:"dataset_name"`
+		Path      string   `json:"dataset_path"`
+		Metadata  []string `json:"metadata"`
+		BaseURL   []string `json:"base_url"`
+		Sim       string   `json:"sim"`
+	}
+	_ = json.Unmarshal(m.Plan, &plan) // what it does not tell is left out
+	a := outcome.About{
+		Name: filepath.Base(dir), Tool: m.Tool, Version: m.Version, Began: m.Started, Varies: m.Varies,
+		Label: plan.Label, Backend: m.Target.Backend, Model: m.Target.Model, Tokenizer: plan.Tokenizer, Dataset: plan.Dataset, URLs: plan.BaseURL,
+	}
+	if plan.Path != "" {
+		a.Dataset = strings.TrimSpace(a.Dataset + " " + plan.Path)
+	}
+	for _, field := range plan.Metadata {
+		name, value, _ := strings.Cut(field, "=")
+		a.Metadata = append(a.Metadata, outcome.Field{Name: name, Value: value})
+	}
+	switch {
+	case plan.Sim != "":
+		a.URLs = []string{"simulated engine " + plan.Sim}
+	case len(m.Target.Servers) > 0:
+		a.URLs = nil
+		for _, s := range m.Target.Servers {
+			a.URLs = append(a.URLs, s.URL)
+		}
+	}
+	var gpus []string
+	for _, g := range m.Target.GPUs {
+		gpus = append(gpus, fmt.Sprintf("%d x %s", g.Count, g.Name))
+	}
+	a.GPUs = strings.Join(gpus, ", ")
+	return a
+}

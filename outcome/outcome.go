@@ -1,0 +1,78 @@
+// Package outcome is what a run came to, whoever tells it: those who measured,
+// or those who read it back from disk. Reports are made of nothing else.
+package outcome
+
+import (
+	"iter"
+	"time"
+
+	"tacho"
+	"tacho/instrument"
+	"tacho/metric"
+)
+
+// A Run is one run and its levels, in the order in which they ran.
+type Run struct {
+	About
+	Levels []Level `json:"levels"`
+}
+
+// About is what a run was.
+type About struct {
+	Name      string    `json:"name,omitempty"` // of its directory
+	Tool      string    `json:"tool,omitempty"`
+	Version   string    `json:"version,omitempty"`
+	Began     time.Time `json:"began"`
+	Label     string    `json:"label,omitempty"`
+	Backend   string    `json:"backend,omitempty"`
+	Model     string    `json:"model,omitempty"`
+	Tokenizer string    `json:"tokenizer,omitempty"` // as it was asked for
+	Dataset   string    `json:"dataset,omitempty"`
+	URLs      []string  `json:"urls,omitempty"`
+	GPUs      string    `json:"gpus,omitempty"`
+	Metadata  []Field   `json:"metadata,omitempty"` // entries that the user gave
+	Varies    string    `json:"varies,omitempty"`   // the options that are lists: "num-prompts"
+}
+
+// A Field is one named fact.
+type Field struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// A Level is one part of a run, with fixed load: what it was, and what it came
+// to.
+type Level struct {
+	Setting
+	Summary metric.Summary `json:"summary"`
+
+	Samples []instrument.Sample                    `json:"-"` // what metrics pages said meanwhile
+	Records func() iter.Seq2[*tacho.Record, error] `json:"-"` // its requests, probes left out; nil where they are not at hand
+}
+
+// A Setting is what sets a level apart, and when it began.
+type Setting struct {
+	Index       int       `json:"index"`
+	Name        string    `json:"name,omitempty"`               // as flags: "--num-prompts 4"
+	Value       string    `json:"value,omitempty"`              // the same, short: "4"
+	Prompts     int       `json:"num_prompts,omitempty"`        // 0 is no end
+	Rate        float64   `json:"request_rate_per_s,omitempty"` // 0 is all at once
+	Concurrency int       `json:"max_concurrency,omitempty"`    // 0 is no limit
+	Ramp        *Ramp     `json:"ramp,omitempty"`
+	Epoch       time.Time `json:"epoch"`       // the times of its records count from here
+	Monotonic   float64   `json:"monotonic_s"` // the monotonic clock at Epoch
+}
+
+// A Ramp is a request rate that rises.
+type Ramp struct {
+	Strategy string       `json:"strategy"` // linear or exponential
+	StartRPS int          `json:"start_rps"`
+	EndRPS   int          `json:"end_rps"`
+	Changes  []RateChange `json:"changes"`
+}
+
+// A RateChange is a moment at which a rising rate passed a whole number.
+type RateChange struct {
+	RPS int           `json:"rps"`
+	At  time.Duration `json:"at_ns"` // from the epoch
+}

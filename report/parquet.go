@@ -1,0 +1,75 @@
+package report
+
+import (
+	"io"
+	"slices"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+var parquetFormat = Format{
+	Name: "parquet", Doc: "the lines of csv as a Parquet file; null is not measured",
+	Render: renderParquet,
+}
+
+// parquetBatch is how many rows are handed on at a time.
+const parquetBatch = 1024
+
+func renderParquet(w io.Writer, r *Report) error {
+	table, err := r.table()
+	if err != nil {
+		return err
+	}
+	group := parquet.Group{}
+	for _, c := range table.Columns {
+		group[c.Name] = parquet.Optional(parquet.Compressed(parquetLeaf(c.Kind), &parquet.Zstd))
+	}
+	schema := parquet.NewSchema("rows", group)
+	place := make([]int, len(table.Columns)) // a schema has its columns in the order of their names
+	for i, c := range table.Columns {
+		place[i] = slices.IndexFunc(schema.Columns(), func(path []string) bool { return path[0] == c.Name })
+	}
+	out := parquet.NewGenericWriter[any](w, schema)
+	var batch []parquet.Row
+	for row, err := range table.Rows {
+		if err != nil {
+			return err
+		}
+		values := make(parquet.Row, len(row))
+		for i, cell := range row {
+			values[place[i]] = parquetValue(table.Columns[i].Kind, cell, place[i])
+		}
+		if batch = append(batch, values); len(batch) == parquetBatch {
+			if _, err := out.WriteRows(batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	if _, err := out.WriteRows(batch); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+func parquetLeaf(kind CellKind) parquet.Node {
+	switch kind {
+	case TextCell:
+		return parquet.String()
+	case WholeCell:
+		return parquet.Int(64)
+	}
+	return parquet.Leaf(parquet.DoubleType)
+}
+
+func parquetValue(kind CellKind, cell Cell, column int) parquet.Value {
+	switch {
+	case !cell.Known:
+		return parquet.NullValue().Level(0, 0, column)
+	case kind == TextCell:
+		return parquet.ByteArrayValue([]byte(cell.Text)).Level(0, 1, column)
+	case kind == WholeCell:
+		return parquet.Int64Value(int64(cell.Number)).Level(0, 1, column)
+	}
+	return parquet.DoubleValue(cell.Number).Level(0, 1, column)
+}

@@ -1,0 +1,220 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/instrument"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/pace"
+	"tacho/workload"
+)
+
+// Run measures all levels of the plan, one after the other, and hands each to
+// done. A stopped run returns ctx's error, after the outcome of what finished.
+func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Level)) error {
+	for _, l := range r.Plan.Levels() {
+		out, err := r.Measure(ctx, l, sink)
+		if out != nil {
+			done(out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seedOf is the seed of a level: one seed fixes the run, and yet no two levels
+// share prompts, for a server's cache would answer the second of them. The first
+// level has the seed itself, so that it is the same as a run of its own.
+func (r *Runner) seedOf(l Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
+
+// A stage is a level that is ready to run.
+type stage struct {
+	Level
+	outcome outcome.Level
+	config  metric.Config
+	pacer   tacho.Pacer
+	work    workload.Workload
+	sharing *workload.Sharing // what prompts of it have in common
+}
+
+// Measure runs one level and returns what it came to, or nil if it did not
+// begin. Records go to sink as they finish; a level that was stopped returns
+// ctx's error beside the outcome of what finished.
+func (r *Runner) Measure(ctx context.Context, l Level, sink tacho.Sink) (*outcome.Level, error) {
+	s, err := r.stage(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := r.profile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if r.hooks.Open != nil {
+		if err := r.hooks.Open(); err != nil {
+			return nil, err
+		}
+	}
+	err = r.measure(ctx, s, sink)
+	return &s.outcome, err
+}
+
+// stage makes all of a level ready: its workload, the server, the connections.
+func (r *Runner) stage(ctx context.Context, l Level) (*stage, error) {
+	s := &stage{Level: l, sharing: &workload.Sharing{}}
+	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
+		if err := r.warm(ctx, len(r.clients), 0); err != nil {
+			return nil, r.stopped(ctx, r.unreachable(err))
+		}
+	}
+	if err := r.load(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.fits(l, s.work); err != nil {
+		return nil, err
+	}
+	if err := r.flush(ctx); err != nil {
+		return nil, err
+	}
+	s.work = s.sharing.Watch(s.work)
+	if l.Index == 0 {
+		if err := r.ready(ctx, s.work); errors.Is(err, errAsText) {
+			return r.stage(ctx, l)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if err := r.warmUp(ctx, l, s.work); err != nil {
+		return nil, err
+	}
+	if err := r.warm(ctx, r.connections(l), r.spares(l)); err != nil {
+		return nil, r.stopped(ctx, r.unreachable(err))
+	}
+	return s, nil
+}
+
+// load settles what is sent, when, and what the summary must know of it.
+func (r *Runner) load(ctx context.Context, s *stage) (err error) {
+	l := s.Level
+	if s.work, err = r.workload(ctx, l, r.seedOf(l)); err != nil {
+		return err
+	}
+	if s.pacer, err = r.arrivals(l, s.work); err != nil {
+		return &UsageError{err}
+	}
+	if s.config, err = r.Plan.config(l); err != nil {
+		return &UsageError{err}
+	}
+	s.config.InputEstimated, s.config.Pools = !r.Counter.Exact(), r.kind.Pools
+	if r.kind.Pools && r.Plan.PercentileMetrics == "" {
+		s.config.Metrics = []string{metric.E2EL.Name} // there is no other latency
+	}
+	s.config.Known = slices.Concat(s.config.Known, r.cannot(), r.refusal())
+	s.outcome.Setting = outcome.Setting{
+		Index: l.Index, Name: l.Name, Value: l.Value, Prompts: l.Inputs, Rate: l.Rate, Concurrency: l.Concurrency, Ramp: r.ramp(s.pacer),
+	}
+	if math.IsInf(l.Rate, 1) {
+		s.outcome.Rate = 0
+	}
+	return nil
+}
+
+// ramp is how the rate of a level rises; nil where it does not.
+func (r *Runner) ramp(p tacho.Pacer) *outcome.Ramp {
+	ramp, ok := p.(pace.Ramp)
+	if !ok {
+		return nil
+	}
+	out := &outcome.Ramp{Strategy: r.Plan.RampUpStrategy, StartRPS: int(*r.Plan.RampUpStartRPS), EndRPS: int(*r.Plan.RampUpEndRPS)}
+	last := out.StartRPS
+	out.Changes = []outcome.RateChange{{RPS: last}}
+	i := 0
+	for at := range ramp.Arrivals() {
+		for last < int(ramp.RateBefore(i)) {
+			last++
+			out.Changes = append(out.Changes, outcome.RateChange{RPS: last, At: at})
+		}
+		i++
+	}
+	return out
+}
+
+// connections is how many connections a level should find ready.
+func (r *Runner) connections(l Level) int {
+	const most = 16_000 // below the usual limits on descriptors and ports
+	n := l.Prompts
+	if l.Concurrency > 0 {
+		n = l.Concurrency
+	} else if rate := int(l.Rate * float64(r.Plan.Speed())); l.Rate < most && (n == 0 || rate < n) {
+		n = max(rate, 8) // what a second brings
+	}
+	return min(max(n, 1), most)
+}
+
+// spares is how many connections are kept ready beyond those in use: what an
+// open loop needs when the server slows down. Other loads have all they need.
+func (r *Runner) spares(l Level) int {
+	if math.IsInf(l.Rate, 1) {
+		return 0
+	}
+	return min(r.connections(l), 256)
+}
+
+// measure runs the stage itself and sums it up.
+func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
+	r.pages.readFirst(ctx)
+	live := &engine.Live{}
+	r.live = live
+	sum := &metric.Accumulator{Goodput: s.config.Goodput}
+	out := &s.outcome
+	out.Summary.Config = s.config
+	var began error
+	var health *health
+	speed, late := r.Plan.Speed(), r.simLateness(ctx)
+	probes := newProbes(r, s.Index)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := engine.Run(ctx, engine.Stage{
+		Index: s.Index, Arrivals: pace.Stripe(speed.arrivals(s.pacer.Arrivals()), 0, 1), Limit: s.Concurrency,
+		Source: speed.source(r.named(s.work, s.Level)), Backend: r.backend, Live: live, Precise: true, Count: r.answerCounter(),
+		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
+		Begin: func(epoch time.Time) {
+			out.Epoch, out.Monotonic = epoch, monotonicSeconds()
+			health = newHealth()
+			if r.hooks.Begin != nil {
+				if began = r.hooks.Begin(out, live); began != nil {
+					cancel()
+				}
+			}
+			probes.start(ctx, epoch)
+			r.pages.start(ctx, epoch)
+		},
+	}, r.counting(scrubber{stretched{tee{sum, r.Plan.keeping(sink)}, speed}, r.env.Secrets}))
+	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
+	out.Samples = speed.samples(r.pages.stop())
+	s.config.Interrupted, s.config.Client, s.config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
+	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.simLateness(context.WithoutCancel(ctx))), r.unkept())
+	for _, n := range s.work.Notes() {
+		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
+	}
+	scrubSamples(r.env.Secrets, out.Samples)
+	scrubReasons(r.env.Secrets, s.config.Known)
+	out.Summary = sum.Summary(s.config)
+	out.Summary.Beside(instrument.Summarize(out.Samples, out.Summary.DurationS), probes.sum.Probe())
+	return errors.Join(err, began, probeErr)
+}
+
+// tee is two sinks in one.
+type tee struct{ a, b tacho.Sink }
+
+func (t tee) Add(r *tacho.Record) error { return errors.Join(t.a.Add(r), t.b.Add(r)) }
+func (t tee) Close() error              { return errors.Join(t.a.Close(), t.b.Close()) }
