@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"tacho/internal/jinja"
 	"tacho/internal/wholefile"
-	"tacho/token/internal/jinja"
 )
 
 // A Message is one entry of a conversation.
