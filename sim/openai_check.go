@@ -75,10 +75,8 @@ func checkSampling(s *openai.Sampling, repetition *float64, c *openai.Constraint
 	if c.N != nil && *c.N > 1 && s.Temperature != nil && *s.Temperature < 1e-5 {
 		return &complaint{message: fmt.Sprintf("n must be 1 when using greedy sampling, got %d.", *c.N)}
 	}
-	for _, stop := range c.Stop {
-		if stop == "" {
-			return &complaint{message: "stop cannot contain an empty string."}
-		}
+	if slices.Contains(c.Stop, "") {
+		return &complaint{message: "stop cannot contain an empty string."}
 	}
 	return nil
 }
