@@ -265,6 +265,9 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 
 func (b *benchRun) summarize(ctx context.Context, err error) error {
 	r := report.Report{Runs: []outcome.Run{b.run}}
+	if b.env.seen != nil {
+		b.env.seen(&b.run)
+	}
 	if len(b.run.Levels) > 1 {
 		b.note(show(b.env.Stdout, "levels", &r))
 	}
@@ -278,7 +281,7 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	if err != nil {
 		return errors.Join(err, b.failed)
 	}
-	b.note(b.keep.Summary(&r))
+	b.note(b.keep.Summary(r.Document()))
 	if b.failed != nil {
 		return b.failed
 	}

@@ -18,6 +18,7 @@ import (
 	"tacho/internal/jsonscan"
 	"tacho/internal/redact"
 	"tacho/internal/spelling"
+	"tacho/outcome"
 	"tacho/run"
 )
 
@@ -42,8 +43,9 @@ type Env struct {
 	Interrupt <-chan os.Signal // Ctrl-C, or whatever else asks it to end
 	Kill      func(code int)   // ends the process at once
 
-	line    io.Writer       // the terminal itself, for the line that moves
-	secrets *redact.Secrets // kept out of all that is printed or kept
+	line    io.Writer          // the terminal itself, for the line that moves
+	seen    func(*outcome.Run) // gets what was measured, before it is kept; for tests
+	secrets *redact.Secrets    // kept out of all that is printed or kept
 }
 
 // System is the Env of the real process.

@@ -14,11 +14,15 @@ var jsonFormat = Format{
 // Schema names the shape of the JSON; it changes when a reader would break.
 const Schema = "tacho.report/1"
 
-func renderJSON(w io.Writer, r *Report) error {
-	return writeIndented(w, struct {
+func renderJSON(w io.Writer, r *Report) error { return writeIndented(w, r.Document()) }
+
+// Document is the report as the JSON format has it, for those who write JSON
+// themselves.
+func (r *Report) Document() any {
+	return struct {
 		Schema string `json:"schema"`
 		*Report
-	}{Schema, r})
+	}{Schema, r}
 }
 
 func writeIndented(w io.Writer, v any) error {
