@@ -104,6 +104,7 @@ func TestOneRequestFindsOut(t *testing.T) {
 		"no such model":    {answer: refusing("completions", 404, `{"error":{"message":"The model does not exist."}}`), args: "--model other", sent: 1, says: []string{"/v1/completions", "other", "The model does not exist", "it lists no model other but tiny", "--model", "--endpoint"}},
 		"a model by 400":   {answer: refusing("completions", 400, `{"error":"Invalid model name"}`), args: "--model other", sent: 2, says: []string{"Invalid model name; it lists no model other but tiny"}},
 		"bad request":      {answer: refusing("completions", 400, `{"error":"prompt must be short"}`), sent: 2, says: []string{"did not answer a first request: status 400: prompt must be short", "--no-trial"}},
+		"bad question":     {answer: refusing("models", 400, "no"), says: []string{"does not say what it serves", "status 400: no"}},
 		"a page of models": {answer: refusing("models", 200, "<html><title>Welcome to nginx!</title></html>"), says: []string{"GET /v1/models", "is this its address?", "Welcome to nginx", "--model"}, not: []string{"is it up", "cannot reach"}},
 		"TLS on a plain port": {
 			url: strings.Replace(plain, "http:", "https:", 1), says: []string{"does not speak TLS", "write http://"}, not: []string{"is the server up"},

@@ -73,7 +73,7 @@ func (r *Runner) stage(ctx context.Context, l Level) (*stage, error) {
 	s := &stage{Level: l, sharing: &workload.Sharing{}}
 	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
 		if err := r.warm(ctx, len(r.clients), 0); err != nil {
-			return nil, r.stopped(ctx, r.unreachable(err))
+			return nil, r.unreachable(ctx, err)
 		}
 	}
 	if err := r.load(ctx, s); err != nil {
@@ -97,7 +97,7 @@ func (r *Runner) stage(ctx context.Context, l Level) (*stage, error) {
 		return nil, err
 	}
 	if err := r.warm(ctx, r.connections(l), r.spares(l)); err != nil {
-		return nil, r.stopped(ctx, r.unreachable(err))
+		return nil, r.unreachable(ctx, err)
 	}
 	return s, nil
 }

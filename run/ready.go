@@ -50,7 +50,7 @@ func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
 				break
 			}
 			if hopeless(f) || !r.pause(ctx, deadline) {
-				return r.stopped(ctx, r.refused(i, f))
+				return r.refused(ctx, i, f)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func (r *Runner) findModel(ctx context.Context) error {
 	case errors.Is(err, backend.ErrNoEndpoint), err == nil && len(models) == 0:
 		return &UsageError{errors.New("the server does not say which model it serves: name it with --model")}
 	case err != nil:
-		return r.stopped(ctx, r.unreachable(err))
+		return r.unreachable(ctx, err)
 	}
 	r.Model, r.ModelID = models[0].ID, models[0].ID
 	if models[0].Root != "" {

@@ -14,26 +14,18 @@ import (
 	"tacho/transport"
 )
 
-// stopped is err, unless the run was told to stop: then that is why.
-func (r *Runner) stopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}
-
 // unreachable is the error of servers that gave no answer, or none that can be
 // used: one line, with what to do.
-func (r *Runner) unreachable(err error) error {
+func (r *Runner) unreachable(ctx context.Context, err error) error {
 	f := (*tacho.Failure)(nil)
 	if !errors.As(err, &f) {
 		f = transport.Classify(err, nil)
 	}
-	return r.trouble(r.Plan.ShownURL(), f, r.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
+	return r.trouble(ctx, r.Plan.ShownURL(), f, r.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
 }
 
 // refused is the error of a server that did not answer the first request.
-func (r *Runner) refused(server int, f *tacho.Failure) error {
+func (r *Runner) refused(ctx context.Context, server int, f *tacho.Failure) error {
 	text := r.env.Secrets.Hide(f.Message)
 	if f.Status != 0 && f.Status != http.StatusOK {
 		text = fmt.Sprintf("status %d: %s", f.Status, text)
@@ -41,7 +33,7 @@ func (r *Runner) refused(server int, f *tacho.Failure) error {
 	if wait := r.Plan.ReadyCheck.Duration(); wait > 0 && !hopeless(f) {
 		text = fmt.Sprintf("no answer to a request within %v: %s", wait, text)
 	}
-	return r.trouble(publicURLs(r.Plan.baseURLs())[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
+	return r.trouble(ctx, publicURLs(r.Plan.baseURLs())[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
 }
 
 // unconnected are the failures in which a server was not even spoken to.
@@ -49,8 +41,10 @@ var unconnected = []tacho.Cause{tacho.Refused, tacho.DNS, tacho.TLS, tacho.Conne
 
 // trouble says what is wrong with the server at an address, and what to do; in
 // the other words where its failure is none that many have.
-func (r *Runner) trouble(at string, f *tacho.Failure, text, other string) error {
+func (r *Runner) trouble(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
 	switch {
+	case ctx.Err() != nil: // the run was told to stop: that is why
+		return ctx.Err()
 	case f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden:
 		return fmt.Errorf("the server at %s %s (%s)", at, r.keyTrouble(), text)
 	case f.Cause == tacho.Refused:
@@ -61,9 +55,9 @@ func (r *Runner) trouble(at string, f *tacho.Failure, text, other string) error 
 		return fmt.Errorf("the server at %s speaks TLS there: write https:// instead of http:// (%s)", at, text)
 	case f.Status == http.StatusNotFound:
 		return fmt.Errorf("the server at %s knows no %s, or no model %s there (%s)%s: see --endpoint, --backend and --model",
-			at, r.endpoint(), r.Model, text, r.otherModels())
+			at, r.endpoint(), r.Model, text, r.otherModels(ctx))
 	case f.Status == http.StatusBadRequest:
-		text += r.otherModels()
+		text += r.otherModels(ctx)
 	}
 	return fmt.Errorf("the server at %s "+other, at, text)
 }
@@ -92,8 +86,11 @@ func (r *Runner) endpoint() string {
 
 // otherModels are the models that the server lists, as words to go on with;
 // nothing if the one that was asked for is among them.
-func (r *Runner) otherModels() string {
-	ctx, cancel := context.WithTimeout(context.Background(), limitTimeout)
+func (r *Runner) otherModels(ctx context.Context) string {
+	if r.server == nil {
+		return "" // it was asked in vain
+	}
+	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
 	models, err := r.server.Models(ctx)
 	if err != nil || len(models) == 0 || slices.ContainsFunc(models, func(m backend.Model) bool { return m.ID == r.Model }) {
