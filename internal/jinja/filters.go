@@ -447,7 +447,7 @@ func filterSelect(v any, a arguments, name string) (any, error) {
 			}
 			attribute, args = args[0], args[1:]
 		}
-		test := func(v any, _ []any) (bool, error) { return truthy(v), nil }
+		var test testFunc // nil is whether the item is true
 		if len(args) > 0 {
 			if test = tests[text(args[0])]; test == nil {
 				return nil, fmt.Errorf("test %q is not supported", text(args[0]))
@@ -459,7 +459,10 @@ func filterSelect(v any, a arguments, name string) (any, error) {
 			if attribute != nil {
 				subject = item(it, attribute)
 			}
-			ok, err := test(subject, args)
+			ok, err := truthy(subject), error(nil)
+			if test != nil {
+				ok, err = test(subject, args)
+			}
 			return it, ok != strings.HasPrefix(name, "reject"), err
 		}, nil
 	}), nil

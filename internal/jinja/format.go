@@ -92,28 +92,33 @@ func percentValue(flags string, verb byte, v any) (string, error) {
 			v = string(rune(n))
 		}
 		return fmt.Sprintf("%"+flags+"s", text(v)), nil
-	case 'd', 'i', 'u', 'o', 'x', 'X':
-		n, ok := integer(v)
-		if f, isFloat := v.(float64); isFloat && strings.IndexByte("diu", verb) >= 0 {
-			n, ok = int64(f), true
+	case 'd', 'i', 'u':
+		if f, ok := v.(float64); ok {
+			v = int64(f)
 		}
-		if strings.IndexByte("iu", verb) >= 0 {
-			verb = 'd'
+		if n, ok := integer(v); ok {
+			return fmt.Sprintf("%"+flags+"d", n), nil
 		}
-		if ok {
+	case 'o', 'x', 'X':
+		if n, ok := integer(v); ok {
 			return fmt.Sprintf("%"+flags+string(verb), n), nil
 		}
 	case 'e', 'E', 'f', 'F', 'g', 'G':
 		if f, ok := number(v); ok {
-			if (verb == 'g' || verb == 'G') && !strings.Contains(flags, ".") {
-				flags += ".6"
-			}
-			return fmt.Sprintf("%"+flags+string(verb), f), nil
+			return fmt.Sprintf("%"+digits(flags)+string(verb), f), nil
 		}
 	default:
 		return "", errFormat
 	}
 	return "", fmt.Errorf("%%%c cannot show %s", verb, kindOf(v))
+}
+
+// digits is the flags with the precision that Python takes where none is given.
+func digits(flags string) string {
+	if strings.Contains(flags, ".") {
+		return flags
+	}
+	return flags + ".6"
 }
 
 // braces is format.format(...) in Python.
