@@ -90,27 +90,35 @@ func startSim(env *Env, plan *run.Plan, seed uint64) (stop func(), err error) {
 	if plan.Sim == "" {
 		return func() {}, nil
 	}
+	args := []string{"--profile", plan.Sim, "--speedup", strconv.FormatFloat(plan.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
+	if len(plan.LoraModules) > 0 {
+		args = append(args, "--lora-modules", strings.Join(plan.LoraModules, ","))
+	}
+	url, stop, err := startServer(env, args...)
+	plan.BaseURL = []string{url}
+	return stop, err
+}
+
+// startServer starts the simulator as a process of its own, and says where it
+// listens. It ends when it is stopped, and when this process is gone.
+func startServer(env *Env, args ...string) (url string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("start the simulated engine: %w", err)
+		return "", nil, fmt.Errorf("start the simulated engine: %w", err)
 	}
-	cmd := exec.Command(self, "sim", "--"+childFlag, "--profile", plan.Sim, "--host", "127.0.0.1", "--port", "0", //nolint:noctx // it ends with its standard input
-		"--speedup", strconv.FormatFloat(plan.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10))
-	if len(plan.LoraModules) > 0 {
-		cmd.Args = append(cmd.Args, "--lora-modules", strings.Join(plan.LoraModules, ","))
-	}
+	cmd := exec.Command(self, append([]string{"sim", "--" + childFlag, "--host", "127.0.0.1", "--port", "0"}, args...)...) //nolint:noctx // it ends with its standard input
 	cmd.Stderr = env.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the simulated engine: %w", err)
+		return "", nil, fmt.Errorf("start the simulated engine: %w", err)
 	}
 	stop = func() {
 		_ = stdin.Close() // which ends it
@@ -118,12 +126,10 @@ func startSim(env *Env, plan *run.Plan, seed uint64) (stop func(), err error) {
 	}
 	out := bufio.NewReader(stdout)
 	line, err := out.ReadString('\n')
-	address := announced.FindString(line)
-	plan.BaseURL = []string{address}
-	if address == "" {
+	if url = announced.FindString(line); url == "" {
 		stop()
-		return nil, fmt.Errorf("the simulated engine did not start: %w", err)
+		return "", nil, fmt.Errorf("the simulated engine did not start: %w", err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // or it would wait for a reader
-	return stop, nil
+	return url, stop, nil
 }

@@ -88,7 +88,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are the verbs, in the order of help.
-var commands = []func(*Env) *cobra.Command{newBench, newData, newSim, newReport, newMetrics, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newData, newSim, newReport, newMetrics, newSelfcheck, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/proof"
 	"tacho/pace"
-	"tacho/stat"
 )
 
 func take(s iter.Seq[time.Duration], n int) (out []time.Duration) {
@@ -128,7 +128,7 @@ func checkProcess(t *testing.T, times []float64, rate, shape float64, n int) {
 	if got, want := times[n-1], float64(n)/rate; math.Abs(got-want) > 1e-6*want {
 		t.Errorf("last arrival at %v, want %v", got, want)
 	}
-	gaps := stat.Gaps(times)
+	gaps := proof.Gaps(times)
 	mean, ss := 1/rate, 0.0
 	for i, g := range gaps {
 		gaps[i] = g / mean
@@ -138,7 +138,7 @@ func checkProcess(t *testing.T, times []float64, rate, shape float64, n int) {
 	if cv := math.Sqrt(ss / float64(n)); math.Abs(cv-wantCV) > 0.04*wantCV+1e-3 {
 		t.Errorf("coefficient of variation %.4f, want %.4f", cv, wantCV)
 	}
-	if d := stat.Dispersion(times, 50/rate); math.Abs(d-wantCV*wantCV) > 0.2*wantCV*wantCV+0.02 {
+	if d := proof.Dispersion(times, 50/rate); math.Abs(d-wantCV*wantCV) > 0.2*wantCV*wantCV+0.02 {
 		t.Errorf("index of dispersion %.3f, want %.3f", d, wantCV*wantCV)
 	}
 	if math.IsInf(shape, 1) {
@@ -149,9 +149,9 @@ func checkProcess(t *testing.T, times []float64, rate, shape float64, n int) {
 		}
 		return
 	}
-	ks := stat.KolmogorovSmirnov(gaps, func(x float64) float64 { return stat.GammaCDF(shape, x) })
+	ks := proof.KolmogorovSmirnov(gaps, func(x float64) float64 { return proof.GammaCDF(shape, x) })
 	// Times are whole nanoseconds, and gaps below one of them cannot be told apart.
-	if limit := 1.95/math.Sqrt(float64(n)) + stat.GammaCDF(shape, rate*1e-9); ks > limit {
+	if limit := 1.95/math.Sqrt(float64(n)) + proof.GammaCDF(shape, rate*1e-9); ks > limit {
 		t.Errorf("Kolmogorov-Smirnov distance %.5f, above %.5f", ks, limit)
 	}
 }
@@ -186,7 +186,7 @@ func TestRampRates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gaps := stat.Gaps(secs(slices.Collect(p.Arrivals())))
+		gaps := proof.Gaps(secs(slices.Collect(p.Arrivals())))
 		for i, g := range gaps {
 			if math.Abs(1/g-c.want[i]) > 1e-6 {
 				t.Errorf("%s %v-%v: rate before arrival %d is %v, want %v", c.ramp, c.start, c.end, i, 1/g, c.want[i])

@@ -56,9 +56,9 @@ var layers = map[string]string{
 	"instrument":                    "internal/limit metric",
 	"sim":                           "sim/step wire/*",
 	"run":                           ". backend engine hub instrument internal/limit internal/redact metric outcome pace token transport workload",
-	"cli":                           ". archive backend engine internal/jsonscan internal/redact internal/spelling internal/visible metric outcome report run sim sim/step store token workload",
+	"cli":                           ". archive backend engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome report run sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
-	"internal/proof":                ". backend engine metric pace run sim stat token transport workload",
+	"internal/proof":                ". metric run sim stat workload",
 }
 
 // The sources are parsed here and not listed with "go list", so that the test

@@ -2,7 +2,6 @@ package proof
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -36,25 +35,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve is the recording server: args are time to first token, time between
-// tokens, and the file for the truth ("-" keeps none).
+// serve is the recording server: args are time to first token and time between
+// tokens.
 func serve(args []string) error {
 	runtime.GOMAXPROCS(1)
-	opt := sim.Options{ForgetTruth: true}
+	var opt sim.Options
 	var err error
 	if opt.TTFT, err = time.ParseDuration(args[0]); err != nil {
 		return err
 	}
 	if opt.ITL, err = time.ParseDuration(args[1]); err != nil {
 		return err
-	}
-	if args[2] != "-" {
-		f, err := os.Create(args[2])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		opt.TruthLog = f
 	}
 	s, err := sim.New(opt)
 	if err != nil {
@@ -112,26 +103,6 @@ func (c *child) line() string {
 func (c *child) stop() {
 	_ = c.stdin.Close()
 	_ = c.cmd.Wait()
-}
-
-// truths are what a server wrote down, by request id.
-func truths(b testing.TB, path string) map[string]sim.Truth {
-	b.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	out := map[string]sim.Truth{}
-	for d := json.NewDecoder(bufio.NewReaderSize(f, 1<<20)); ; {
-		var t sim.Truth
-		if err := d.Decode(&t); err == io.EOF {
-			return out
-		} else if err != nil {
-			b.Fatal(err)
-		}
-		out[t.ID] = t
-	}
 }
 
 // cpuSeconds is the processor time this process has used.

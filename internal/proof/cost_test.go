@@ -174,7 +174,7 @@ func measure(b *testing.B, kind, addr string, streams, tokens int, after time.Du
 func BenchmarkCPU(b *testing.B) {
 	for b.Loop() {
 		const streams, tokens = 2000, 400
-		addr := start(b, "server", "1s", "50ms", "-").line()
+		addr := start(b, "server", "1s", "50ms").line()
 		cpu := map[string]float64{}
 		for _, kind := range []string{"plain", "tacho", "floor", "tacho", "plain"} { // twice, so that a change of the machine's load shows
 			micros, _ := measure(b, kind, addr, streams, tokens, time.Hour)
@@ -193,7 +193,7 @@ func BenchmarkCPU(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		const streams, tokens = 10_000, 12
-		addr := start(b, "server", "2s", "1s", "-").line()
+		addr := start(b, "server", "2s", "1s").line()
 		for _, kind := range []string{"plain", "tacho"} {
 			_, kib := measure(b, kind, addr, streams, tokens, 8*time.Second)
 			b.Logf("%-5s %.1f KiB resident for each of %d open streams", kind, kib, streams)
@@ -205,7 +205,7 @@ func BenchmarkMemory(b *testing.B) {
 
 // TestCheapStream keeps the comparison honest: both clients see all tokens.
 func TestClientsSeeTheSame(t *testing.T) {
-	addr := start(t, "server", "10ms", "1ms", "-").line()
+	addr := start(t, "server", "10ms", "1ms").line()
 	for kind, run := range clients {
 		if err := run(load{addr: addr, streams: 5, tokens: 20}); err != nil {
 			if errors.Is(err, errors.ErrUnsupported) {

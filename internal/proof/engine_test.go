@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"tacho"
+	"tacho/backend"
 	"tacho/engine"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/sim"
 	"tacho/sim/step"
+	"tacho/transport"
 )
 
 // engineServer is the role of the simulator with a profile.
@@ -79,7 +81,7 @@ func clocksDiffer(b *testing.B, profile string, n, output int) (worst float64) {
 	}
 	srv := start(b, "engine", profile)
 	tgi := p.Engine == "tgi"
-	recs := driveAs(b, map[bool]string{true: "tgi", false: "vllm"}[tgi], prompts{n, output, tgi}, srv.line(), tacho.KernelClock, pace.Burst{Count: n}, n)
+	recs := drive(b, map[bool]string{true: "tgi", false: "vllm"}[tgi], prompts{n, output, tgi}, srv.line(), pace.Burst{Count: n}, n)
 	srv.stop()
 	for i := range recs {
 		_ = wall.Add(&recs[i])
@@ -92,4 +94,57 @@ func clocksDiffer(b *testing.B, profile string, n, output int) (worst float64) {
 		worst = max(worst, off)
 	}
 	return worst
+}
+
+// prompts is a workload of short prompts with answers of a given length.
+type prompts struct {
+	count, output int
+	text          bool // as words, where the protocol takes no token ids
+}
+
+func (p prompts) Session(i uint64) (tacho.Session, error) {
+	if p.count > 0 && i >= uint64(p.count) {
+		return tacho.Session{}, io.EOF
+	}
+	in := tacho.Input{IDs: []int32{1001, 1002, 1003, 1004}}
+	if p.text {
+		in = tacho.Input{Text: "one two three four"}
+	}
+	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: tacho.Request{
+		ID: fmt.Sprint("p", i), Session: i, Input: in, MaxTokens: p.output, IgnoreEOS: true,
+	}}}}, nil
+}
+
+// drive runs a stage of requests in a protocol of choice.
+func drive(b testing.TB, kind string, source tacho.Source, addr string, p tacho.Pacer, spares int) records {
+	b.Helper()
+	tc, err := transport.New(transport.Options{BaseURL: "http://" + addr})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer tc.Close()
+	k, err := backend.Find(kind)
+	if err != nil {
+		b.Fatal(err)
+	}
+	be, err := k.New(backend.Options{Client: tc, Model: "sim"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := tc.Warm(b.Context(), spares, 0); err != nil {
+		b.Fatal(err)
+	}
+	var recs records
+	err = engine.Run(b.Context(), engine.Stage{
+		Arrivals: pace.Stripe(p.Arrivals(), 0, 1), Source: source, Backend: be, Precise: true,
+	}, &recs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, r := range recs {
+		if !r.OK() {
+			b.Fatalf("request %s: %v", r.ID, r.Failure)
+		}
+	}
+	return recs
 }

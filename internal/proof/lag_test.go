@@ -3,13 +3,10 @@ package proof
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"tacho"
 	"tacho/engine"
-	"tacho/pace"
 	"tacho/stat"
 )
 
@@ -19,13 +16,14 @@ func BenchmarkLag(b *testing.B) {
 	for b.Loop() {
 		const rate, seconds = 2000, 60
 		engine.Tune()
-		addr := start(b, "server", "20ms", "10ms", "-").line()
-		recs := drive(b, addr, tacho.KernelClock, pace.Poisson{Rate: rate, Count: rate * seconds, Seed: 1}, rate*seconds, 2, rate/4)
-		slices.SortFunc(recs, func(a, b tacho.Record) int { return int(a.Due - b.Due) })
-		lag := make([]float64, len(recs))
-		for i, r := range recs {
-			lag[i] = float64(r.Sent-r.Due) / 1e3
+		seen, err := Measure(b.Context(), "http://"+start(b, "server", "20ms", "10ms").line(), Load{Requests: rate * seconds, Rate: rate, Burstiness: 1, Tokens: 2})
+		if err != nil {
+			b.Fatal(err)
 		}
+		if seen.Missing > 0 {
+			b.Fatalf("%d tokens are missing; %s", seen.Missing, seen.Example)
+		}
+		lag := seen.Lag
 		tenth := len(lag) / 10
 		first, last := stat.New(slices.Clone(lag[:tenth])), stat.New(slices.Clone(lag[9*tenth:]))
 		all := stat.New(lag)
@@ -68,40 +66,27 @@ func TestArrivalsAsTheServerSeesThem(t *testing.T) {
 func arrivalsProblem(t *testing.T, rate, shape float64) string {
 	t.Helper()
 	count := int(3 * rate)
-	p, _, err := pace.New(pace.Options{Rate: rate, Shape: shape, Count: count, Seed: 9})
+	srv := start(t, "server", "1ms", "1ms")
+	seen, err := Measure(t.Context(), "http://"+srv.line(), Load{Requests: count, Rate: rate, Burstiness: shape, Tokens: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "truth.jsonl")
-	srv := start(t, "server", "1ms", "1ms", path)
-	recs := drive(t, srv.line(), tacho.KernelClock, p, count, 1, 100)
 	srv.stop()
-	truth := truths(t, path)
-	if len(truth) != count || len(recs) != count {
-		t.Fatalf("the server saw %d requests, the client %d, of %d", len(truth), len(recs), count)
+	if len(seen.Arrivals) != count {
+		t.Fatalf("the server saw %d requests of %d; %s", len(seen.Arrivals), count, seen.Example)
 	}
-	var seen []float64
-	for _, r := range truth {
-		seen = append(seen, float64(r.Received)/1e9)
-	}
-	slices.Sort(seen)
-	if got := float64(count-1) / (seen[count-1] - seen[0]); math.Abs(got/rate-1) > 0.05 {
+	if got := float64(count-1) / (seen.Arrivals[count-1] - seen.Arrivals[0]); math.Abs(got/rate-1) > 0.05 {
 		return fmt.Sprintf("rate %.2f/s, want %.2f", got, rate)
 	}
-	gaps := stat.Gaps(seen)[1:]
-	for i := range gaps {
-		gaps[i] *= rate
-	}
 	if !math.IsInf(shape, 1) {
-		ks := stat.KolmogorovSmirnov(gaps, func(x float64) float64 { return stat.GammaCDF(shape, x) })
-		if limit := 1.95/math.Sqrt(float64(count)) + 0.03; ks > limit {
-			return fmt.Sprintf("Kolmogorov-Smirnov distance %.3f, above %.3f", ks, limit)
+		if limit := 1.95/math.Sqrt(float64(count)) + 0.03; seen.Distance() > limit {
+			return fmt.Sprintf("Kolmogorov-Smirnov distance %.3f, above %.3f", seen.Distance(), limit)
 		}
 		return ""
 	}
 	off := 0
-	for _, g := range gaps {
-		if math.Abs(g-1) > 0.5 {
+	for _, g := range Gaps(seen.Arrivals)[1:] {
+		if math.Abs(g*rate-1) > 0.5 {
 			off++
 		}
 	}

@@ -1,10 +1,10 @@
-package stat_test
+package proof_test
 
 import (
 	"math"
 	"testing"
 
-	"tacho/stat"
+	"tacho/internal/proof"
 )
 
 // Values of P(a, x) from closed forms: P(1, x) = 1-exp(-x), P(1/2, x) =
@@ -16,7 +16,7 @@ func TestGammaCDF(t *testing.T) {
 			{0.5, math.Erf(math.Sqrt(x / 2))},
 			{2, 1 - (1+2*x)*math.Exp(-2*x)},
 		} {
-			if got := stat.GammaCDF(c.shape, x); math.Abs(got-c.want) > 1e-12 {
+			if got := proof.GammaCDF(c.shape, x); math.Abs(got-c.want) > 1e-12 {
 				t.Errorf("GammaCDF(%v, %v) = %v, want %v", c.shape, x, got, c.want)
 			}
 		}
@@ -34,7 +34,7 @@ func TestKolmogorovSmirnov(t *testing.T) {
 		{[]float64{0, 0, 0, 0}, 1},
 		{[]float64{0.1, 0.2}, 0.8},
 	} {
-		if got := stat.KolmogorovSmirnov(c.xs, uniform); math.Abs(got-c.want) > 1e-12 {
+		if got := proof.KolmogorovSmirnov(c.xs, uniform); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%v: %v, want %v", c.xs, got, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestDispersion(t *testing.T) {
 	for i := range clock {
 		clock[i] = float64(i) + 0.5
 	}
-	if got := stat.Dispersion(clock, 10); got > 1e-12 {
+	if got := proof.Dispersion(clock, 10); got > 1e-12 {
 		t.Errorf("a clock: %v, want 0", got)
 	}
 	// Windows with 0 and 4 points in turn: mean 2, variance 4 (n/(n-1)).
@@ -56,10 +56,10 @@ func TestDispersion(t *testing.T) {
 		}
 	}
 	pairs = append(pairs, 200)
-	if got, want := stat.Dispersion(pairs, 1), 4.0*200/199/2; math.Abs(got-want) > 1e-9 {
+	if got, want := proof.Dispersion(pairs, 1), 4.0*200/199/2; math.Abs(got-want) > 1e-9 {
 		t.Errorf("alternating: %v, want %v", got, want)
 	}
-	if got := stat.Dispersion([]float64{1}, 10); !math.IsNaN(got) {
+	if got := proof.Dispersion([]float64{1}, 10); !math.IsNaN(got) {
 		t.Errorf("one window: %v, want NaN", got)
 	}
 }

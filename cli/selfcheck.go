@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"tacho/engine"
+	"tacho/internal/proof"
+)
+
+func newSelfcheck(env *Env) *cobra.Command {
+	effort, quick, format := proof.Full, false, ""
+	cmd := &cobra.Command{
+		Use: "selfcheck", Short: "Check on this machine that tacho measures right",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return usage(err)
+			}
+			return nil
+		},
+		Long: `selfcheck measures a server that writes down when it sent each token, as bench
+would measure it, and compares: times of tokens, times of sending, the arrival
+process, the cost of a token. It takes some twelve seconds, and nothing leaves
+this machine.
+
+Exit codes:
+  0 all of it holds, 1 something does not (what to do is printed with it), 2 bad usage`,
+		Example: `  tacho selfcheck
+  tacho selfcheck --quick --format json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "text" && format != "json" {
+				return usage(fmt.Errorf("--format %s: it is text or json", format))
+			}
+			if quick {
+				effort = proof.Quick
+			}
+			_, _ = fmt.Fprintf(env.Stderr, "Measuring %s.\n", effort) // for information
+			engine.Tune()
+			url, stop, err := startServer(env, "--ttft", proof.FirstToken.String(), "--itl", proof.BetweenTokens.String())
+			if err != nil {
+				return err
+			}
+			defer stop()
+			result, err := proof.Run(cmd.Context(), url, effort)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				out := json.NewEncoder(env.Stdout)
+				out.SetIndent("", "  ")
+				err = out.Encode(result)
+			} else {
+				err = showChecks(env.Stdout, result)
+			}
+			if err == nil && !result.OK {
+				return &exitError{code: exitFailed}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&quick, "quick", false, "check for some four seconds only")
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	return cmd
+}
+
+// showChecks prints the table for people, and what to do.
+func showChecks(w io.Writer, r *proof.Result) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(cells ...string) {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", cells[0], cells[1], cells[2], cells[3]) // Flush says whether it worked
+	}
+	line("check", "seen", "limit", "")
+	for _, c := range r.Checks {
+		seen, ok := "nothing", "ok"
+		if c.Value != nil {
+			seen = amount(*c.Value, c.Unit)
+		}
+		if !c.OK {
+			ok = "FAILED"
+		}
+		line(c.Title, seen, amount(c.Limit, c.Unit), ok)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	advice := map[string]bool{} // given
+	for _, c := range r.Checks {
+		if c.OK {
+			continue
+		}
+		text := fmt.Sprintf("\n%s: %s.\n", c.Title, c.Doc)
+		if !advice[c.Do] {
+			text += "  What to do: " + c.Do + ".\n"
+		}
+		advice[c.Do] = true
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	if r.Failure != "" {
+		if _, err := fmt.Fprintf(w, "\nA request failed: %s\n", r.Failure); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", r.Text)
+	return err
+}
+
+// amount is a number with its unit: whole where it is large.
+func amount(v float64, unit string) string {
+	text := fmt.Sprintf("%.3g", v)
+	if v >= 100 || v == math.Trunc(v) {
+		text = fmt.Sprintf("%.0f", v)
+	}
+	if unit != "" {
+		text += " " + unit
+	}
+	return text
+}

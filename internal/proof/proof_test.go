@@ -1,0 +1,206 @@
+package proof
+
+import (
+	"math"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/pace"
+	"tacho/sim"
+	"tacho/stat"
+)
+
+const ms = time.Millisecond
+
+// story is a request of three tokens, sent at 10 ms and told truly: the server's
+// clock counts from another zero.
+func story() (tacho.Record, sim.Truth) {
+	r := tacho.Record{ID: "a", Timeline: tacho.NewTimeline(9 * ms)}
+	r.Sent, r.Clock = 10*ms, tacho.KernelClock
+	r.Events = tacho.Events{{At: 110 * ms}, {At: 160 * ms}, {At: 210 * ms}}
+	zero := int64(5e18)
+	at := func(d time.Duration) int64 { return zero + int64(d) }
+	return r, sim.Truth{ID: "a", Received: at(10 * ms), Writes: []int64{at(110 * ms), at(160 * ms), at(210 * ms)}}
+}
+
+func TestCompare(t *testing.T) {
+	for name, c := range map[string]struct {
+		change    func(*tacho.Record, *sim.Truth)
+		ttft, itl stat.Sample // microseconds
+		missing   int
+	}{
+		"true":           {func(*tacho.Record, *sim.Truth) {}, stat.Sample{0}, stat.Sample{0, 0}, 0},
+		"late first":     {func(r *tacho.Record, _ *sim.Truth) { r.Events[0].At += 5 * ms }, stat.Sample{5000}, stat.Sample{0, 5000}, 0},
+		"early last":     {func(r *tacho.Record, _ *sim.Truth) { r.Events[2].At -= ms }, stat.Sample{0}, stat.Sample{0, 1000}, 0},
+		"coalesced":      {func(r *tacho.Record, _ *sim.Truth) { r.Events[1].At, r.Events[1].Coalesced = 210*ms, true }, stat.Sample{0}, stat.Sample{50000, 50000}, 0},
+		"no kernel time": {func(_ *tacho.Record, s *sim.Truth) { s.Arrival, s.Received = s.Received+int64(ms), 0 }, stat.Sample{1000}, stat.Sample{0, 0}, 0},
+		"token lost":     {func(r *tacho.Record, _ *sim.Truth) { r.Events = r.Events[:2] }, stat.Sample{}, stat.Sample{}, 3},
+		"unknown":        {func(_ *tacho.Record, s *sim.Truth) { s.ID = "b" }, stat.Sample{}, stat.Sample{}, 3},
+		"failed":         {func(r *tacho.Record, _ *sim.Truth) { r.Failure = &tacho.Failure{Cause: tacho.Reset} }, stat.Sample{}, stat.Sample{}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, truth := story()
+			c.change(&r, &truth)
+			s := compare(records{r}, map[string]sim.Truth{truth.ID: truth}, Load{Requests: 1, Tokens: 3})
+			if !slices.Equal(s.TTFT, c.ttft) || !slices.Equal(s.ITL, c.itl) || s.Missing != c.missing {
+				t.Errorf("TTFT off by %v us, ITL by %v us, %d missing; want %v, %v, %d", s.TTFT, s.ITL, s.Missing, c.ttft, c.itl, c.missing)
+			}
+		})
+	}
+}
+
+// perfect is what would be seen of a client without any error.
+func perfect(l Load) *Seen {
+	s := &Seen{Load: l, Stamped: tacho.KernelClock, TTFT: make(stat.Sample, l.Requests), ITL: make(stat.Sample, l.Requests*(l.Tokens-1)), Lag: make([]float64, l.Requests), CPU: 10}
+	for at := range (pace.Poisson{Rate: l.Rate, Count: l.Requests, Seed: 1}).Arrivals() {
+		s.Arrivals = append(s.Arrivals, at.Seconds())
+	}
+	s.Summary.Config.Client = &metric.Client{}
+	return s
+}
+
+// Every rule can fail, by what it is there to find, and nothing else does.
+func TestEveryRuleFindsItsFault(t *testing.T) {
+	fill := func(s []float64, from int, v float64) {
+		for i := from; i < len(s); i++ {
+			s[i] = v
+		}
+	}
+	faults := map[string]func(streams, open *Seen){
+		"missing_tokens": func(streams, _ *Seen) { streams.Missing = 1 },
+		"ttft_error_p50": func(streams, open *Seen) { fill(streams.TTFT, 0, 300); fill(open.TTFT, 0, 300) },
+		"ttft_error_p99": func(streams, _ *Seen) { fill(streams.TTFT, 0, 5000) },
+		"itl_error_p50":  func(streams, _ *Seen) { fill(streams.ITL, 0, 300) },
+		"itl_error_p99":  func(streams, _ *Seen) { fill(streams.ITL, len(streams.ITL)*97/100, 5000) },
+		"send_lag_p50":   func(_, open *Seen) { fill(open.Lag, 0, 700) },
+		"send_lag_p99":   func(_, open *Seen) { fill(open.Lag, len(open.Lag)*97/100, 7000) },
+		"arrivals_distance": func(_, open *Seen) { // pairs, three in ten; the number in a window hardly changes
+			for i := 1; i < len(open.Arrivals); i += 3 {
+				open.Arrivals[i] = open.Arrivals[i-1]
+			}
+		},
+		"arrivals_dispersion": func(_, open *Seen) { // now and then the client stands still, and sends all that is due
+			for i, at := range open.Arrivals {
+				if phase := math.Mod(at, 0.4); phase < 0.06 {
+					open.Arrivals[i] += 0.06 - phase
+				}
+			}
+		},
+		"cpu_per_token": func(streams, _ *Seen) { streams.CPU = 1000 },
+	}
+	if r := judge(perfect(Full.Streams), perfect(Full.Open)); !r.OK || len(r.Machine) > 0 {
+		t.Fatalf("without a fault: %+v", r)
+	}
+	for _, rule := range Rules {
+		fault := faults[rule.Name]
+		if fault == nil {
+			t.Errorf("%s: no fault is known that it finds", rule.Name)
+			continue
+		}
+		streams, open := perfect(Full.Streams), perfect(Full.Open)
+		fault(streams, open)
+		r := judge(streams, open)
+		var failed []string
+		for _, c := range r.Checks {
+			if !c.OK {
+				failed = append(failed, c.Name)
+			}
+			if c.OK != (c.Do == "") {
+				t.Errorf("%s: ok %v, and what to do is %q", c.Name, c.OK, c.Do)
+			}
+		}
+		if r.OK || !slices.Contains(failed, rule.Name) {
+			t.Errorf("%s: its fault was not found; %v failed", rule.Name, failed)
+		}
+		if strict := rule.Name != "arrivals_dispersion"; strict && len(failed) > 1 {
+			t.Errorf("%s: its fault failed %v", rule.Name, failed)
+		}
+	}
+}
+
+// Where nothing was seen, nothing holds.
+func TestNothingSeenIsNoProof(t *testing.T) {
+	for _, c := range judge(&Seen{Load: Full.Streams, Missing: 1}, &Seen{Load: Full.Open}).Checks {
+		if c.OK {
+			t.Errorf("%s holds of nothing: %+v", c.Name, c)
+		}
+	}
+}
+
+// A busy machine is called busy, whatever the checks came to.
+func TestBusyMachineIsNamed(t *testing.T) {
+	streams, open := perfect(Full.Streams), perfect(Full.Open)
+	open.Summary.Config.Client.Pauses.LongestMillis = 60
+	streams.Summary.Verdict.Reasons = []metric.Reason{{Code: "client-steal", Text: "stolen"}, {Code: "prefix-cache", Text: "cached"}}
+	if r := judge(streams, open); !r.OK || len(r.Machine) != 2 || r.Machine[0] != "stolen" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// liar is a listener whose connections hold back every second thing they are
+// told to write. What the server writes down is then not what it did.
+type liar struct {
+	net.Listener
+	by time.Duration
+}
+
+func (l liar) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return &lyingConn{Conn: c, by: l.by}, err
+}
+
+type lyingConn struct {
+	net.Conn
+	by     time.Duration
+	writes int
+}
+
+func (c *lyingConn) Write(b []byte) (int, error) {
+	if c.writes++; c.writes%2 == 0 { // the head of the answer is the first
+		time.Sleep(c.by)
+	}
+	return c.Conn.Write(b)
+}
+
+// A server that is 5 ms off the truth is found out, through the whole of a run,
+// however busy the machine is: a wait is never shorter than it was asked to be.
+func TestLieIsFound(t *testing.T) {
+	s, err := sim.New(sim.Options{TTFT: 20 * ms, ITL: 20 * ms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(liar{l, 5 * ms}) }()
+	t.Cleanup(func() { _ = s.Close() })
+	small := Load{Requests: 20, Rate: 100, Burstiness: math.Inf(1), Tokens: 10}
+	r, err := Run(t.Context(), "http://"+l.Addr().String(), Effort{Streams: small, Open: small})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		switch c.Name {
+		case "missing_tokens":
+			if !c.OK {
+				t.Errorf("tokens are missing: %+v; %s", c, r.Failure)
+			}
+		case "ttft_error_p50":
+			if c.OK || *c.Value < 5000 {
+				t.Errorf("%s: a lie of 5 ms was seen as %v us", c.Name, *c.Value)
+			}
+		case "itl_error_p99":
+			if c.OK {
+				t.Errorf("%s: a lie of 5 ms was seen as %v us", c.Name, *c.Value)
+			}
+		}
+	}
+	if r.OK || r.Tokens != small.Requests*small.Tokens {
+		t.Errorf("ok %v, %d tokens compared", r.OK, r.Tokens)
+	}
+}
