@@ -68,7 +68,7 @@ func (es Events) column(b []byte, name string, of func(Event) int64) []byte {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (es *Events) UnmarshalJSON(b []byte) error {
-	// Kind is a byte, and encoding/json would take []Kind for base64.
+	// Kind is a byte, and encoding/json would take []TokenKind for base64.
 	var c struct {
 		eventColumns
 		Kind []int `json:"kind"`
@@ -95,7 +95,7 @@ func (es *Events) UnmarshalJSON(b []byte) error {
 			e.Tokens = c.Tokens[i]
 		}
 		if c.Kind != nil {
-			e.Kind = Kind(c.Kind[i])
+			e.Kind = TokenKind(c.Kind[i])
 		}
 	}
 	for _, i := range c.Coalesced {

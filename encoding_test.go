@@ -28,7 +28,7 @@ func TestEventsRoundTrip(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				want[i].Tokens = int16(rng.IntN(9))
 			}
-			want[i].Kind = tacho.Kind(rng.IntN(3))
+			want[i].Kind = tacho.TokenKind(rng.IntN(3))
 			want[i].Coalesced = rng.IntN(4) == 0
 		}
 		b, err := json.Marshal(want)

@@ -113,16 +113,16 @@ type Event struct {
 	At        time.Duration
 	ReadLag   int32 // nanoseconds from At until our code had it; saturates at 2.1 s
 	Tokens    int16 // tokens in it; 0 if the wire does not say
-	Kind      Kind
+	Kind      TokenKind
 	Coalesced bool // shared its read with a later token event: At is an upper bound
 }
 
-// Kind is what sort of token an event carried.
-type Kind uint8
+// TokenKind is what sort of token an event carried.
+type TokenKind uint8
 
 // The kinds of token.
 const (
-	Content Kind = iota
+	Content TokenKind = iota
 	Reasoning
 	ToolCall
 )

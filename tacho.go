@@ -88,8 +88,9 @@ type Pacer interface {
 	Arrivals() iter.Seq[time.Duration]
 }
 
-// ASAP is the arrival of a closed loop: due as soon as a slot is free.
-const ASAP = time.Duration(-1)
+// ASAP is the arrival of a closed loop: due as soon as a slot is free. It is not
+// Never, and is never stored.
+const ASAP = time.Duration(-2)
 
 // A Backend speaks one protocol to one server. Prepare does all that can be
 // done before a request is due: encode it, and complain about it.

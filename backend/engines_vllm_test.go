@@ -75,7 +75,7 @@ func TestEngineVLLM(t *testing.T) {
 	page := []instrument.Target{{URL: server + "/metrics"}}
 	epoch := time.Now()
 	readPage := func() []instrument.Sample {
-		return instrument.Start(t.Context(), http.DefaultClient, page, time.Hour, epoch).Stop()
+		return instrument.Start(t.Context(), http.DefaultClient, page, time.Hour, epoch, nil).Stop()
 	}
 	before := readPage()
 	generated := 0

@@ -196,11 +196,11 @@ func TestTokenKinds(t *testing.T) {
 		"gemini":           events(`{"candidates":[{"content":{"parts":[{"text":"x","thought":true}]}}]}`, `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3,"thoughtsTokenCount":2,"cachedContentTokenCount":4}}`),
 	} {
 		rec := exchange(t, find(t, name), pieces(stream), textRequest("hi"))
-		var got []tacho.Kind
+		var got []tacho.TokenKind
 		for _, e := range rec.Events {
 			got = append(got, e.Kind)
 		}
-		if diff := cmp.Diff([]tacho.Kind{tacho.Reasoning, tacho.Content, tacho.ToolCall}, got); diff != "" || rec.Failure != nil {
+		if diff := cmp.Diff([]tacho.TokenKind{tacho.Reasoning, tacho.Content, tacho.ToolCall}, got); diff != "" || rec.Failure != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", name, rec.Failure, diff)
 		}
 		if name == "gemini" {

@@ -130,7 +130,7 @@ type openAIDecoder struct {
 
 func newOpenAIDecoder(*Options) decoder { return new(openAIDecoder) }
 
-var tokenKinds = [...]tacho.Kind{
+var tokenKinds = [...]tacho.TokenKind{
 	openai.ContentToken: tacho.Content, openai.ReasoningToken: tacho.Reasoning, openai.ToolCallToken: tacho.ToolCall,
 }
 

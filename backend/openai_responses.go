@@ -154,7 +154,7 @@ func (d *responsesDecoder) decode(payload []byte, c *chunk) error {
 	return nil
 }
 
-func responseKind(event string) tacho.Kind {
+func responseKind(event string) tacho.TokenKind {
 	switch event {
 	case responses.ReasoningTextDelta, responses.ReasoningSummary:
 		return tacho.Reasoning

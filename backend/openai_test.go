@@ -40,7 +40,7 @@ func TestOpenAIStreams(t *testing.T) {
 	used := func(n int) string { return fmt.Sprintf(`,"usage":{"prompt_tokens":7,"completion_tokens":%d}`, n) }
 	type event struct {
 		Tokens int16
-		Kind   tacho.Kind
+		Kind   tacho.TokenKind
 	}
 	for _, tc := range []struct {
 		name   string

@@ -25,9 +25,9 @@ const (
 
 // A chunk is what one event of a stream says, in any protocol.
 type chunk struct {
-	token  bool       // the event brings tokens
-	kind   tacho.Kind // of them
-	tokens int        // how many; 0 if the wire does not say
+	token  bool            // the event brings tokens
+	kind   tacho.TokenKind // of them
+	tokens int             // how many; 0 if the wire does not say
 	text   []byte
 	said   []byte // of a text of several kinds, the content; nil where all of it is of one
 	whole  bool   // text is all that was generated, and replaces what came before

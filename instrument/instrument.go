@@ -41,7 +41,7 @@ type Target struct {
 	URL    string
 	Header http.Header // sent with every request
 	// Optional is a page that may well not be there: if it cannot be had at
-	// first, it is let be without a word.
+	// first, nothing is said and it is left out.
 	Optional bool
 }
 
@@ -53,12 +53,6 @@ type Scraper struct {
 	samples  []Sample
 	stop     context.CancelFunc
 	finished sync.WaitGroup
-}
-
-// Start begins to read the targets, at once and then once in each interval. It
-// returns without waiting for any of them.
-func Start(ctx context.Context, client *http.Client, targets []Target, interval time.Duration, epoch time.Time) *Scraper {
-	return Resume(ctx, client, targets, interval, epoch, nil)
 }
 
 // Before reads the targets once and waits for them, though not for long: what
@@ -76,9 +70,10 @@ func Before(ctx context.Context, client *http.Client, targets []Target) []Sample
 	return s.samples
 }
 
-// Resume is Start, with what was read Before: those targets are next read when
-// the first interval is over.
-func Resume(ctx context.Context, client *http.Client, targets []Target, interval time.Duration, epoch time.Time, before []Sample) *Scraper {
+// Start begins to read the targets, at once and then once in each interval. It
+// returns without waiting for any of them. What was read Before is part of it,
+// and those targets are next read when the first interval is over.
+func Start(ctx context.Context, client *http.Client, targets []Target, interval time.Duration, epoch time.Time, before []Sample) *Scraper {
 	s := &Scraper{client: client, epoch: epoch, samples: slices.Clone(before)}
 	ctx, s.stop = context.WithCancel(ctx)
 	for _, t := range targets {

@@ -140,7 +140,7 @@ func TestBefore(t *testing.T) {
 		t.Fatalf("%+v after %d readings", before, reads.Load())
 	}
 	count.Store(30)
-	got := Summarize(Resume(t.Context(), srv.Client(), targets, time.Hour, time.Now(), before).Stop(), 1)
+	got := Summarize(Start(t.Context(), srv.Client(), targets, time.Hour, time.Now(), before).Stop(), 1)
 	if len(got) != 2 || got[0].Target != targets[1].URL || got[0].Scrapes != 2 || got[0].PromptTokens == nil || *got[0].PromptTokens != 20 {
 		t.Errorf("%+v", got)
 	}
@@ -216,7 +216,7 @@ func scrapeSim(t *testing.T, engine string) {
 	if engine == "trtllm" {
 		path = "/prometheus/metrics"
 	}
-	scraper := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1" + path}}, time.Second, time.Now())
+	scraper := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1" + path}}, time.Second, time.Now(), nil)
 	time.Sleep(time.Millisecond) // the first page
 	var requests sync.WaitGroup
 	for i := range 5 {
@@ -303,7 +303,7 @@ func TestOptionalPages(t *testing.T) {
 			var served sync.WaitGroup
 			served.Go(func() { _ = srv.Serve(network) })
 			client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
-			s := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1/metrics", Optional: true}}, time.Minute, time.Now())
+			s := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1/metrics", Optional: true}}, time.Minute, time.Now(), nil)
 			time.Sleep(time.Second)
 			got := Summarize(s.Stop(), 1)
 			client.CloseIdleConnections()
@@ -334,7 +334,7 @@ func TestBadPages(t *testing.T) {
 	} {
 		srv := httptest.NewServer(tc.serve)
 		ctx, cancel := context.WithCancel(t.Context())
-		s := Start(ctx, srv.Client(), []Target{{URL: srv.URL}}, time.Hour, time.Now())
+		s := Start(ctx, srv.Client(), []Target{{URL: srv.URL}}, time.Hour, time.Now(), nil)
 		in := Summarize(s.Stop(), 1)
 		cancel()
 		srv.CloseClientConnections()

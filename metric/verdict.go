@@ -385,6 +385,4 @@ func oneIf(b bool) float64 {
 	return 0
 }
 
-func abs(n int) int { return max(n, -n) }
-
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }

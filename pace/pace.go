@@ -92,14 +92,3 @@ func Stripe(seq iter.Seq[time.Duration], k, n uint64) iter.Seq2[uint64, time.Dur
 		}
 	}
 }
-
-// Until cuts a schedule at d.
-func Until(seq iter.Seq[time.Duration], d time.Duration) iter.Seq[time.Duration] {
-	return func(yield func(time.Duration) bool) {
-		for at := range seq {
-			if at >= d || !yield(at) {
-				return
-			}
-		}
-	}
-}

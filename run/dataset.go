@@ -93,8 +93,8 @@ type Talk struct {
 
 // Trace says how a trace is replayed.
 type Trace struct {
-	SelfTimed      bool            `flag:"self-timed" help:"replay a trace at its own times; it is so unless --request-rate or a ramp is given"`
-	NoSelfTimed    bool            `flag:"no-self-timed" help:"send the requests of a trace all at once, or as --max-concurrency lets them"`
+	SelfTimed      bool            `flag:"self-timed" help:"replay a trace at its own times (the default unless --request-rate or a ramp is given)"`
+	NoSelfTimed    bool            `flag:"no-self-timed" help:"ignore the times of a trace: send all requests at once, up to --max-concurrency"`
 	TraceSpeedup   float64         `flag:"trace-speedup" help:"+ replay it so many times faster"`
 	TraceWindow    workload.Window `flag:"trace-window" help:"+ replay only this part, by the time since its first line: 60-120 (seconds), 10m-20m, 1h-"`
 	TraceLimit     int             `flag:"trace-limit" help:"+ replay at most so many requests (of weka and otel: sessions)"`
@@ -175,7 +175,7 @@ func (p *Plan) quotes() bool { return !p.every(func(k workload.Kind) bool { retu
 // selfTimed says whether arrivals are the trace's own.
 func (p *Plan) selfTimed() bool {
 	rated := p.Given("request-rate") || p.RampUpStrategy != ""
-	return !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.every(func(k workload.Kind) bool { return k.Timed })
+	return p.SelfTimed && !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.every(func(k workload.Kind) bool { return k.Timed })
 }
 
 func (p *Plan) validateDataset() error {

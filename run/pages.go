@@ -84,7 +84,7 @@ func (p *pages) readFirst(ctx context.Context) {
 
 func (p *pages) start(ctx context.Context, epoch time.Time) {
 	if len(p.targets) > 0 {
-		p.scraper = instrument.Resume(ctx, p.client, p.targets, p.interval, epoch, p.before)
+		p.scraper = instrument.Start(ctx, p.client, p.targets, p.interval, epoch, p.before)
 	}
 }
 

@@ -114,6 +114,26 @@ func TestMooncakeReplay(t *testing.T) {
 	}
 }
 
+// Both ways to say that the times of a trace do not count.
+func TestTraceAtOnce(t *testing.T) {
+	path, _, _ := mooncakeTrace(t)
+	url := caching(t, 512)
+	for name, set := range map[string]func(p *run.Plan){
+		"--self-timed=false": func(p *run.Plan) { p.SelfTimed = false },
+		"--no-self-timed":    func(p *run.Plan) { p.NoSelfTimed = true },
+	} {
+		out := do(t, plan(url, func(p *run.Plan) {
+			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = "vllm", "mooncake", path, run.IntLevels{5}
+			set(p)
+		}))
+		for _, r := range out.records {
+			if r.Due != 0 {
+				t.Errorf("%s: request %d was due at %v, want 0", name, r.Session, r.Due)
+			}
+		}
+	}
+}
+
 // The history of a conversation is the server's own text, so the engine finds
 // it in its cache; the report splits by turn.
 func TestConversationAgainstTheEngine(t *testing.T) {

@@ -28,7 +28,6 @@ const (
 	ContentBlockStop  = "content_block_stop"
 	MessageDelta      = "message_delta"
 	MessageStop       = "message_stop"
-	ErrorEvent        = "error"
 )
 
 // The types of delta that bring tokens.

@@ -8,7 +8,6 @@ import "encoding/json"
 const (
 	CompletionPath = "/completion"
 	PropsPath      = "/props"
-	SlotsPath      = "/slots"
 )
 
 // A Request is the body of a request to CompletionPath. The prompt is a text

@@ -27,14 +27,6 @@ type Request struct {
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 }
 
-// A Response is the whole answer, or what an event of a stream adds to it; the
-// counts are of all so far.
-type Response struct {
-	Text      string   `json:"text"`
-	OutputIDs []int32  `json:"output_ids"`
-	MetaInfo  MetaInfo `json:"meta_info"`
-}
-
 // MetaInfo is the server's account of an answer so far.
 type MetaInfo struct {
 	PromptTokens     int           `json:"prompt_tokens"`

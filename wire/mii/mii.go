@@ -20,12 +20,6 @@ type Request struct {
 	TopK        *int     `json:"top_k,omitempty"`
 }
 
-// A Response is the whole answer, or what an event of a stream adds to it: a
-// text for each prompt.
-type Response struct {
-	Text []string `json:"text"`
-}
-
 // An ErrorResponse is the body of a failure.
 type ErrorResponse struct {
 	Error string `json:"error"`

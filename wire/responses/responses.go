@@ -25,7 +25,6 @@ const (
 	OutputItemDone       = "response.output_item.done"
 	ReasoningTextDelta   = "response.reasoning_text.delta"
 	ReasoningSummary     = "response.reasoning_summary_text.delta"
-	RefusalDelta         = "response.refusal.delta"
 	FunctionCallArgDelta = "response.function_call_arguments.delta"
 
 	Completed  = "response.completed"

@@ -36,15 +36,6 @@ type SamplingParams struct {
 	StreamInterval int      `json:"stream_interval,omitempty"`
 }
 
-// A Response is the whole answer, and each event of a stream: Text and
-// OutputIDs grow from event to event unless the server was started to send
-// increments.
-type Response struct {
-	Text      string   `json:"text"`
-	OutputIDs []int32  `json:"output_ids"`
-	MetaInfo  MetaInfo `json:"meta_info"`
-}
-
 // MetaInfo is the server's account of an answer so far.
 type MetaInfo struct {
 	ID               string        `json:"id"`

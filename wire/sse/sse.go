@@ -6,7 +6,6 @@ package sse
 
 import (
 	"bytes"
-	"io"
 
 	"tacho/internal/limit"
 )
@@ -128,22 +127,4 @@ func (s *Splitter) dispatch(emit func(Event)) {
 		emit(Event{Name: s.name, Data: s.current, End: s.end})
 	}
 	s.name, s.current, s.owned, s.pending = s.name[:0], nil, false, false
-}
-
-// Append appends an event without a name to dst.
-func Append(dst, data []byte) []byte {
-	for line := range bytes.SplitSeq(data, []byte{'\n'}) {
-		dst = append(append(append(dst, "data: "...), line...), '\n')
-	}
-	return append(dst, '\n')
-}
-
-// Write writes an event in one piece. An empty name is left out.
-func Write(w io.Writer, name string, data []byte) error {
-	b := make([]byte, 0, len(name)+len(data)+32)
-	if name != "" {
-		b = append(append(append(b, "event: "...), name...), '\n')
-	}
-	_, err := w.Write(Append(b, data))
-	return err
 }

@@ -3,6 +3,7 @@ package sse_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -123,9 +124,10 @@ func FuzzWrite(f *testing.F) {
 			t.Skip("no such event name")
 		}
 		var b bytes.Buffer
-		if err := sse.Write(&b, name, []byte(data)); err != nil {
-			t.Fatal(err)
+		if name != "" {
+			fmt.Fprintf(&b, "event: %s\n", name)
 		}
+		fmt.Fprintf(&b, "data: %s\n\n", strings.ReplaceAll(data, "\n", "\ndata: "))
 		want := []event{{name, strings.Join(lines, "\n"), int64(b.Len() - 2)}}
 		if diff := cmp.Diff(want, split(b.Bytes())); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -62,28 +62,6 @@ type StreamDetails struct {
 	InputLength     int    `json:"input_length"`
 }
 
-// A GenerateResponse is the whole answer of GeneratePath.
-type GenerateResponse struct {
-	GeneratedText string   `json:"generated_text"`
-	Details       *Details `json:"details,omitempty"`
-}
-
-// Details are the server's account of a whole answer.
-type Details struct {
-	FinishReason    string         `json:"finish_reason"`
-	GeneratedTokens int            `json:"generated_tokens"`
-	Seed            *int64         `json:"seed"`
-	Prefill         []PrefillToken `json:"prefill"`
-	Tokens          []Token        `json:"tokens"`
-}
-
-// A PrefillToken is one token of the prompt.
-type PrefillToken struct {
-	ID      int32    `json:"id"`
-	Text    string   `json:"text"`
-	Logprob *float64 `json:"logprob"`
-}
-
 // Info is the answer of InfoPath.
 type Info struct {
 	ModelID               string `json:"model_id"`

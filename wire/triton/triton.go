@@ -71,20 +71,6 @@ type Parameters struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 }
 
-// A Response is one event of a stream, or the whole answer. The counts are of
-// this response alone.
-type Response struct {
-	ModelName       string  `json:"model_name"`
-	ModelVersion    string  `json:"model_version"`
-	SequenceEnd     bool    `json:"sequence_end"`
-	SequenceID      int     `json:"sequence_id"`
-	SequenceStart   bool    `json:"sequence_start"`
-	TextOutput      string  `json:"text_output"`
-	NumInputTokens  *int    `json:"num_input_tokens,omitempty"`
-	NumOutputTokens *int    `json:"num_output_tokens,omitempty"`
-	FinishReason    *string `json:"finish_reason,omitempty"`
-}
-
 // An ErrorResponse is the body of a failure, and its event within a stream.
 type ErrorResponse struct {
 	Error string `json:"error"`
