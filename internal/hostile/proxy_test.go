@@ -119,6 +119,7 @@ type answer struct {
 
 func newAnswer(resp *http.Response) *answer {
 	body, _ := io.ReadAll(resp.Body)
+	body = bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")) // one shape puts them back
 	a := &answer{status: resp.StatusCode, typ: resp.Header.Get("Content-Type"), body: body}
 	end := "\n\n"
 	switch {
