@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tacho/metric"
+	"tacho/report"
 )
 
 // A client that is stopped for two seconds never gets away with it, whatever
@@ -80,17 +81,13 @@ func checkKept(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept struct {
-		Stages []struct {
-			Summary struct{ Verdict metric.Verdict }
-		}
-	}
+	var kept report.Report
 	if err := json.Unmarshal(out, &kept); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range kept.Stages {
-		for _, r := range s.Summary.Verdict.Reasons {
-			if r.Code == "client-stall" && s.Summary.Verdict.Level == metric.Invalid {
+	for _, l := range kept.Runs[0].Levels {
+		for _, r := range l.Summary.Verdict.Reasons {
+			if r.Code == "client-stall" && l.Summary.Verdict.Level == metric.Invalid {
 				return
 			}
 		}
