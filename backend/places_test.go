@@ -19,7 +19,9 @@ import (
 
 // otherMeanings are the places that have another reason to say a name.
 var otherMeanings = map[string][]string{
-	"run/plan.go": {"openai"}, // the default
+	"run/plan.go":             {"openai"}, // the default
+	"report/vllmjson.go":      {"vllm"},   // the format of that name
+	"internal/proof/proof.go": {"vllm"},   // the one it drives
 }
 
 // A backend is known by its name in one file, its own. Everything else finds it
