@@ -94,19 +94,19 @@ type Options struct {
 type Sampling struct {
 	Temperature       *float64 `flag:"temperature" help:"sampling temperature; unset leaves it to the server"`
 	TopP              *float64 `flag:"top-p" help:"nucleus sampling"`
-	TopK              *int     `flag:"top-k" help:"sample from so many tokens"`
-	MinP              *float64 `flag:"min-p" help:"least probability, relative to the likeliest token"`
+	TopK              *int     `flag:"top-k" help:"sample from this many most likely tokens"`
+	MinP              *float64 `flag:"min-p" help:"lowest probability of a token, relative to the most likely one"`
 	FrequencyPenalty  *float64 `flag:"frequency-penalty" help:"penalty for frequent tokens"`
-	PresencePenalty   *float64 `flag:"presence-penalty" help:"penalty for tokens already there"`
+	PresencePenalty   *float64 `flag:"presence-penalty" help:"penalty for tokens that already occurred"`
 	RepetitionPenalty *float64 `flag:"repetition-penalty" help:"penalty for repetition"`
 }
 
 // Extras are what some servers can be asked for beyond tokens.
 type Extras struct {
-	CacheSalt       string `flag:"cache-salt" help:"+ vLLM: keep the prefix cache apart by this salt; unique gives each request its own, so that nothing is found there"`
-	Priority        *int   `flag:"priority" help:"+ vLLM: priority of the requests, lower is sooner (the server must run with --scheduling-policy priority)"`
-	ContinuousUsage bool   `flag:"continuous-usage-stats" help:"+ vLLM: have each event tell the tokens so far, which counts events of several tokens exactly"`
-	ReturnTokenIDs  bool   `flag:"return-token-ids" help:"+ vLLM: have each event bring the ids of its tokens, which counts them exactly"`
+	CacheSalt       string `flag:"cache-salt" help:"+ vLLM: separate the prefix cache by this salt; unique gives each request its own, so the cache never helps"`
+	Priority        *int   `flag:"priority" help:"+ vLLM: priority of the requests; lower runs first (the server needs --scheduling-policy priority)"`
+	ContinuousUsage bool   `flag:"continuous-usage-stats" help:"+ vLLM: ask for the token count in each event, so that events with several tokens are counted exactly"`
+	ReturnTokenIDs  bool   `flag:"return-token-ids" help:"+ vLLM: ask for token ids in each event, so that tokens are counted exactly"`
 }
 
 // given are the names of the options that were set and that not every protocol
