@@ -2,7 +2,7 @@ package tacho
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,13 +14,6 @@ import (
 // by columns, and columns that hold nothing special are left out: a stream of
 // a thousand tokens is a thousand small integers and not a thousand objects.
 type Events []Event
-
-type eventColumns struct {
-	At        []int64 `json:"at_ns"`                 // first absolute, then gaps, in nanoseconds
-	ReadLag   []int32 `json:"read_lag_ns,omitempty"` // nanoseconds
-	Tokens    []int16 `json:"tokens,omitempty"`      // absent: unknown for all
-	Coalesced []int   `json:"coalesced,omitempty"`   // indices
-}
 
 // MarshalJSON implements json.Marshaler.
 func (es Events) MarshalJSON() ([]byte, error) {
@@ -66,85 +59,108 @@ func (es Events) column(b []byte, name string, of func(Event) int64) []byte {
 	return append(b, ']')
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. A kept run is mostly columns of
+// numbers, so they are read by hand: encoding/json takes several times as long.
 func (es *Events) UnmarshalJSON(b []byte) error {
-	// Kind is a byte, and encoding/json would take []TokenKind for base64.
-	var c struct {
-		eventColumns
-		Kind []int `json:"kind"`
+	columns, err := readColumns(b)
+	if err != nil {
+		return fmt.Errorf("events: %w", err)
 	}
-	if err := json.Unmarshal(b, &c); err != nil {
-		return err
-	}
-	n := len(c.At)
-	for _, col := range []int{len(c.ReadLag), len(c.Tokens), len(c.Kind)} {
-		if col != 0 && col != n {
-			return fmt.Errorf("events: a column of %d beside %d times", col, n)
-		}
-	}
-	*es = make(Events, n)
+	times := columns["at_ns"] // first absolute, then gaps
+	*es = make(Events, len(times))
 	at := time.Duration(0)
-	for i := range *es {
-		e := &(*es)[i]
-		at += time.Duration(c.At[i])
-		e.At = at
-		if c.ReadLag != nil {
-			e.ReadLag = c.ReadLag[i]
+	for i, gap := range times {
+		at += time.Duration(gap)
+		(*es)[i].At = at
+	}
+	for _, c := range []struct {
+		name string
+		most int64
+		set  func(*Event, int64)
+	}{
+		{"read_lag_ns", math.MaxInt32, func(e *Event, v int64) { e.ReadLag = int32(v) }},
+		{"tokens", math.MaxInt16, func(e *Event, v int64) { e.Tokens = int16(v) }},
+		{"kind", math.MaxUint8, func(e *Event, v int64) { e.Kind = TokenKind(v) }},
+	} {
+		column := columns[c.name]
+		if len(column) != 0 && len(column) != len(times) {
+			return fmt.Errorf("events: a column of %d beside %d times", len(column), len(times))
 		}
-		if c.Tokens != nil {
-			e.Tokens = c.Tokens[i]
-		}
-		if c.Kind != nil {
-			e.Kind = TokenKind(c.Kind[i])
+		for i, v := range column {
+			if v > c.most || v < -c.most-1 {
+				return fmt.Errorf("events: %s: %d is out of range", c.name, v)
+			}
+			c.set(&(*es)[i], v)
 		}
 	}
-	for _, i := range c.Coalesced {
-		if i < 0 || i >= n {
-			return fmt.Errorf("events: coalesced event %d of %d", i, n)
+	for _, i := range columns["coalesced"] { // indices
+		if i < 0 || i >= int64(len(times)) {
+			return fmt.Errorf("events: coalesced event %d of %d", i, len(times))
 		}
 		(*es)[i].Coalesced = true
 	}
 	return nil
 }
 
-// MarshalJSON writes labels as one object, in their order.
-func (ls Labels) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	for i, l := range ls {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		for _, s := range []string{l.Key, l.Value} {
-			text, err := json.Marshal(s)
-			if err != nil {
-				return nil, err
-			}
-			b = append(append(b, text...), ':')
-		}
-		b = b[:len(b)-1]
+// readColumns reads an object whose values are lists of whole numbers.
+func readColumns(b []byte) (map[string][]int64, error) {
+	rest := bytes.TrimSpace(b)
+	if bytes.Equal(rest, []byte("null")) {
+		return nil, nil
 	}
-	return append(b, '}'), nil
+	if len(rest) == 0 || rest[0] != '{' {
+		return nil, errors.New("not columns of numbers")
+	}
+	out := map[string][]int64{}
+	for {
+		_, after, ok := bytes.Cut(rest, []byte(`"`))
+		if !ok {
+			return out, nil
+		}
+		name, after, ok := bytes.Cut(after, []byte(`"`))
+		if !ok {
+			return nil, errors.New("not columns of numbers")
+		}
+		var column []int64
+		var err error
+		if column, rest, err = readNumbers(after); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out[string(name)] = column
+	}
 }
 
-// UnmarshalJSON reads them in the order in which they are written.
-func (ls *Labels) UnmarshalJSON(b []byte) error {
-	*ls = nil
-	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return fmt.Errorf("labels: want an object, not %s", b)
+// readNumbers reads the list that follows a name, and returns what is after it.
+func readNumbers(b []byte) (out []int64, rest []byte, err error) {
+	i := bytes.IndexByte(b, '[')
+	end := bytes.IndexByte(b, ']')
+	if i < 0 || end < i || len(bytes.Trim(b[:i], " \t\r\n:")) > 0 {
+		return nil, nil, errors.New("not a list of numbers")
 	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
+	list := b[i+1 : end]
+	out = make([]int64, 0, bytes.Count(list, []byte(","))+1)
+	n, digits, sign := int64(0), 0, int64(1)
+	flush := func() {
+		if digits > 0 {
+			out = append(out, sign*n)
 		}
-		l := Label{Key: key.(string)}
-		if err := d.Decode(&l.Value); err != nil {
-			return err
-		}
-		*ls = append(*ls, l)
+		n, digits, sign = 0, 0, 1
 	}
-	return nil
+	for _, c := range list {
+		switch {
+		case c >= '0' && c <= '9' && digits < 18:
+			n, digits = 10*n+int64(c-'0'), digits+1
+		case c == '-' && digits == 0:
+			sign = -1
+		case c == ',':
+			flush()
+		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
+		default:
+			return nil, nil, fmt.Errorf("%q is no whole number", list[:min(len(list), 40)])
+		}
+	}
+	flush()
+	return out, b[end+1:], nil
 }
 
 // SaturatedNanos is d as 32 bits of nanoseconds, for Event.ReadLag.

@@ -56,9 +56,12 @@ func TestEventsAreSmall(t *testing.T) {
 func TestEventsDamage(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"at_ns":[1,2],"tokens":[1]}`:     "a column of 1 beside 2 times",
+		`{"at_ns":[1],"tokens":[99999]}`:   "tokens: 99999 is out of range",
+		`{"at_ns":[1,2.5]}`:                "is no whole number",
+		`{"at_ns":"12"}`:                   "not a list of numbers",
 		`{"at_ns":[1,2],"coalesced":[2]}`:  "coalesced event 2 of 2",
 		`{"at_ns":[1,2],"coalesced":[-1]}`: "coalesced event -1 of 2",
-		`[]`:                               "cannot unmarshal",
+		`[]`:                               "not columns of numbers",
 	} {
 		var es tacho.Events
 		if err := json.Unmarshal([]byte(text), &es); err == nil || !strings.Contains(err.Error(), want) {
