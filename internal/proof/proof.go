@@ -42,7 +42,8 @@ type Load struct {
 type Seen struct {
 	Load
 	TTFT, ITL stat.Sample // errors of every token event, coalesced ones too
-	Lag       []float64   // from due to sent in microseconds, in the order of due times
+	Due       []float64   // when each request was to be sent, ascending, in seconds
+	Lag       []float64   // from due to sent in microseconds, in the same order
 	Arrivals  []float64   // when the server received each request, ascending, in seconds
 	Coalesced int         // token events that shared their read with a later one
 	Missing   int         // tokens asked for that were not seen as they were sent
@@ -147,6 +148,7 @@ func compare(recs records, truth map[string]sim.Truth, l Load) *Seen {
 		received := cmp.Or(t.Received, t.Arrival)
 		s.Stamped = r.Clock
 		s.Missing -= len(r.Events)
+		s.Due = append(s.Due, r.Due.Seconds())
 		s.Lag = append(s.Lag, micros(r.Sent-r.Due))
 		s.Arrivals = append(s.Arrivals, float64(received)/1e9)
 		for k, e := range r.Events {
