@@ -41,10 +41,10 @@ vllm:request_success_total{finished_reason="length"} 2
 vllm:time_to_first_token_seconds_bucket{le="+Inf"} 7
 vllm:time_to_first_token_seconds_sum 1.5e-1
 vllm:num_requests_running_created{engine="0"} 1.7e9
-`, map[Quantity]float64{Running: 7, KVShare: 0.5, Finished: 3, TTFTSum: 0.15}, false},
-		"dcgm":        {"DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 50\r\nDCGM_FI_DEV_GPU_UTIL{gpu=\"1\"} 100\r\nDCGM_FI_DEV_POWER_USAGE{gpu=\"0\"} 300.5\nDCGM_FI_DEV_POWER_USAGE{gpu=\"1\"} 200\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 5000\n", map[Quantity]float64{GPUShare: 0.75, PowerWatts: 500.5, EnergyJoules: 5}, false},
-		"no number":   {"vllm:num_requests_running NaN\nvllm:num_requests_waiting +Inf\nvllm:prompt_tokens_total 5\n", map[Quantity]float64{PromptTokens: 5}, false},
-		"half broken": {"vllm:num_requests_running{a=\"b 3\nvllm:num_requests_waiting 2\n", map[Quantity]float64{Queued: 2}, false},
+`, map[Quantity]float64{running: 7, kvShare: 0.5, finished: 3, ttftSum: 0.15}, false},
+		"dcgm":        {"DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 50\r\nDCGM_FI_DEV_GPU_UTIL{gpu=\"1\"} 100\r\nDCGM_FI_DEV_POWER_USAGE{gpu=\"0\"} 300.5\nDCGM_FI_DEV_POWER_USAGE{gpu=\"1\"} 200\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 5000\n", map[Quantity]float64{gpuShare: 0.75, powerWatts: 500.5, energyJoules: 5}, false},
+		"no number":   {"vllm:num_requests_running NaN\nvllm:num_requests_waiting +Inf\nvllm:prompt_tokens_total 5\n", map[Quantity]float64{promptTokens: 5}, false},
+		"half broken": {"vllm:num_requests_running{a=\"b 3\nvllm:num_requests_waiting 2\n", map[Quantity]float64{queued: 2}, false},
 		"empty":       {"", map[Quantity]float64{}, false},
 		"a web page":  {"<html>\n<title>Log in</title>\n</html>\n", map[Quantity]float64{}, true},
 		"JSON":        {`[{"iter": 1}]`, map[Quantity]float64{}, true},
@@ -86,13 +86,13 @@ func TestSummarize(t *testing.T) {
 		return Sample{Target: "a", At: time.Duration(s) * time.Second, Values: values}
 	}
 	got := Summarize([]Sample{
-		at(0, map[Quantity]float64{Running: 1, PromptTokens: 100, CachedTokens: 10, GeneratedTokens: 50, TTFTSum: 2, TTFTCount: 4, PowerWatts: 100}),
+		at(0, map[Quantity]float64{running: 1, promptTokens: 100, cachedTokens: 10, generatedTokens: 50, ttftSum: 2, ttftCount: 4, powerWatts: 100}),
 		{Target: "b", Error: "status 500"},
-		at(1, map[Quantity]float64{Running: 5, PromptTokens: 200, CachedTokens: 30, GeneratedTokens: 90, TTFTSum: 3, TTFTCount: 6, PowerWatts: 300}),
+		at(1, map[Quantity]float64{running: 5, promptTokens: 200, cachedTokens: 30, generatedTokens: 90, ttftSum: 3, ttftCount: 6, powerWatts: 300}),
 		{Target: "a", Error: "hung", At: 2},
 		{Target: "a", Error: "again", At: 3},
 		// The server was started anew: all it counts is new.
-		at(4, map[Quantity]float64{Running: 3, PromptTokens: 40, CachedTokens: 8, GeneratedTokens: 20, TTFTSum: 1, TTFTCount: 2, PowerWatts: 100}),
+		at(4, map[Quantity]float64{running: 3, promptTokens: 40, cachedTokens: 8, generatedTokens: 20, ttftSum: 1, ttftCount: 2, powerWatts: 100}),
 	}, 4)
 	of := func(v float64) *float64 { return &v }
 	want := []metric.Instruments{{
@@ -107,8 +107,8 @@ func TestSummarize(t *testing.T) {
 
 // Readings before a stage and after it say nothing of what went on in it.
 func TestGaugesOfAShortStage(t *testing.T) {
-	at := func(ms int, running float64) Sample {
-		return Sample{Target: "a", At: time.Duration(ms) * time.Millisecond, Values: map[Quantity]float64{Running: running, Finished: running}}
+	at := func(ms int, n float64) Sample {
+		return Sample{Target: "a", At: time.Duration(ms) * time.Millisecond, Values: map[Quantity]float64{running: n, finished: n}}
 	}
 	short := Summarize([]Sample{at(0, 0), at(500, 7), at(700, 9)}, 0.6)
 	if g := short[0].Running; g == nil || g.Mean != nil || g.Max != nil || *short[0].Finished != 9 {

@@ -71,7 +71,7 @@ func (s *series) add(x Sample) {
 			g.sum, g.n, g.max = g.sum+v, g.n+1, max(g.max, v)
 		}
 	}
-	if watts, ok := x.Values[PowerWatts]; ok {
+	if watts, ok := x.Values[powerWatts]; ok {
 		s.power.add(x.At, watts)
 	}
 }
@@ -93,15 +93,15 @@ func (s *series) grow(q Quantity, v float64) {
 
 func (s *series) sum() metric.Instruments {
 	in := s.in
-	in.Running, in.Queued, in.KVShare = s.gauge(Running), s.gauge(Queued), s.gauge(KVShare)
-	in.GPUShare, in.PowerWatts = s.gauge(GPUShare), s.gauge(PowerWatts)
-	in.PromptTokens, in.GenerationTokens = s.counter(PromptTokens), s.counter(GeneratedTokens)
-	in.Finished, in.Preemptions = s.counter(Finished), s.counter(Preemptions)
+	in.Running, in.Queued, in.KVShare = s.gauge(running), s.gauge(queued), s.gauge(kvShare)
+	in.GPUShare, in.PowerWatts = s.gauge(gpuShare), s.gauge(powerWatts)
+	in.PromptTokens, in.GenerationTokens = s.counter(promptTokens), s.counter(generatedTokens)
+	in.Finished, in.Preemptions = s.counter(finished), s.counter(preemptions)
 	in.PrefixHitShare = s.hitShare()
-	in.TTFTMillis, in.QueueMillis = s.mean(TTFTSum, TTFTCount), s.mean(QueueSum, QueueCount)
-	in.TPOTMillis, in.E2ELMillis = s.mean(TPOTSum, TPOTCount), s.mean(E2ELSum, E2ELCount)
+	in.TTFTMillis, in.QueueMillis = s.mean(ttftSum, ttftCount), s.mean(queueSum, queueCount)
+	in.TPOTMillis, in.E2ELMillis = s.mean(tpotSum, tpotCount), s.mean(e2elSum, e2elCount)
 	in.Speculation, in.Diffusion = s.speculation(), s.diffusion()
-	in.EnergyJoules = s.counter(EnergyJoules)
+	in.EnergyJoules = s.counter(energyJoules)
 	if in.EnergyJoules == nil {
 		in.EnergyJoules = s.power.joules()
 	}
@@ -139,12 +139,12 @@ func (s *series) mean(sum, count Quantity) *float64 {
 
 // speculation is nil where the server drafted nothing.
 func (s *series) speculation() *metric.Speculation {
-	if s.grown[SpecDraftTokens] <= 0 {
+	if s.grown[specDraftTokens] <= 0 {
 		return nil
 	}
-	out := &metric.Speculation{Drafts: s.grown[SpecDrafts], DraftTokens: s.grown[SpecDraftTokens], Accepted: s.grown[SpecAccepted]}
+	out := &metric.Speculation{Drafts: s.grown[specDrafts], DraftTokens: s.grown[specDraftTokens], Accepted: s.grown[specAccepted]}
 	for position := range maxDraft {
-		n, ok := s.grown[SpecAcceptedAt.at(position)]
+		n, ok := s.grown[specAcceptedAt.at(position)]
 		if !ok {
 			break
 		}
@@ -154,24 +154,24 @@ func (s *series) speculation() *metric.Speculation {
 }
 
 func (s *series) diffusion() *metric.Diffusion {
-	if s.grown[DiffusionSteps] <= 0 {
+	if s.grown[diffusionSteps] <= 0 {
 		return nil
 	}
-	return &metric.Diffusion{Steps: s.grown[DiffusionSteps], Positions: s.grown[DiffusionPlaces], Committed: s.grown[DiffusionTokens]}
+	return &metric.Diffusion{Steps: s.grown[diffusionSteps], Positions: s.grown[diffusionPlaces], Committed: s.grown[diffusionTokens]}
 }
 
 // hitShare is the share of the prompt tokens that were found in a cache, by
 // whichever counts the server has; a rate that it computes itself, over a time
 // of its own choice, comes last.
 func (s *series) hitShare() *float64 {
-	for _, pair := range [][2]Quantity{{PrefixHits, PrefixQueries}, {CachedTokens, PromptTokens}} {
+	for _, pair := range [][2]Quantity{{prefixHits, prefixQueries}, {cachedTokens, promptTokens}} {
 		_, known := s.grown[pair[0]]
 		if whole := s.grown[pair[1]]; known && whole > 0 {
 			v := s.grown[pair[0]] / whole
 			return &v
 		}
 	}
-	if g := s.gauge(PrefixHitRate); g != nil {
+	if g := s.gauge(prefixHitRate); g != nil {
 		return g.Mean
 	}
 	return nil
