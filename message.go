@@ -84,8 +84,8 @@ func textOf(content json.RawMessage) string {
 	return b.String()
 }
 
-// HasMedia says whether the message has parts that are no text: pictures,
-// sounds, films.
+// HasMedia says whether the message has parts that are not text: images,
+// audio, videos.
 func (m *Message) HasMedia() bool {
 	if m.Raw == nil {
 		return false

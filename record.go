@@ -33,7 +33,7 @@ type Record struct {
 	Attempts   int          `json:"attempts,omitempty"` // how often it was sent; 0 is once. The times of sending are the first attempt's
 	Text       string       `json:"text,omitempty"`     // what was generated, where the run keeps it
 
-	// Said is what of Text is the answer itself: no reasoning, no calls of tools.
+	// Said is the part of Text that is the answer itself: no reasoning, no calls of tools.
 	// The next turn of a session quotes it; it is not kept.
 	Said string `json:"-"`
 

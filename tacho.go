@@ -35,7 +35,7 @@ type Input struct {
 	Text     string    // plain text
 	IDs      []int32   // token ids
 	Messages []Message // a conversation
-	Audio    *Audio    // a sound to be written down
+	Audio    *Audio    // audio to transcribe
 	Plain    bool      // of Messages: Quote makes one text of them, for a protocol without roles
 }
 

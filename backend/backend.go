@@ -68,8 +68,8 @@ type Kind struct {
 	flush  func(ctx context.Context, c *client) error
 }
 
-// Forms are the forms of tacho.Input. Media is a message that has pictures,
-// sound or film in it, which a protocol may take though it has no conversations.
+// Forms are the forms of tacho.Input. Media is a message with images, audio
+// or video, which a protocol may support although it has no conversations.
 type Forms struct{ Text, IDs, Messages, Media, Audio bool }
 
 // Options are what the requests of one backend have in common.
@@ -84,8 +84,8 @@ type Options struct {
 	Logprobs *int            // log probabilities of so many alternatives for each token
 	Extra    map[string]any  // merged over the body; Request.Extra wins over it
 	KeepText bool            // put what was generated into Record.Text
-	OnToken  func(n int)     // told of token events as they arrive, roughly, for live figures
-	Secrets  *redact.Secrets // kept out of what is told of the server's words; those of the header are added
+	OnToken  func(n int)     // called as token events arrive, for live figures; n is approximate
+	Secrets  *redact.Secrets // removed from error texts of the server; those of Header are added
 
 	atOpenAI bool // the server is OpenAI's own
 }
@@ -208,9 +208,9 @@ func (k *Kind) accepts(in *tacho.Input) error {
 	case in.IDs != nil && !k.Takes.IDs:
 		return fmt.Errorf("%s cannot send token ids: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.IDs }))
 	case in.Audio != nil && !k.Takes.Audio:
-		return fmt.Errorf("%s cannot send a sound to be written down: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Audio }))
+		return fmt.Errorf("%s cannot transcribe audio: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Audio }))
 	case in.Messages != nil && !k.Takes.Media && slices.ContainsFunc(in.Messages, func(m tacho.Message) bool { return m.HasMedia() }):
-		return fmt.Errorf("%s cannot send pictures, sound or film: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Media }))
+		return fmt.Errorf("%s cannot send images, audio or video: use a backend that can (%s), or a workload of text", k.Name, takers(func(f Forms) bool { return f.Media }))
 	case in.Messages != nil && !k.Takes.Messages && (len(in.Messages) > 1 || !k.Takes.Media || !in.Messages[0].HasMedia()):
 		return fmt.Errorf("%s cannot send messages: use a backend that can (%s), or a workload of text%s", k.Name, takers(func(f Forms) bool { return f.Messages }), k.instead())
 	case in.Text != "" && !k.Takes.Text:

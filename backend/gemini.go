@@ -13,7 +13,7 @@ import (
 
 var geminiStream = Kind{
 	Name:     "gemini",
-	Doc:      "Gemini's streamGenerateContent: text or messages, with pictures, sound and film in them; events of many tokens",
+	Doc:      "Gemini's streamGenerateContent: text or messages, with images, audio and video; events of many tokens",
 	Endpoint: gemini.StreamPath,
 	Port:     443,
 	Takes:    Forms{Text: true, Messages: true, Media: true},

@@ -74,7 +74,7 @@ func TestMediaAndTools(t *testing.T) {
 		{"picture away", "ollama-chat", one(away), nil, "only as data"},
 		{"picture", "ollama", []tacho.Message{picture}, nil, `{"prompt":"what is <it>?","images":["AAAA"],"raw":false}`},
 		{"talk", "ollama", []tacho.Message{picture, {Role: "user", Content: "b"}}, nil, "cannot send messages"},
-		{"picture", "vllm-rerank", []tacho.Message{picture, picture}, nil, "cannot send pictures"},
+		{"picture", "vllm-rerank", []tacho.Message{picture, picture}, nil, "cannot send images"},
 		{"picture", "vllm", []tacho.Message{picture}, nil, "openai-chat"},
 		{"two pictures", "infinity-embeddings-clip", one(strings.Replace(string(picture.Raw), `{"type":"text","text":"what is <it>?"}`, `{"type":"image_url","image_url":{"url":"http://127.0.0.1/x.png"}}`, 1)), nil, "takes one"},
 		{"picture away", "infinity-embeddings-clip", one(away), nil, `{"input":"http://127.0.0.1/x.png","modality":"image"}`},

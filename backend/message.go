@@ -35,8 +35,8 @@ type toolCall struct {
 	arguments rawJSON // an object
 }
 
-// A part is one piece of a message: a text, or a picture, a sound or a film,
-// either here or at an address.
+// A part is one piece of a message: text, or an image, audio or a video,
+// either its data or its address.
 type part struct {
 	kind partKind
 	text string

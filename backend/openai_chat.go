@@ -8,7 +8,7 @@ import (
 var openAIChat = Kind{
 	Name:        "openai-chat",
 	Aliases:     []string{"chat", "vllm-chat", "openai-chat-completions", "sglang-oai-chat"},
-	Doc:         "the OpenAI chat endpoint: text or messages, with pictures, sound and film in them, through the model's chat template",
+	Doc:         "the OpenAI chat endpoint: text or messages, with images, audio and video, through the model's chat template",
 	Endpoint:    openai.ChatPath,
 	Port:        8000,
 	MetricsPath: "/metrics",

@@ -152,7 +152,7 @@ func (p dataPrinter) survey(plan *run.Plan, s *workload.Survey, counter token.Co
 	if slices.Max(s.Input) > 0 {
 		p.histogram("prompt tokens", s.Input)
 	} else {
-		p.line("prompt tokens: not known; what pictures and sounds count for is the model's affair")
+		p.line("prompt tokens: not known; token counts of images and audio come from the server")
 	}
 	p.histogram("output tokens", s.Output)
 	if s.AudioS > 0 {

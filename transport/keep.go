@@ -14,12 +14,12 @@ const keptFor = time.Second
 // the next request meets a closed door.
 type keeping struct {
 	kept     atomic.Bool // a connection has served a second request
-	broken   atomic.Bool // connections are closed behind an answer, and none was ever kept
-	onBroken func()      // is told once
+	broken   atomic.Bool // connections are closed after an answer, and none was ever kept
+	onBroken func()      // called once
 }
 
-// breaks notes a connection that was not kept. One that was shows that this
-// is not the server's habit.
+// breaks notes a connection that was not kept. It says so once, unless another
+// connection was kept: then the server does not close them as a rule.
 func (k *keeping) breaks() {
 	if !k.kept.Load() && k.broken.CompareAndSwap(false, true) {
 		k.onBroken()

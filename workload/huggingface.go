@@ -233,7 +233,7 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 		}
 	}
 	if e.answer == "" {
-		e.OutputTokens = defaultOutput // for who wants the data's own length
+		e.OutputTokens = defaultOutput // if the data's own length is wanted
 	}
 	return e, nil
 }

@@ -18,21 +18,21 @@ import (
 )
 
 var randomMM = Kind{
-	Name: "random_mm", Doc: "random text with images and films of noise, of sizes drawn from --random-mm-bucket-config, and sound of --random-mm-audio-ms; where a backend takes sound alone, that alone",
+	Name: "random_mm", Doc: "random text with images and videos of noise, of sizes drawn from --random-mm-bucket-config, and audio of --random-mm-audio-ms; a backend that takes only audio gets only that",
 	Endless: true, New: newRandomMM,
 }
 
-// ImageOptions are the pictures of random_mm, its films and its sound.
+// ImageOptions are the images, videos and audio of random_mm.
 type ImageOptions struct {
-	Base    int     // images and films in a request
+	Base    int     // images and videos in a request
 	Ratio   float64 // how far that varies, up and down
 	Images  int     // most images in a request
-	Videos  int     // most films in a request
+	Videos  int     // most videos in a request
 	Buckets Buckets
 	AudioMS Length // milliseconds of a sound in each request; 0 is none
 }
 
-// Buckets are sizes of images and films, each with its share. They are written
+// Buckets are sizes of images and videos, each with its share. They are written
 // as vLLM writes them, {(256, 256, 1): 0.5, (720, 1280, 16): 0.5}: height, width
 // and frames, of which an image has one.
 type Buckets struct {
@@ -83,7 +83,7 @@ func (b *Buckets) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// What bounds the side of an image and the length of a film.
+// What bounds the side of an image and the length of a video.
 const (
 	maxSide   = 16_384
 	maxFrames = 10_000
@@ -110,7 +110,7 @@ func splitBuckets(text string) []string {
 	return out
 }
 
-// randomPictures puts images, films and sound behind the text of a drawn
+// randomPictures adds images, videos and audio to the text of a drawn
 // workload.
 type randomPictures struct {
 	Workload
@@ -129,7 +129,7 @@ func newRandomMM(ctx context.Context, o Options) (Workload, error) {
 	case !(i.Ratio >= 0 && i.Ratio <= 1):
 		return nil, fmt.Errorf("random_mm: range ratio %v must be from 0 to 1", i.Ratio)
 	case i.Base < 0 || i.Images < 0 || i.Videos < 0:
-		return nil, fmt.Errorf("random_mm: %d items, at most %d images and %d films: none may be negative", i.Base, i.Images, i.Videos)
+		return nil, fmt.Errorf("random_mm: %d items, at most %d images and %d videos: none may be negative", i.Base, i.Images, i.Videos)
 	}
 	if low, high := i.items(); low > high {
 		return nil, fmt.Errorf("random_mm: at least %d items in a request, and at most %d are allowed (--random-mm-limit-mm-per-prompt)", low, high)
@@ -167,7 +167,7 @@ func (w *randomPictures) Warmup(i uint64) (tacho.Session, error) {
 
 func (w *randomPictures) illustrate(q *tacho.Request, i uint64) error {
 	rng := rngOf(w.Seed^0x70696374757265, i)
-	q.InputTokens = 0 // what an image or a sound counts for is the model's affair
+	q.InputTokens = 0 // token counts of images and audio come from the server
 	if !w.Media {
 		return setSound(q, "", hiss(rng, w.Images.AudioMS.Draw(rng, 1)), w.Options)
 	}
@@ -176,7 +176,7 @@ func (w *randomPictures) illustrate(q *tacho.Request, i uint64) error {
 		var data []byte
 		var err error
 		if s.isVideo() {
-			data, err = film(rng, s.size, s.frames)
+			data, err = noiseVideo(rng, s.size, s.frames)
 			parts = append(parts, videoPart(dataURL("video/mp4", data)))
 		} else {
 			data, err = noise(rng, s.size)
@@ -213,7 +213,7 @@ func (o *ImageOptions) items() (low, high int) {
 func (o *ImageOptions) draw(rng *rand.Rand) []shape {
 	low, high := o.items()
 	n := low + rng.IntN(high-low+1)
-	left := map[bool]int{false: o.Images, true: o.Videos} // by whether it is a film
+	left := map[bool]int{false: o.Images, true: o.Videos} // by whether it is a video
 	var out []shape
 	for range n {
 		var open []shape

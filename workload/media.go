@@ -13,7 +13,7 @@ import (
 	"tacho/internal/wholefile"
 )
 
-// A part is one piece of a message, in OpenAI's words, and in vLLM's for films.
+// A part is one piece of a message, in OpenAI's words, and in vLLM's for videos.
 type part struct {
 	Type  string         `json:"type"`
 	Text  string         `json:"text,omitempty"`

@@ -75,7 +75,7 @@ func TestOracleOpenCVReadsFilms(t *testing.T) {
 		size   image.Point
 		frames int
 	}{{image.Pt(1280, 720), 16}, {image.Pt(256, 256), 2}, {image.Pt(46, 31), 7}} {
-		data, err := film(rand.New(rand.NewPCG(1, 2)), tc.size, tc.frames)
+		data, err := noiseVideo(rand.New(rand.NewPCG(1, 2)), tc.size, tc.frames)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,14 +39,14 @@ type otelCall struct {
 	otelBody
 }
 
-// otelBody is what of a call is not kept in memory.
+// otelBody is the part of a call that is not kept in memory.
 type otelBody struct {
 	Input, Output int
 	Messages      []tacho.Message
 	Said          string
 }
 
-// An otelSpot is what of a call is: 32 bytes.
+// An otelSpot is the part of a call that is kept in memory: 32 bytes.
 type otelSpot struct {
 	start, end time.Duration
 	rowPlace

@@ -278,8 +278,8 @@ func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Requ
 	return q, nil
 }
 
-// setMedia puts the pictures or the sound of a line into a request. What they
-// count for is the model's affair.
+// setMedia puts the images or the audio of a line into a request. Their
+// token counts come from the server.
 func (w *pool) setMedia(q *tacho.Request, e *entry, opening string) (err error) {
 	q.InputTokens = 0
 	sound := e.sound

@@ -22,7 +22,7 @@ func eachRow(path string, bad *badLines, fn func(row json.RawMessage) error) err
 	return eachRowFrom(path, bad, func(row json.RawMessage, _ int64) error { return fn(row) })
 }
 
-// eachRowFrom is eachRow for who wants to know where rows begin.
+// eachRowFrom is eachRow, and also tells where each row begins.
 func eachRowFrom(path string, bad *badLines, fn func(row json.RawMessage, offset int64) error) error {
 	at := func(place string, n int, err error) error {
 		if err == nil || errors.Is(err, errEnough) || errors.Is(err, errTooMuch) {
@@ -53,7 +53,7 @@ const (
 // where it begins, if the file is one of text.
 type rowFunc func(row json.RawMessage, place string, n int, offset int64) error
 
-// eachRowAt reads the rows of a file. at is told of rows that are none.
+// eachRowAt reads the rows of a file. It calls at for rows that cannot be read.
 func eachRowAt(path string, fn rowFunc, at func(place string, n int, err error) error) error {
 	switch name := strings.ToLower(bareName(path)); {
 	case strings.HasSuffix(name, ".parquet"):

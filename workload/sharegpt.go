@@ -60,7 +60,7 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	}
 	pairs := o.keeping()
 	pairs.enough = 0 // some will not fit
-	unsent := 0      // pictures and films
+	unsent := 0      // images and videos
 	bad := badLines{skip: o.Trace.SkipBad}
 	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
 		var t shareGPTTalk
@@ -85,7 +85,7 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	}
 	w, err := newFiltered(ctx, "sharegpt", o, pairs.entries, shareGPTBounds, bad)
 	if err == nil && unsent > 0 {
-		w = noted{w, fmt.Sprintf("%d conversations have a picture or a film, which was not sent; choose a --backend that takes it, if it matters", unsent)}
+		w = noted{w, fmt.Sprintf("%d conversations have an image or a video, which was not sent; choose a --backend that supports it if it matters", unsent)}
 	}
 	return w, err
 }

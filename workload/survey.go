@@ -27,7 +27,7 @@ type Survey struct {
 
 // Look surveys the first sessions of a workload, all of them if limit is 0.
 // Prompts are compared in blocks of so many units, as a prefix cache does:
-// token ids where they are known, else words. each is told of every session.
+// token ids where they are known, else words. It calls each for every session.
 func Look(w tacho.Source, limit, samples, block int, each func(*tacho.Session) error) (*Survey, error) {
 	if block < 1 {
 		return nil, fmt.Errorf("blocks of %d tokens: at least 1 is needed", block)

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 )
 
-// framesPerSecond is that of the films, as in the reference.
+// framesPerSecond is that of the videos, as in the reference.
 const framesPerSecond = 30
 
-// film is an MP4 file of frames of noise, each a JPEG: Motion JPEG, which the
+// noiseVideo is an MP4 file of frames of noise, each a JPEG: Motion JPEG, which the
 // decoders of servers read, and which needs no codec to write.
-func film(r *rand.Rand, size image.Point, frames int) ([]byte, error) {
+func noiseVideo(r *rand.Rand, size image.Point, frames int) ([]byte, error) {
 	pictures := make([][]byte, frames)
 	for i := range pictures {
 		var err error

@@ -21,8 +21,8 @@ type Options struct {
 	Counter  token.Counter // counts prompts as the server will
 	IDs      bool          // the backend takes token ids
 	Messages bool          // the backend takes messages
-	Media    bool          // the backend takes messages with pictures, sound or film in them
-	Audio    bool          // the backend takes sounds to be written down
+	Media    bool          // the backend takes messages with images, audio or video
+	Audio    bool          // the backend transcribes audio
 	Path     string        // of the data
 	Files    []string      // of a dataset of the hub, on this machine
 	Hub      string        // its name there

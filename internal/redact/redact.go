@@ -77,7 +77,7 @@ func (s *Secrets) Hide(text string) string {
 }
 
 // Sweep is for whole outputs, our own words and figures among them. Secrets that
-// look like one of those are let be: a key of "openai" must not eat the report.
+// look like one of those are left alone: a key of "openai" must not eat the report.
 func (s *Secrets) Sweep(text string) string {
 	return s.replace(text, func(k secret) bool { return !k.plain })
 }

@@ -66,7 +66,7 @@ type Part struct {
 	FunctionResponse *FunctionResponse `json:"functionResponse,omitempty"`
 }
 
-// A Blob is a picture, a sound or a film, in base64.
+// A Blob is an image, audio or a video, in base64.
 type Blob struct {
 	MIMEType string `json:"mimeType"`
 	Data     string `json:"data"`

@@ -142,8 +142,8 @@ type Content struct {
 	Parts []Part // nil means Text
 }
 
-// A Part is one piece of a message: a text, a sound, or a picture or film and
-// where it is.
+// A Part is one piece of a message: text, audio, or the address of an
+// image or a video.
 type Part struct {
 	Type       string          `json:"type"`
 	Text       string          `json:"text"`
