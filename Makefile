@@ -57,7 +57,7 @@ test-vllm: $(VLLM)
 test-reference: $(VLLM) $(VLLM_DIR)/datasets
 	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./cli ./run $(ARGS)
 
-## test-hostile: every shape of a bad answer with every backend, in open and closed loop (a quarter of an hour; HOSTILE='^vllm/' for some)
+## test-hostile: every shape of a bad answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
 .PHONY: test-hostile
 test-hostile:
 	go test -tags hostile -count 1 -timeout 2h -v ./internal/hostile
