@@ -135,7 +135,6 @@ func About(dir string, m *store.Manifest) outcome.About {
 	var plan struct { // as options are called there
 		Label     string   `json:"label"`
 		Tokenizer string   `json:"tokenizer"`
-		Dataset   string   `json:"dataset_name"`
 		Path      string   `json:"dataset_path"`
 		Metadata  []string `json:"metadata"`
 		BaseURL   []string `json:"base_url"`
@@ -144,7 +143,7 @@ func About(dir string, m *store.Manifest) outcome.About {
 	_ = json.Unmarshal(m.Plan, &plan) // what it does not tell is left out
 	a := outcome.About{
 		Name: filepath.Base(dir), Tool: m.Tool, Version: m.Version, Began: m.Started, Varies: m.Varies,
-		Label: plan.Label, Backend: m.Target.Backend, Model: m.Target.Model, Tokenizer: plan.Tokenizer, Dataset: plan.Dataset, URLs: plan.BaseURL,
+		Label: plan.Label, Backend: m.Target.Backend, Model: m.Target.Model, Tokenizer: plan.Tokenizer, Dataset: m.Target.Dataset, URLs: plan.BaseURL,
 	}
 	if plan.Path != "" {
 		a.Dataset = strings.TrimSpace(a.Dataset + " " + plan.Path)

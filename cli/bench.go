@@ -30,6 +30,7 @@ import (
 
 func newBench(env *Env) *cobra.Command {
 	plan := run.DefaultPlan()
+	from, dry := "", false
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Drive a server under a known load and report its latencies and throughput",
@@ -47,12 +48,16 @@ server. --api-key takes it too, but others on this machine can read that.
 Without any flag that names a server, bench measures the simulated engine that
 tacho carries, as --sim does.
 
+--dry-run prints the plan, as YAML, and sends nothing. --plan reads such a file,
+or the plan of a run that was kept, and flags go before it.
+
 Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 		Example: `  tacho bench
   tacho bench --sim vllm-405b-mi300x --random-input-len 80 --num-prompts 1,2,4,8,16
   tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100
   tacho bench --backend openai-chat --request-rate 10 --max-seconds 60
   tacho bench --backend tgi --dataset-name book --dataset-path book.txt --book-input-len 10000 --num-prompts 1,2,...,64
+  tacho bench --request-rate 10 --max-seconds 60 --dry-run
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -61,13 +66,18 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readPlan(env, from, &plan); err != nil {
+				return usage(err)
+			}
 			if err := chooseTarget(env, &plan); err != nil {
 				return err
 			}
-			return bench(cmd.Context(), env, plan)
+			return bench(cmd.Context(), env, plan, dry)
 		},
 	}
 	cmd.Flags().SortFlags = false
+	bindPlan(cmd.Flags(), &from)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the plan and send nothing")
 	bind(cmd.Flags(), &plan)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &plan) })
 	return cmd
@@ -84,12 +94,12 @@ func flagFor(word string) string {
 // benchUsage prints the flags by group, then the kinds they choose from.
 func benchUsage(cmd *cobra.Command, plan *run.Plan) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n", cmd.Example)
+	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true))
 	for _, g := range groups(plan) {
 		fmt.Fprintf(&b, "\n%s:\n", g)
 		for _, o := range plan.Options() {
 			if o.Group == g {
-				b.WriteString(flagLine(cmd, o))
+				b.WriteString(flagLine(cmd, o.Name, o.Own))
 			}
 		}
 	}
@@ -106,21 +116,21 @@ func benchUsage(cmd *cobra.Command, plan *run.Plan) error {
 	return err
 }
 
-func flagLine(cmd *cobra.Command, o run.Option) string {
+func flagLine(cmd *cobra.Command, name string, own bool) string {
 	mark := " "
-	if o.Own {
+	if own {
 		mark = "+"
 	}
-	f := cmd.Flags().Lookup(o.Name)
+	f := cmd.Flags().Lookup(name)
 	def := ""
 	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" {
 		def = " (default " + f.DefValue + ")"
 	}
-	return fmt.Sprintf(" %s --%-26s %s%s\n", mark, o.Name, o.Help, def)
+	return fmt.Sprintf(" %s --%-26s %s%s\n", mark, name, f.Usage, def)
 }
 
-// bench carries out the plan and shows what came of it.
-func bench(ctx context.Context, env *Env, plan run.Plan) error {
+// bench carries out the plan and shows what came of it; dry, it shows the plan.
+func bench(ctx context.Context, env *Env, plan run.Plan, dry bool) error {
 	if err := checkResults(&plan); err != nil {
 		return usage(err)
 	}
@@ -128,7 +138,11 @@ func bench(ctx context.Context, env *Env, plan run.Plan) error {
 	if err != nil {
 		return usage(err)
 	}
-	given, err := json.Marshal(&plan)
+	public := plan.Public(env.secrets)
+	if dry {
+		return showPlan(env, plan, public)
+	}
+	given, err := json.Marshal(&public)
 	if err != nil {
 		return err
 	}

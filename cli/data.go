@@ -32,7 +32,7 @@ type dataFlags struct {
 
 func newData(env *Env) *cobra.Command {
 	plan := run.DefaultPlan()
-	f := &dataFlags{}
+	f, from := &dataFlags{}, ""
 	cmd := &cobra.Command{
 		Use:   "data",
 		Short: "Show what bench would send: counts, lengths, shared prefixes, samples",
@@ -53,13 +53,19 @@ unlimited size would find if the requests came one after the other.
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, plan) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readPlan(env, from, &plan); err != nil {
+				return usage(err)
+			}
+			return f.run(cmd.Context(), env, plan)
+		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.IntVar(&f.samples, "samples", 3, "sessions to print")
 	fs.IntVar(&f.block, "block-size", 16, "tokens that a prefix cache shares together")
 	fs.StringVar(&f.write, "write", "", "file that gets the workload, as lines of JSON")
+	bindPlan(fs, &from)
 	bind(fs, &plan)
 	return cmd
 }

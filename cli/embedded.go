@@ -30,7 +30,7 @@ const defaultSim = "vllm-8b-h100"
 func chooseTarget(env *Env, plan *run.Plan) error {
 	target := false
 	for _, o := range plan.Options() {
-		target = target || o.Group == "Server" && plan.Given(o.Name) && o.Name != "label" && o.Name != "sim-speedup"
+		target = target || o.Group == "Server" && o.Given() && o.Name != "label" && o.Name != "sim-speedup"
 	}
 	if !target {
 		plan.Sim = defaultSim

@@ -29,7 +29,7 @@ func (b *benchRun) manifest() store.Manifest {
 		},
 		Varies: r.Plan.Varies(),
 		Plan:   b.given,
-		Target: store.Target{Backend: r.Plan.Backend, Model: r.ModelID, Counter: r.Counter.Name(), IDPrefix: r.Plan.RequestIDPrefix},
+		Target: store.Target{Backend: r.Plan.Backend, Model: r.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter.Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
 	if m.Label == "" {
 		m.Label = r.Plan.Backend

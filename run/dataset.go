@@ -162,6 +162,18 @@ func (p *Plan) kinds() ([]workload.Kind, error) {
 	return out, nil
 }
 
+// Datasets names the datasets of the plan.
+func (p *Plan) Datasets() string {
+	kinds, _ := p.kinds() // a plan that cannot be read has none
+	var names []string
+	for _, k := range kinds {
+		if !slices.Contains(names, k.Name) {
+			names = append(names, k.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // every says whether all datasets of the plan have a property; a plan that
 // cannot be read has none.
 func (p *Plan) every(has func(workload.Kind) bool) bool {

@@ -135,6 +135,15 @@ func (p *Plan) config(l Level) (metric.Config, error) {
 	return c, c.Validate()
 }
 
+// Check finds what the plan leaves open, and says what is wrong with it before
+// anything is sent.
+func (p *Plan) Check(say func(string)) error {
+	if err := p.guessDataset(say); err != nil {
+		return err
+	}
+	return cmp.Or(p.Validate(), p.checkFiles())
+}
+
 // Validate says what is wrong with the plan before anything is sent.
 func (p *Plan) Validate() error {
 	if err := p.validateRamp(); err != nil {

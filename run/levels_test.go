@@ -120,14 +120,19 @@ func TestPlanKeepsSecrets(t *testing.T) {
 	p := run.DefaultPlan()
 	p.Header = []string{"Authorization=Bearer sk-very-secret", "X-Api-Key=k-also-secret"}
 	p.BaseURL = []string{"https://user:pass-word-secret@example.test/v1"}
-	b, err := json.Marshal(&p)
+	p.ExtraBody = run.JSONObject{"api_key": "body-secret", "n": 1.0}
+	public := p.Public(nil)
+	b, err := json.Marshal(&public)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p.Header[0] != "Authorization=Bearer sk-very-secret" || p.ExtraBody["api_key"] != "body-secret" {
+		t.Errorf("the plan itself lost its secrets: %q, %v", p.Header, p.ExtraBody)
 	}
 	if strings.Contains(string(b), "secret") {
 		t.Errorf("a secret in %s", b)
 	}
-	if !strings.Contains(string(b), `"header":["Authorization=[redacted]","X-Api-Key=[redacted]"]`) || !strings.Contains(string(b), `"request_rate":"inf"`) {
+	if !strings.Contains(string(b), `"header":["Authorization=[redacted]","X-Api-Key=[redacted]"]`) || !strings.Contains(string(b), `"extra_body":{"api_key":"[redacted]","n":1}`) {
 		t.Errorf("%s", b)
 	}
 }

@@ -1,14 +1,13 @@
 package run
 
 import (
-	"bytes"
 	"encoding"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"tacho/internal/redact"
 )
@@ -23,17 +22,24 @@ type Option struct {
 	Secret redact.Place // where in it secrets stand
 
 	plan *Plan
+	at   int // among its options
 }
 
 // Options are all the options of p, in the order of its fields.
 func (p *Plan) Options() []Option {
 	var out []Option
 	walk(reflect.ValueOf(p).Elem(), "", func(o Option) {
-		o.plan = p
+		o.plan, o.at = p, len(out)
 		out = append(out, o)
 	})
 	return out
 }
+
+// standard are the options of somebody who said nothing. Nobody changes them.
+var standard = sync.OnceValue(func() []Option {
+	p := DefaultPlan()
+	return p.Options()
+})
 
 // Given says whether somebody has asked for an option's value, be it the
 // default's: by Set, or by another value than the default.
@@ -41,11 +47,14 @@ func (p *Plan) Given(name string) bool {
 	if slices.Contains(p.given, name) {
 		return true
 	}
-	standard := DefaultPlan()
-	is := func(o Option) bool { return o.Name == name }
-	mine, theirs := p.Options(), standard.Options()
-	i := slices.IndexFunc(mine, is)
-	return i >= 0 && !reflect.DeepEqual(mine[i].Value, theirs[i].Value)
+	all := p.Options()
+	i := slices.IndexFunc(all, func(o Option) bool { return o.Name == name })
+	return i >= 0 && all[i].Given()
+}
+
+// Given is Plan.Given of this option.
+func (o *Option) Given() bool {
+	return slices.Contains(o.plan.given, o.Name) || !reflect.DeepEqual(o.Value, standard()[o.at].Value)
 }
 
 func walk(v reflect.Value, group string, fn func(Option)) {
@@ -64,55 +73,6 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 		help, own := strings.CutPrefix(f.Tag.Get("help"), "+ ")
 		fn(Option{Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret"))})
 	}
-}
-
-// MarshalJSON writes the plan as one object with an entry for each option that
-// is set, secrets taken out, and one for the names of those that were given.
-func (p *Plan) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for _, o := range p.Options() {
-		v := reflect.ValueOf(o.Value).Elem()
-		if v.IsZero() {
-			continue
-		}
-		value, err := json.Marshal(o.public(nil))
-		if err != nil {
-			return nil, fmt.Errorf("option %s: %w", o.Name, err)
-		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%q:%s", strings.ReplaceAll(o.Name, "-", "_"), value)
-	}
-	if len(p.given) > 0 {
-		fmt.Fprintf(&b, `,"given":["%s"]`, strings.Join(p.given, `","`))
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// public is the value as it may be written down. The secrets learn what is not.
-func (o *Option) public(secrets *redact.Secrets) any {
-	switch v := o.Value.(type) {
-	case *string:
-		return secrets.Public(o.Secret, *v)
-	case *[]string:
-		out := make([]string, len(*v))
-		for i, s := range *v {
-			out[i] = secrets.Public(o.Secret, s)
-		}
-		return out
-	case *float64:
-		return json.RawMessage(jsonFloat(*v))
-	case encoding.TextMarshaler:
-		b, err := v.MarshalText()
-		if err != nil || o.Secret == "" {
-			return v
-		}
-		return secrets.Public(o.Secret, string(b))
-	}
-	return o.Value
 }
 
 // List says whether the option can be set several times, to have all values.
@@ -160,10 +120,17 @@ func (o *Option) Set(text string) (err error) {
 	if err == nil {
 		err = o.bounded()
 	}
-	if err == nil && !slices.Contains(o.plan.given, o.Name) {
-		o.plan.given = append(slices.Clip(o.plan.given), o.Name) // plans are copied
+	if err == nil {
+		o.note()
 	}
 	return err
+}
+
+// note has the option among those that were given.
+func (o *Option) note() {
+	if !slices.Contains(o.plan.given, o.Name) {
+		o.plan.given = append(slices.Clip(o.plan.given), o.Name) // plans are copied
+	}
 }
 
 // Text is the value as Set reads it; empty if there is none, or several.
@@ -203,12 +170,4 @@ func parse[T any](text string, read func(string) (T, error), what string) (T, er
 func maybe[T any](text string, read func(string) (T, error), what string) (*T, error) {
 	v, err := parse(text, read, what)
 	return &v, err
-}
-
-// jsonFloat writes what JSON has no number for as a string.
-func jsonFloat(f float64) string {
-	if s := formatFloat(f); s == "inf" {
-		return `"inf"`
-	}
-	return formatFloat(f)
 }

@@ -70,16 +70,10 @@ type Runner struct {
 // Open gets in touch with the server: what it serves, and whether it counts
 // tokens. Nothing is generated yet.
 func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
-	if err := p.guessDataset(hooks.Say); err != nil {
-		return nil, &UsageError{err}
-	}
-	if err := p.Validate(); err != nil {
+	if err := p.Check(hooks.Say); err != nil {
 		return nil, &UsageError{err}
 	}
 	env.learn(&p)
-	if err := p.checkFiles(); err != nil {
-		return nil, &UsageError{err}
-	}
 	p.takeVersion()
 	r := &Runner{Plan: p, Seed: env.Random, env: env, live: &engine.Live{}, hooks: hooks}
 	if p.Seed != nil {

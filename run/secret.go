@@ -20,9 +20,7 @@ func (e *Env) learn(p *Plan) {
 		e.Secrets.Add(secret)
 	}
 	e.Secrets.Public(redact.InURL, e.Tokenizers.Endpoint)
-	for _, o := range p.Options() {
-		o.public(e.Secrets)
-	}
+	p.Public(e.Secrets)
 }
 
 // publicURLs are addresses as they may be shown.

@@ -47,7 +47,7 @@ type Manifest struct {
 	Seed    uint64          `json:"seed"`
 	Host    Host            `json:"host"`
 	Varies  string          `json:"varies,omitempty"` // the options of the plan that are lists
-	Plan    json.RawMessage `json:"plan"`             // as it was given, secrets taken out
+	Plan    json.RawMessage `json:"plan"`             // what was given, secrets taken out
 	Target  Target          `json:"target"`           // what became of its words about the server
 }
 
@@ -56,6 +56,7 @@ type Target struct {
 	Backend   string   `json:"backend"`
 	Model     string   `json:"model"`               // as people know it
 	Requested string   `json:"requested,omitempty"` // as requests name it, where that is another name
+	Dataset   string   `json:"dataset,omitempty"`   // where prompts came from
 	Counter   string   `json:"counter"`             // who counted prompt tokens
 	IDPrefix  string   `json:"request_id_prefix,omitempty"`
 	Servers   []Server `json:"servers"`

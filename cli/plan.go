@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"tacho/run"
+	"tacho/store"
+)
+
+// mostPlan bounds a plan, in bytes.
+const mostPlan = 1 << 20
+
+func bindPlan(fs *pflag.FlagSet, path *string) {
+	fs.StringVar(path, "plan", "", "file of options with their values, in YAML or JSON, as --dry-run prints it; the directory of a run; or - for standard input")
+}
+
+// readPlan takes what a file says, or a run that was kept, into the plan; what
+// flags say stays.
+func readPlan(env *Env, path string, plan *run.Plan) error {
+	if path == "" {
+		return nil
+	}
+	text, err := planText(env, path)
+	if err != nil {
+		return fmt.Errorf("--plan: %w", err)
+	}
+	if err := plan.Read(text, env.secrets); err != nil {
+		return fmt.Errorf("--plan %s: %w", path, err)
+	}
+	return nil
+}
+
+func planText(env *Env, path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() || filepath.Base(path) == store.ManifestFile {
+		return planOfRun(env, path)
+	}
+	from := env.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // only read
+		from = f
+	}
+	text, err := io.ReadAll(io.LimitReader(from, mostPlan+1))
+	if err == nil && len(text) > mostPlan {
+		err = fmt.Errorf("%s is larger than %d bytes: is it a plan?", path, mostPlan)
+	}
+	return text, err
+}
+
+func planOfRun(env *Env, path string) ([]byte, error) {
+	if filepath.Base(path) == store.ManifestFile {
+		path = filepath.Dir(path)
+	}
+	kept, err := store.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	_, _ = fmt.Fprintf(env.Stderr, "The plan of %s. It ran with the seed %d: --seed %[2]d sends the same requests again.\n", path, kept.Manifest.Seed) // for information
+	return kept.Manifest.Plan, nil
+}
+
+// showPlan prints a plan as others may see it, if it can be carried out.
+func showPlan(env *Env, plan, public run.Plan) error {
+	if err := plan.Check(func(line string) { _, _ = fmt.Fprintln(env.Stderr, line) }); err != nil {
+		return usage(err)
+	}
+	text, err := public.YAML()
+	if err != nil {
+		return err
+	}
+	_, err = env.Stdout.Write(text)
+	return err
+}

@@ -1,0 +1,143 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A listener is a server that keeps what it is asked.
+type listener struct {
+	mu     sync.Mutex
+	bodies []string
+}
+
+func (s *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	if r.URL.Path != "/v1/completions" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	s.mu.Lock()
+	s.bodies = append(s.bodies, fmt.Sprint(r.Header["X-Tier"], string(body)))
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
+}
+
+// asked runs bench and tells what the server was asked, in the order of its
+// text, and when each request was due.
+func (s *listener) asked(t *testing.T, args ...string) (bodies, due []string, runDir string) {
+	t.Helper()
+	s.bodies = nil
+	runs := t.TempDir()
+	code, _, errs := program(nil, append([]string{"bench", "--runs-dir", runs}, args...)...)
+	kept := directories(t, runs)
+	if code != 0 && code != 4 || len(kept) != 1 {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	b, err := os.ReadFile(filepath.Join(kept[0], "records.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var r struct {
+			Stage   int    `json:"stage"`
+			Session uint64 `json:"session"`
+			Due     int64  `json:"due_ns"`
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		due = append(due, fmt.Sprintf("%d %d %d", r.Stage, r.Session, r.Due))
+	}
+	slices.Sort(due)
+	slices.Sort(s.bodies)
+	return s.bodies, due, kept[0]
+}
+
+// A plan that --dry-run prints, and that of a run that was kept, send the same
+// requests at the same times as the flags did.
+func TestPlanSendsTheSame(t *testing.T) {
+	server := &listener{}
+	srv := httptest.NewServer(server)
+	t.Cleanup(srv.Close)
+	flags := []string{
+		"--base-url", srv.URL, "--model", "m", "--skip-tokenizer-init", "--no-trial", "--seed", "7", "--num-prompts", "3,5", "--request-rate", "200", "--burstiness", "0.5",
+		"--random-input-len", "uniform(3,9)", "--random-output-len", "1", "--extra-body", `{"a":{"b":[1,"2"]}}`, "--header", "X-Tier=gold", "X-Api-Key=k-12345678", "--top-p", "0.5",
+	}
+	code, plan, errs := program(nil, append([]string{"bench", "--dry-run", "--runs-dir", t.TempDir()}, flags...)...)
+	if code != 0 || len(server.bodies) > 0 {
+		t.Fatalf("exit %d, %d requests were sent: %s", code, len(server.bodies), errs)
+	}
+	bodies, due, kept := server.asked(t, flags...)
+	if len(bodies) != 8 || len(due) != 8 || len(slices.Compact(slices.Clone(due))) != 8 || strings.HasSuffix(due[7], " 0") || !strings.HasPrefix(bodies[0], "[gold]{") {
+		t.Fatalf("%d requests, %d records, the first %s", len(bodies), len(due), bodies[0])
+	}
+	again := []string{"--header", "X-Tier=gold", "X-Api-Key=k-12345678"} // a key is a secret
+	for name, path := range map[string]string{"printed": fileOf(t, plan), "kept": kept, "manifest": filepath.Join(kept, "manifest.json")} {
+		b, d, _ := server.asked(t, append([]string{"--plan", path}, again...)...)
+		if !slices.Equal(b, bodies) || !slices.Equal(d, due) {
+			t.Errorf("the plan that was %s sends %q at %q, not %q at %q", name, b, d, bodies, due)
+		}
+	}
+	b, _, _ := server.asked(t, append([]string{"--plan", kept, "--seed", "8", "--num-prompts", "2"}, again...)...)
+	if len(b) != 2 || slices.Contains(bodies, b[0]) {
+		t.Errorf("flags go before the plan: %q", b)
+	}
+	if code, _, errs := program(nil, "bench", "--plan", kept); code != 2 || !strings.Contains(errs, "give it again with --header") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// What --dry-run prints has no seed that nobody gave, and is what it reads.
+func TestDryRun(t *testing.T) {
+	for _, args := range [][]string{nil, {"--sim", "tgi-405b-mi300x", "--num-prompts", "1000"}, {"--max-seconds", "3", "--request-rate", "5"}} {
+		code, plan, errs := program(nil, append([]string{"bench", "--dry-run"}, args...)...)
+		if code != 0 || strings.Contains(plan, "seed") || plan == "" {
+			t.Errorf("%q: exit %d: %s%s", args, code, plan, errs)
+		}
+		code, again, errs := program(nil, "bench", "--dry-run", "--plan", fileOf(t, plan))
+		if code != 0 || again != plan {
+			t.Errorf("%q: exit %d: %s is read as %s%s", args, code, plan, again, errs)
+		}
+	}
+	for _, args := range [][]string{{"--goodput", "x"}, {"--dataset-path", "no-such-file"}, {"--save-detailed"}, {"--plan", "no-such-file"}, {"--plan", fileOf(t, "prot: 1")}} {
+		if code, out, errs := program(nil, append([]string{"bench", "--dry-run"}, args...)...); code != 2 || out != "" || errs == "" {
+			t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
+		}
+	}
+}
+
+// Secrets are not in a plan that is printed, and those of a plan that is read are
+// in nothing.
+func TestSecretsOfPlans(t *testing.T) {
+	srv := httptest.NewServer(parrot{status: 401})
+	t.Cleanup(srv.Close)
+	ways := handing(t)
+	for _, way := range slices.Sorted(maps.Keys(ways)) {
+		args, vars := ways[way](srv.URL)
+		_, out, errs := program(vars, append([]string{"bench", "--dry-run"}, args...)...)
+		look(t, way, out+errs)
+	}
+	for _, line := range []string{
+		"api_key: " + quoted(canary), "header: [" + quoted("X-Api-Key="+canary) + "]", `extra_body: {api_key: ` + quoted(canary) + "}",
+		"extra_body: '{api_key: Kan4ri'", "api_key: *Kan4ri", "api_key: Kan4ri: x", "header: [X-Api-Key: Kan4ri12]", "endpoint: /v1?code=Kan4ri12\nport: Kan4ri12",
+	} {
+		dir := t.TempDir()
+		for _, dry := range []string{"--dry-run=false", "--dry-run"} {
+			_, out, errs := program(nil, "bench", dry, "--plan", fileOf(t, line+"\n"), "--base-url", srv.URL, "--num-prompts", "1", "--runs-dir", dir)
+			look(t, line, out+errs)
+		}
+		lookInto(t, line, dir)
+	}
+}

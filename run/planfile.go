@@ -1,0 +1,357 @@
+package run
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tacho/internal/redact"
+	"tacho/internal/spelling"
+	"tacho/workload"
+)
+
+// MarshalJSON writes the plan as one object with an entry for each option that
+// was given, by its name with underscores: what is there was given, and Read has
+// the same plan again. Secrets are in it: Public takes them out.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, o := range p.Options() {
+		if !o.Given() {
+			continue
+		}
+		value, err := o.json()
+		if err != nil {
+			return nil, fmt.Errorf("option %s: %w", o.Name, err)
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", underscored(o.Name), value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// json is the value as JSON: text, unless it is as good as a number, a switch or
+// an object.
+func (o *Option) json() ([]byte, error) {
+	switch v := o.Value.(type) {
+	case *string, *[]string:
+		return json.Marshal(v)
+	case *JSONObject:
+		return json.Marshal(map[string]any(*v))
+	}
+	if text := []byte(o.Text()); json.Valid(text) {
+		return text, nil
+	}
+	return json.Marshal(o.Text())
+}
+
+func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// YAML writes the plan as MarshalJSON does, for people to read and change.
+func (p *Plan) YAML() ([]byte, error) {
+	text, err := p.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	top, err := parseJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(top.Content) == 0 {
+		return []byte("{}\n"), nil
+	}
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	err = errors.Join(e.Encode(top), e.Close())
+	return b.Bytes(), err
+}
+
+// Public is the plan as others may see it, without secrets, which the secrets
+// learn.
+func (p *Plan) Public(secrets *redact.Secrets) Plan {
+	out := *p
+	for _, o := range out.Options() {
+		switch v := o.Value.(type) {
+		case *string:
+			if *v != "" {
+				*v = secrets.Public(o.Secret, *v)
+			}
+		case *[]string:
+			*v = slices.Clone(*v)
+			for i, s := range *v {
+				(*v)[i] = secrets.Public(o.Secret, s)
+			}
+		case encoding.TextUnmarshaler:
+			if text := o.Text(); o.Secret != "" && text != secrets.Public(o.Secret, text) {
+				_ = v.UnmarshalText([]byte(secrets.Public(o.Secret, text))) // it is what it was, but for a mark
+			}
+		}
+	}
+	return out
+}
+
+// Read takes the options of a plan that is written in YAML or JSON, except those
+// that are set already: a flag goes before a file. The secrets learn those in it.
+func (p *Plan) Read(text []byte, secrets *redact.Secrets) error {
+	top, err := parsePlan(text)
+	if err != nil {
+		secrets.Public(redact.InBody, string(text)) // the complaint may quote it
+		return err
+	}
+	options := p.Options()
+	names := make([]string, len(options))
+	for i, o := range options {
+		names[i] = o.Name
+	}
+	lines := map[string]int{}
+	before := slices.Clone(p.given)
+	for i := 0; i < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		name := strings.ReplaceAll(key.Value, "_", "-")
+		at := slices.Index(names, name)
+		if at < 0 {
+			return fmt.Errorf("line %d: %w", key.Line, unknownOption(key.Value, names))
+		}
+		if lines[name] > 0 {
+			return fmt.Errorf("line %d: %s is on line %d already: keep one of them", key.Line, key.Value, lines[name])
+		}
+		lines[name] = key.Line
+		if slices.Contains(before, name) {
+			continue
+		}
+		if err := options[at].read(value, secrets); err != nil {
+			return fmt.Errorf("line %d: %s: %w", value.Line, key.Value, err)
+		}
+	}
+	return nil
+}
+
+func unknownOption(name string, names []string) error {
+	const all = "tacho bench --help lists all"
+	if nearest := spelling.Nearest(strings.ReplaceAll(name, "_", "-"), names); nearest != "" {
+		return fmt.Errorf("no option is called %s, did you mean %s? (%s)", name, underscored(nearest), all)
+	}
+	return fmt.Errorf("no option is called %s (%s)", name, all)
+}
+
+// read takes a value out of a file.
+func (o *Option) read(n *yaml.Node, secrets *redact.Secrets) error {
+	texts, err := o.texts(n)
+	for _, text := range texts {
+		secrets.Public(o.Secret, text)
+	}
+	switch {
+	case err != nil:
+		return err
+	case o.Secret == redact.InAll && slices.Equal(texts, []string{redact.Mark}):
+		return nil // whoever runs the plan has another way to tell it
+	case slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, redact.Mark) }):
+		return fmt.Errorf("a secret was taken out of it: give it again with --%s", o.Name)
+	case len(texts) == 0:
+		*o.Value.(*[]string) = []string{}
+		o.note()
+	}
+	for _, text := range texts {
+		if err := o.Set(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// texts are the values of an option as a command line has them.
+func (o *Option) texts(n *yaml.Node) ([]string, error) {
+	levels, object := false, false
+	switch o.Value.(type) {
+	case *IntLevels, *FloatLevels:
+		levels = true
+	case *JSONObject, *Ratios:
+		object = true
+	}
+	switch {
+	case object && (n.Kind == yaml.MappingNode || n.ShortTag() == "!!null"):
+		b, err := nodeJSON(n)
+		return []string{string(b)}, err
+	case n.Kind == yaml.SequenceNode && (levels || o.List()):
+		var list []string
+		for _, item := range n.Content {
+			text, err := scalar(item)
+			if err != nil {
+				return list, err
+			}
+			list = append(list, text)
+		}
+		if levels {
+			list = []string{strings.Join(list, ",")}
+		}
+		return list, nil
+	}
+	text, err := scalar(n)
+	if _, is := o.Value.(*workload.Window); is && text == "" {
+		text = "0-" // all of a trace, which has no text
+	}
+	return []string{text}, err
+}
+
+var errNoAliases = errors.New("a plan has no aliases: write the value itself, in quotes if it begins with *")
+
+// scalar is one value as a command line has it.
+func scalar(n *yaml.Node) (string, error) {
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		return "", errors.New("it takes one value, not a list")
+	case n.Kind == yaml.MappingNode:
+		return "", errors.New("it takes a value, not names with values: write it in quotes if it should be text")
+	case n.Kind == yaml.AliasNode:
+		return "", errNoAliases
+	case n.ShortTag() == "!!null":
+		return "", errors.New("it has no value: write one, or take the line out")
+	case n.ShortTag() == "!!float" && strings.EqualFold(strings.TrimPrefix(n.Value, "+"), ".inf"):
+		return "inf", nil
+	}
+	return n.Value, nil
+}
+
+// nodeJSON is what a node says, as JSON.
+func nodeJSON(n *yaml.Node) ([]byte, error) {
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		list := make([]json.RawMessage, len(n.Content))
+		for i, item := range n.Content {
+			b, err := nodeJSON(item)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = b
+		}
+		return json.Marshal(list)
+	case n.Kind == yaml.MappingNode:
+		fields := map[string]json.RawMessage{}
+		for i := 0; i < len(n.Content); i += 2 {
+			b, err := nodeJSON(n.Content[i+1])
+			if err != nil {
+				return nil, err
+			}
+			fields[n.Content[i].Value] = b
+		}
+		return json.Marshal(fields)
+	case n.Kind != yaml.ScalarNode:
+		return nil, errNoAliases
+	case n.ShortTag() == "!!null":
+		return []byte("null"), nil
+	case n.ShortTag() != "!!str":
+		var v any
+		if b, err := json.Marshal(json.RawMessage(n.Value)); err == nil {
+			return b, nil // as it is: 1, 2.5, true
+		}
+		if err := n.Decode(&v); err != nil || reflect.TypeOf(v).Kind() == reflect.Float64 {
+			return nil, fmt.Errorf("line %d: JSON has no value for %s: write it in quotes if it should be text", n.Line, n.Value)
+		}
+		if reflect.TypeOf(v).Kind() != reflect.Struct { // a date is text
+			return json.Marshal(v)
+		}
+	}
+	return json.Marshal(n.Value)
+}
+
+// parsePlan reads a file as names with values.
+func parsePlan(text []byte) (*yaml.Node, error) {
+	top, err := parseJSON(text)
+	if err != nil {
+		if top, err = parseYAML(text); err != nil {
+			return nil, err
+		}
+	}
+	if top.Kind != yaml.MappingNode {
+		return nil, errors.New("it should have options with their values, as in num_prompts: 100")
+	}
+	return top, nil
+}
+
+func parseYAML(text []byte) (*yaml.Node, error) {
+	var first, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	switch err := d.Decode(&first); {
+	case errors.Is(err, io.EOF):
+		return &yaml.Node{Kind: yaml.MappingNode}, nil // it says nothing
+	case err != nil && strings.Contains(err.Error(), "anchor"):
+		return nil, errNoAliases // what is quoted may be a secret that begins with *
+	case err != nil:
+		return nil, fmt.Errorf("it is neither JSON nor YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if !errors.Is(d.Decode(&more), io.EOF) {
+		return nil, errors.New("it has several documents: a plan is one")
+	}
+	return first.Content[0], nil
+}
+
+// parseJSON reads JSON as it is: YAML has other escapes.
+func parseJSON(text []byte) (*yaml.Node, error) {
+	r := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(text)), text: text, line: 1}
+	r.UseNumber()
+	top, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more behind it")
+	}
+	return top, nil
+}
+
+// A jsonReader knows on which line it is.
+type jsonReader struct {
+	*json.Decoder
+	text []byte
+	at   int64
+	line int
+}
+
+func (r *jsonReader) next() (*yaml.Node, error) {
+	token, err := r.Token()
+	if err != nil {
+		return nil, err
+	}
+	r.line += bytes.Count(r.text[r.at:r.InputOffset()], []byte("\n"))
+	r.at = r.InputOffset()
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: r.line}
+	switch v := token.(type) {
+	case json.Delim:
+		n.Kind = yaml.MappingNode
+		if v == '[' {
+			n.Kind, n.Style = yaml.SequenceNode, yaml.FlowStyle
+		}
+		for r.More() {
+			item, err := r.next()
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, item)
+		}
+		_, err = r.Token() // its end
+	case string:
+		n.SetString(v)
+		if n.Style = 0; strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	case json.Number:
+		n.Value = v.String()
+	case bool:
+		n.Value = fmt.Sprint(v)
+	case nil:
+		n.Tag, n.Value = "!!null", "null"
+	}
+	return n, err
+}
