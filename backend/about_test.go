@@ -28,8 +28,11 @@ func TestAbout(t *testing.T) {
 		"another name": {"openai", map[string]string{
 			"/v1/models": `{"object":"list","data":[{"id":"m","owned_by":"tensorrt_llm"}]}`, "/version": `{"version":"1.2"}`,
 		}, backend.About{Name: "trtllm", Version: "1.2"}},
-		"by its page": {"tgi", map[string]string{"/info": `{"model_id":"m","version":"3.0","max_total_tokens":100}`},
-			backend.About{Name: "tgi", Version: "3.0", MaxLen: 100, Settings: map[string]any{"model_id": "m", "max_total_tokens": 100.0}}},
+		"by its page": {
+			"tgi",
+			map[string]string{"/info": `{"model_id":"m","version":"3.0","max_total_tokens":100}`},
+			backend.About{Name: "tgi", Version: "3.0", MaxLen: 100, Settings: map[string]any{"model_id": "m", "max_total_tokens": 100.0}},
+		},
 		"says nothing": {"vllm", nil, backend.About{}},
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -128,7 +128,7 @@ func (c *client) fetch(ctx context.Context, path string) (*page, error) {
 	}
 	p := &page{status: status}
 	if status != http.StatusOK || err != nil && len(text) < limit.Page {
-		return p, nil //nolint:nilerr // half a page says nothing, unless it is a long one
+		return p, nil // half a page says nothing, unless it is a long one
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, text) == nil {

@@ -127,18 +127,21 @@ func handing(t *testing.T) map[string]func(server string) (args []string, vars m
 		"label":              at("--label", "run "+canary, "--header", "X-Api-Key="+canary),
 		"metrics user":       byMetrics(func(u string) string { return inURL(u, "me:"+escaped) }),
 		"metrics query":      byMetrics(func(u string) string { return u + "?token=" + escaped }),
-		"bad URL": func(server string) ([]string, map[string]string) {
-			return []string{"--base-url", "http://me:Kan4ri/x@" + server[len("http://"):]}, nil
-		},
-		"bad scheme": func(string) ([]string, map[string]string) {
-			return []string{"--base-url", "ftp://" + escaped + "@host"}, nil
-		},
-		"no flag":       func(server string) ([]string, map[string]string) { return []string{inURL(server, escaped)}, nil },
+		"bad URL": only(func(server string) []string {
+			return []string{"--base-url", "http://me:Kan4ri/x@" + server[len("http://"):]}
+		}),
+		"bad scheme":    only(func(string) []string { return []string{"--base-url", "ftp://" + escaped + "@host"} }),
+		"no flag":       only(func(server string) []string { return []string{inURL(server, escaped)} }),
 		"unknown flag":  at("--hedar", "X-Api-Key="+canary),
 		"wrong header":  at("--header", "X-Api-Key: "+canary),
 		"wrong numbers": at("--header", "X-Api-Key="+canary, "--num-prompts", "many"),
 		"dataset":       at("--dataset-name", "custom", "--dataset-path", fileOf(t, strings.Repeat(`{"prompt":"one","headers":{"X-Api-Key":`+quoted(canary)+"}}\n", 3))),
 	}
+}
+
+// only hands over flags, and nothing in the environment.
+func only(flags func(server string) []string) func(server string) ([]string, map[string]string) {
+	return func(server string) ([]string, map[string]string) { return flags(server), nil }
 }
 
 func fileOf(t *testing.T, text string) string {

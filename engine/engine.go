@@ -84,7 +84,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	}
 	drained := make(chan error, 1)
 	go func() { drained <- drain(r.records, s.Live, sink) }()
-	err = r.dispatch(ctx, ahead)
+	err = r.dispatch(ctx, r.arriving, ahead)
 	stop()
 	r.sessions.Wait()
 	close(r.records)
@@ -139,11 +139,11 @@ type runner struct {
 // are absolute: whatever a session costs, the next one is not late for it. A
 // closed loop also counts sessions: it has as many users as its limit, and one
 // who thinks between two turns does not make room for another.
-func (r *runner) dispatch(ctx context.Context, a *ahead) error {
+func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 	nap := nap{r.Precise}
 	users := newSlots(r.Limit)
 	for {
-		it, ok := a.next(r.arriving)
+		it, ok := a.next(arriving)
 		if !ok {
 			return ctx.Err()
 		}
@@ -152,13 +152,13 @@ func (r *runner) dispatch(ctx context.Context, a *ahead) error {
 		}
 		closed := it.due == tacho.ASAP
 		if closed {
-			if users.take(r.arriving) != nil {
+			if users.take(arriving) != nil {
 				return ctx.Err()
 			}
-		} else if nap.until(r.arriving, r.epoch.Add(it.due)) != nil {
+		} else if nap.until(arriving, r.epoch.Add(it.due)) != nil {
 			return ctx.Err()
 		}
-		if r.slots.take(r.arriving) != nil {
+		if r.slots.take(arriving) != nil {
 			return ctx.Err()
 		}
 		slot := r.now()

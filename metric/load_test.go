@@ -69,8 +69,12 @@ func TestQueueGrowth(t *testing.T) {
 		most float64 // share of the runs in which it may be said to grow
 		low  float64 // and must be
 	}{
-		{300, 0.5, 0, 0}, {300, 0.8, 0, 0}, {300, 0.9, 0.05, 0}, {1000, 0.9, 0, 0},
-		{300, 1.3, 1, 0.6}, {1000, 1.3, 1, 1},
+		{300, 0.5, 0, 0},
+		{300, 0.8, 0, 0},
+		{300, 0.9, 0.05, 0},
+		{1000, 0.9, 0, 0},
+		{300, 1.3, 1, 0.6},
+		{1000, 1.3, 1, 1},
 	} {
 		for _, limit := range []int{1, 1 << 30} {
 			found := 0

@@ -54,8 +54,15 @@ func (c *Counts) merge(o *Counts) {
 		sum *int
 		n   int
 	}{
-		{&c.Requests, o.Requests}, {&c.Completed, o.Completed}, {&c.Inputs, o.Inputs}, {&c.Failed, o.Failed}, {&c.Canceled, o.Canceled},
-		{&c.Events, o.Events}, {&c.CoalescedEvents, o.CoalescedEvents}, {&c.RetriedConns, o.RetriedConns}, {&c.Resent, o.Resent},
+		{&c.Requests, o.Requests},
+		{&c.Completed, o.Completed},
+		{&c.Inputs, o.Inputs},
+		{&c.Failed, o.Failed},
+		{&c.Canceled, o.Canceled},
+		{&c.Events, o.Events},
+		{&c.CoalescedEvents, o.CoalescedEvents},
+		{&c.RetriedConns, o.RetriedConns},
+		{&c.Resent, o.Resent},
 	} {
 		*f.sum += f.n
 	}
@@ -176,11 +183,22 @@ func (t *Tokens) merge(o *Tokens) {
 		sum *int
 		n   int
 	}{
-		{&t.Input, o.Input}, {&t.Output, o.Output}, {&t.Cached, o.Cached}, {&t.Reasoning, o.Reasoning},
-		{&t.InputByServer, o.InputByServer}, {&t.InputByWorkload, o.InputByWorkload},
-		{&t.Exact, o.Exact}, {&t.Short, o.Short}, {&t.Long, o.Long}, {&t.MoreEvents, o.MoreEvents}, {&t.SurplusEvents, o.SurplusEvents},
-		{&t.Prompt.Requests, o.Prompt.Requests}, {&t.Prompt.Differ, o.Prompt.Differ},
-		{&t.Prompt.Asked, o.Prompt.Asked}, {&t.Prompt.Served, o.Prompt.Served}, {&t.Prompt.Off, o.Prompt.Off},
+		{&t.Input, o.Input},
+		{&t.Output, o.Output},
+		{&t.Cached, o.Cached},
+		{&t.Reasoning, o.Reasoning},
+		{&t.InputByServer, o.InputByServer},
+		{&t.InputByWorkload, o.InputByWorkload},
+		{&t.Exact, o.Exact},
+		{&t.Short, o.Short},
+		{&t.Long, o.Long},
+		{&t.MoreEvents, o.MoreEvents},
+		{&t.SurplusEvents, o.SurplusEvents},
+		{&t.Prompt.Requests, o.Prompt.Requests},
+		{&t.Prompt.Differ, o.Prompt.Differ},
+		{&t.Prompt.Asked, o.Prompt.Asked},
+		{&t.Prompt.Served, o.Prompt.Served},
+		{&t.Prompt.Off, o.Prompt.Off},
 	} {
 		t.add(f.sum, f.n)
 	}

@@ -51,8 +51,6 @@ func setSamples(s *metric.Summary, m *metric.Metric, n int) {
 	}
 }
 
-func of(f float64) *float64 { return &f }
-
 func client(s *metric.Summary) *metric.Client {
 	s.Config.Client = &metric.Client{}
 	return s.Config.Client
@@ -147,16 +145,16 @@ var verdictCases = []struct {
 	{"waiting long for a processor", func(s *metric.Summary) { client(s).WakeMillis = 300 }, "client-scheduling DEGRADED"},
 	{"collecting garbage", func(s *metric.Summary) { client(s).GCMillis = 20 }, "client-gc NOTE"},
 	{"collecting garbage for long", func(s *metric.Summary) { client(s).GCMillis = 200 }, "client-gc DEGRADED"},
-	{"a burst over 11 % of the first token", func(s *metric.Summary) { s.SpreadMillis = of(11); medianTTFT(s, 100) }, "burst-spread DEGRADED"},
-	{"a burst over 51 % of the first token", func(s *metric.Summary) { s.SpreadMillis = of(51); medianTTFT(s, 100) }, "burst-spread INVALID"},
+	{"a burst over 11 % of the first token", func(s *metric.Summary) { s.SpreadMillis = new(float64(11)); medianTTFT(s, 100) }, "burst-spread DEGRADED"},
+	{"a burst over 51 % of the first token", func(s *metric.Summary) { s.SpreadMillis = new(float64(51)); medianTTFT(s, 100) }, "burst-spread INVALID"},
 	{"2 % found in a cache", func(s *metric.Summary) {
-		s.Config.SharedShare, s.Cache = of(0), metric.CacheUse{Prompt: 100, Cached: 2}
+		s.Config.SharedShare, s.Cache = new(float64(0)), metric.CacheUse{Prompt: 100, Cached: 2}
 	}, "cache NOTE"},
 	{"30 % found in a cache", func(s *metric.Summary) {
-		s.Config.SharedShare, s.Cache = of(0), metric.CacheUse{Prompt: 100, Cached: 30}
+		s.Config.SharedShare, s.Cache = new(float64(0)), metric.CacheUse{Prompt: 100, Cached: 30}
 	}, "cache DEGRADED"},
 	{"the chat template found in a cache", func(s *metric.Summary) {
-		s.Config.SharedShare, s.Cache, s.Tokens.Prompt.Served = of(0), metric.CacheUse{Prompt: 150, Cached: 50}, 150_000
+		s.Config.SharedShare, s.Cache, s.Tokens.Prompt.Served = new(float64(0)), metric.CacheUse{Prompt: 150, Cached: 50}, 150_000
 	}, ""},
 	{"a queue that grows", func(s *metric.Summary) {
 		s.Backlog = &metric.Backlog{Early: 10, Mid: 60, Late: 110, Due: 1000, ToS: 10}
@@ -167,11 +165,11 @@ var verdictCases = []struct {
 	{"overloaded from the start", func(s *metric.Summary) { s.Backlog = &metric.Backlog{SettledS: 16, ToS: 10} }, "unsettled DEGRADED"},
 	{"tokens held back by the server's front end", func(s *metric.Summary) {
 		s.Dist(metric.TPOT).Stats.Mean = 21.8
-		s.Instruments = []metric.Instruments{{TPOTMillis: of(20)}, {TPOTMillis: of(11.4)}}
+		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(20))}, {TPOTMillis: new(float64(11.4))}}
 	}, "front-end NOTE"},
 	{"tokens on their way", func(s *metric.Summary) {
 		s.Dist(metric.TPOT).Stats.Mean = 14
-		s.Instruments = []metric.Instruments{{TPOTMillis: of(11.4)}}
+		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(11.4))}}
 	}, ""},
 	{"what the caller knows", func(s *metric.Summary) {
 		s.Config.Known = []metric.Reason{{Code: "cpu", Level: metric.Degraded, Text: "client CPU at 100 %"}}

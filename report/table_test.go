@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -53,7 +54,7 @@ func parquetCells(t *testing.T, file string) (out cells) {
 	r := parquet.NewReader(bytes.NewReader([]byte(file)))
 	for {
 		values := map[string]any{}
-		if err := r.Read(&values); err == io.EOF {
+		if err := r.Read(&values); errors.Is(err, io.EOF) {
 			return out
 		} else if err != nil {
 			t.Fatal(err)

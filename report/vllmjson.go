@@ -63,7 +63,7 @@ func (v *VLLMResult) Write(w io.Writer) error {
 	} else {
 		v.totals(out)
 	}
-	if v.Level.Records != nil {
+	if v.Records != nil {
 		details, err := v.details()
 		if err != nil {
 			return fmt.Errorf("read records: %w", err)
@@ -222,7 +222,7 @@ type detail struct {
 // details are the records in the order of the workload.
 func (v *VLLMResult) details() ([]detail, error) {
 	var list []detail
-	for r, err := range v.Level.Records() {
+	for r, err := range v.Records() {
 		if err != nil {
 			return nil, err
 		}

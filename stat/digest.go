@@ -164,7 +164,7 @@ func (d *Digest) Sample() Sample {
 }
 
 // A Distribution answers questions about a set of observations.
-type Distribution interface {
+type Distribution interface { //nolint:interfacebloat // one question each
 	Mean() float64
 	Std() float64
 	Median() float64

@@ -146,6 +146,13 @@ func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*
 	}
 	var damage Damage
 	defer func() { r.damage[name] = damage }()
+	one := func(line []byte) error {
+		v := new(T)
+		if err := decode(line, v); err != nil {
+			return err
+		}
+		return use(v)
+	}
 	in := bufio.NewReaderSize(io.MultiReader(f, bytes.NewReader(r.waiting[name])), 1<<16)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
@@ -156,12 +163,7 @@ func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*
 		if end && (len(line) == 0 || !r.Whole) {
 			return nil
 		}
-		v := new(T)
-		err = decode(line, v)
-		if err == nil {
-			err = use(v)
-		}
-		if errors.Is(err, errEnough) {
+		if err = one(line); errors.Is(err, errEnough) {
 			return nil
 		}
 		if err != nil && len(bytes.TrimSpace(line)) > 0 {

@@ -82,11 +82,11 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 			if live != nil {
 				live(free[:n])
 			}
-			if left > 0 {
-				left -= int64(n)
-			}
 		}
-		if err == io.EOF { // bare: a wrapped one is a body that broke off
+		if left > 0 {
+			left -= int64(n)
+		}
+		if err == io.EOF { //nolint:errorlint // bare: a wrapped one is a body that broke off
 			s.bodyEnd()
 			return b.flush(sink)
 		}

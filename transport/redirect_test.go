@@ -115,7 +115,11 @@ func TestRedirectsAtHome(t *testing.T) {
 	if body, _ := io.ReadAll(resp.Body); string(body) != "sk" {
 		t.Errorf("body %q", body)
 	}
-	if resp, err := c.HTTP().Do(newRequest(t, c, "GET", "/circle", "")); err == nil || !strings.Contains(err.Error(), "circle") {
+	resp, err = c.HTTP().Do(newRequest(t, c, "GET", "/circle", ""))
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "circle") {
 		t.Errorf("%v, %v, want an error", resp, err)
 	}
 }

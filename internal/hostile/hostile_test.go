@@ -134,7 +134,7 @@ func (tr *trial) run(t testing.TB) outcome {
 	t.Helper()
 	p := newProxy(t, cmp.Or(poses[tr.kind.Name], tr.kind.Name), tr.shape, tr.all)
 	defer p.close()
-	dir, err := os.MkdirTemp(t.TempDir(), "")
+	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // each of thousands of runs is removed at once
 	if err != nil {
 		t.Fatal(err)
 	}
