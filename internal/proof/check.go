@@ -216,7 +216,7 @@ func busy(seen ...*Seen) (out []string) {
 			}
 		}
 	}
-	if longest > busyPause {
+	if len(out) == 0 && longest > busyPause {
 		out = append(out, fmt.Sprintf("tacho got no processor for %.0f ms at a time: stop what else runs here", longest))
 	}
 	return out

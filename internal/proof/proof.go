@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"slices"
@@ -61,7 +62,7 @@ func Measure(ctx context.Context, url string, l Load) (*Seen, error) {
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(4), workload.Fixed(l.Tokens)
 	var seed uint64 = 1 // the same load every time
 	p.Seed = &seed
-	r, err := run.Open(ctx, p, run.Env{Random: uint64(time.Now().UnixNano())}, run.Hooks{})
+	r, err := run.Open(ctx, p, run.Env{Random: rand.Uint64()}, run.Hooks{})
 	if err != nil {
 		return nil, err
 	}
@@ -89,21 +90,25 @@ type records []tacho.Record
 func (l *records) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
 func (l *records) Close() error              { return nil }
 
-// patience is how long the truth may take to be written down. An answer is over
-// for its client a moment before it is for its server.
-const patience = 5 * time.Second
+// How often the server is asked for what it has not written down yet. An answer
+// is over for its client a moment before it is for its server.
+const (
+	tries = 100
+	again = 50 * time.Millisecond
+)
 
 // truths are what the server wrote down of the requests, by their ids.
 func truths(ctx context.Context, url string, recs records) (map[string]sim.Truth, error) {
-	for end := time.Now().Add(patience); ; time.Sleep(patience / 100) {
+	for try := 1; ; try++ {
 		all, err := readTruths(ctx, url)
 		if err != nil {
 			return nil, fmt.Errorf("ask the server for the truth: %w", err)
 		}
-		known := func(r tacho.Record) bool { _, ok := all[r.ID]; return ok }
-		if !slices.ContainsFunc(recs, func(r tacho.Record) bool { return r.OK() && !known(r) }) || time.Now().After(end) {
+		unknown := func(r tacho.Record) bool { _, ok := all[r.ID]; return r.OK() && !ok }
+		if try == tries || !slices.ContainsFunc(recs, unknown) {
 			return all, nil
 		}
+		time.Sleep(again)
 	}
 }
 
