@@ -97,13 +97,13 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Summary(c), Samples: samples, Records: Records(kept.Dir, stage.Index)}
+	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Summary(c), Samples: samples, Records: records(kept.Dir, stage.Index)}
 	out.Summary.Beside(instrument.Summarize(samples, out.Summary.DurationS), s.probes.Probe())
 	return out, nil
 }
 
-// Records are the requests of a level of a kept run, probes left out.
-func Records(dir string, stage int) func() iter.Seq2[*tacho.Record, error] {
+// records are the requests of a level of a kept run, probes left out.
+func records(dir string, stage int) func() iter.Seq2[*tacho.Record, error] {
 	return func() iter.Seq2[*tacho.Record, error] {
 		return func(yield func(*tacho.Record, error) bool) {
 			kept, err := store.Open(dir)

@@ -25,14 +25,14 @@ const (
 	Sticky        Balance = "sticky"          // all requests of a session to one
 )
 
-// Balances are all the ways.
-var Balances = []Balance{RoundRobin, AtRandom, LeastInFlight, Sticky}
+// balances are all the ways.
+var balances = []Balance{RoundRobin, AtRandom, LeastInFlight, Sticky}
 
 // Spread returns a backend that sends each request to one of several servers
 // and writes into the record to which, by the names given. All backends must be
 // of one Kind, with the same options.
 func Spread(backends []tacho.Backend, names []string, how Balance, seed uint64) (tacho.Backend, error) {
-	if !slices.Contains(Balances, how) {
+	if !slices.Contains(balances, how) {
 		return nil, fmt.Errorf("no way %q to spread requests: there are %s", how, joinBalances())
 	}
 	s := &spread{names: names, how: how, seed: seed, inFlight: make([]int, len(backends))}
@@ -51,7 +51,7 @@ func Spread(backends []tacho.Backend, names []string, how Balance, seed uint64) 
 
 func joinBalances() string {
 	var all []string
-	for _, b := range Balances {
+	for _, b := range balances {
 		all = append(all, string(b))
 	}
 	return strings.Join(all, ", ")

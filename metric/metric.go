@@ -94,27 +94,27 @@ var TTFTContent = &Metric{
 // What the server says of itself. It can be held against what we saw; the
 // difference is the network, and whatever stands before the server.
 var (
-	ServerTTFT = &Metric{
+	serverTTFT = &Metric{
 		Name: "server_ttft", Title: "Server's TTFT", Unit: Millis,
 		Doc: "time to first token by the server's own clock; successful requests of servers that tell it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.TTFT }),
 	}
-	ServerQueue = &Metric{
+	serverQueue = &Metric{
 		Name: "server_queue", Title: "Server's queue", Unit: Millis,
 		Doc: "wait before the engine took the request up, by the server's own clock; successful requests of servers that tell it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Queue }),
 	}
-	ServerPrefill = &Metric{
+	serverPrefill = &Metric{
 		Name: "server_prefill", Title: "Server's prefill", Unit: Millis,
 		Doc: "time to read the prompt, by the server's own clock; successful requests of servers that tell it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Prefill }),
 	}
-	ServerDecode = &Metric{
+	serverDecode = &Metric{
 		Name: "server_decode", Title: "Server's decode", Unit: Millis,
 		Doc: "time to generate, by the server's own clock; successful requests of servers that tell it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Decode }),
 	}
-	ServerTotal = &Metric{
+	serverTotal = &Metric{
 		Name: "server_e2el", Title: "Server's E2EL", Unit: Millis,
 		Doc: "time of the whole request, by the server's own clock; successful requests of servers that tell it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Total }),
@@ -122,7 +122,7 @@ var (
 )
 
 // ServerSide are the metrics the server measures.
-var ServerSide = []*Metric{ServerTTFT, ServerQueue, ServerPrefill, ServerDecode, ServerTotal}
+var ServerSide = []*Metric{serverTTFT, serverQueue, serverPrefill, serverDecode, serverTotal}
 
 // What the client itself did to the requests. All but Wait, which completes the
 // latencies of successful requests, count failed requests too: a client that is
@@ -138,7 +138,7 @@ var (
 		Doc: "slot - due: the wait for the concurrency limit; every request that got a slot",
 		Of:  ofAny(atDue, atSlot),
 	}
-	Wait = &Metric{
+	wait = &Metric{
 		Name: "wait", Title: "Wait in the client", Unit: Millis,
 		Doc: "sent - due; successful requests",
 		Of:  ofSuccess(atDue, atSent),
@@ -148,12 +148,12 @@ var (
 		Doc: "sent - slot: what the client added after the limit let the request go; every request of which a byte was sent",
 		Of:  ofAny(atSlot, atSent),
 	}
-	Connect = &Metric{
+	connect = &Metric{
 		Name: "connect", Title: "Connect", Unit: Millis,
 		Doc: "connection ready - handed to the transport; every request that got a connection",
 		Of:  ofAny(atStart, atConn),
 	}
-	Write = &Metric{
+	write = &Metric{
 		Name: "write", Title: "Write", Unit: Millis,
 		Doc: "last byte written - first byte written; every request written in full",
 		Of:  ofAny(atSent, atWrote),
@@ -208,17 +208,17 @@ func tokensIn(r *tacho.Record, i int) float64 {
 
 // What else there is to know of a request.
 var (
-	FirstByte = &Metric{
+	firstByte = &Metric{
 		Name: "first_byte", Title: "Time to First Byte", Unit: Millis,
 		Doc: "first byte of the response - sent; successful requests",
 		Of:  ofSuccess(atSent, atHead),
 	}
-	RequestTime = &Metric{
+	requestTime = &Metric{
 		Name: "request_time", Title: "Time per Request", Unit: Millis,
 		Doc: "end of the response - sent, usage and end mark included; successful requests",
 		Of:  ofSuccess(atSent, atEnd),
 	}
-	StreamRate = &Metric{
+	streamRate = &Metric{
 		Name: "stream_rate", Title: "Tokens per Second per Request", Unit: TokensPerSec,
 		Doc: "(output tokens - 1) / (last token event - first token event); successful requests with more than one output token",
 		Of: func(r *tacho.Record, emit func(float64)) {
@@ -227,7 +227,7 @@ var (
 			}
 		},
 	}
-	InputLen = &Metric{
+	inputLen = &Metric{
 		Name: "input_tokens", Title: "Input Tokens", Unit: TokenCount,
 		Doc: "prompt tokens by the server's count, or by the workload's where the server gives none; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
@@ -236,7 +236,7 @@ var (
 			}
 		},
 	}
-	OutputLen = &Metric{
+	outputLen = &Metric{
 		Name: "output_tokens", Title: "Output Tokens", Unit: TokenCount,
 		Doc: "output tokens by the most trusted count; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
@@ -251,9 +251,9 @@ var (
 var All = []*Metric{
 	TTFT, TPOT, ITL, E2EL,
 	TTFTDue, E2ELDue,
-	Lag, Queue, Wait, SendLag, Connect, Write, ReadLag,
-	FirstByte, RequestTime, StreamRate, TokensPerEvent, TokenGap, InputLen, OutputLen,
-	TTFTContent, ServerTTFT, ServerQueue, ServerPrefill, ServerDecode, ServerTotal,
+	Lag, Queue, wait, SendLag, connect, write, ReadLag,
+	firstByte, requestTime, streamRate, TokensPerEvent, TokenGap, inputLen, outputLen,
+	TTFTContent, serverTTFT, serverQueue, serverPrefill, serverDecode, serverTotal,
 }
 
 // Classic are the metrics that every classic report is about.

@@ -20,7 +20,7 @@ var Sections = []Section{
 	{TPOT, TPOT.Name, "TPOT", TPOT.Title, generates},
 	{ITL, ITL.Name, "ITL", ITL.Title, generates},
 	{E2EL, E2EL.Name, "E2EL", E2EL.Title, func(*Config) bool { return true }},
-	{Wait, "client_queue_time", "Client Queue Time", "Client-side Queueing", func(c *Config) bool { return c.MaxConcurrency > 0 }},
+	{wait, "client_queue_time", "Client Queue Time", "Client-side Queueing", func(c *Config) bool { return c.MaxConcurrency > 0 }},
 	{E2ELDue, "e2el_including_client_queue", "E2EL incl. Client Queue", "Queue-inclusive End-to-end Latency", func(c *Config) bool {
 		return c.MaxConcurrency > 0 && c.RequestRate > 0
 	}},

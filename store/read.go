@@ -42,7 +42,7 @@ func open(dir string, waiting map[string][]byte) (*Run, error) {
 	if err := r.readManifest(); err != nil {
 		return nil, err
 	}
-	_, err := os.Stat(filepath.Join(dir, SummaryFile))
+	_, err := os.Stat(filepath.Join(dir, summaryFile))
 	r.Whole = err == nil
 	return r, eachLine(r, StagesFile, readOldStage, func(s *Stage) error {
 		if i := r.stage(s.Index); i >= 0 {

@@ -33,7 +33,7 @@ const (
 	StagesFile      = "stages.jsonl"
 	RecordsFile     = "records.jsonl"
 	InstrumentsFile = "instruments.jsonl"
-	SummaryFile     = "summary.json"
+	summaryFile     = "summary.json"
 )
 
 // A Manifest says what a run was: enough to run it again.
@@ -219,7 +219,7 @@ func (w *Writer) Summary(v any) error {
 	if n := w.records.lost; n > 0 {
 		return fmt.Errorf("%d requests are not in %s: %w", n, w.dir, ErrLost)
 	}
-	return w.writeJSON(SummaryFile, v)
+	return w.writeJSON(summaryFile, v)
 }
 
 // Close implements tacho.Sink. An error says what could not be kept after all.

@@ -32,12 +32,12 @@ func Write(path string, b []byte) error {
 	return nil
 }
 
-// Most bounds the files that are read whole, in bytes: vocabularies, templates,
+// mostBytes bounds the files that are read whole, in bytes: vocabularies, templates,
 // pictures and sounds are far smaller.
-const Most = 256 << 20
+const mostBytes = 256 << 20
 
 // Read reads a file that must not be larger than Most.
-func Read(path string) ([]byte, error) { return read(path, Most) }
+func Read(path string) ([]byte, error) { return read(path, mostBytes) }
 
 func read(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
