@@ -109,7 +109,7 @@ func (f *simFlags) run(ctx context.Context, env *Env) error {
 	case f.list:
 		return listProfiles(env.Stdout)
 	case f.fit:
-		rows, err := step.Fit()
+		rows, err := step.Compare()
 		if err != nil {
 			return err
 		}

@@ -32,16 +32,16 @@ type Kind struct {
 	New       func(Options) tacho.Pacer
 }
 
-// kinds are all the arrival processes, in the order in which they are offered
+// Kinds are all the arrival processes, in the order in which they are offered
 // the options: the first that fits is taken.
-var kinds = []Kind{linear, exponential, closed, burst, constant, poisson, gamma}
+var Kinds = []Kind{linear, exponential, closed, burst, constant, poisson, gamma}
 
 // New chooses the arrival process that the options ask for.
 func New(o Options) (tacho.Pacer, Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, Kind{}, err
 	}
-	for _, k := range kinds {
+	for _, k := range Kinds {
 		if k.Fits(o) {
 			return k.New(o), k, nil
 		}

@@ -48,7 +48,7 @@ func (s *Secrets) Public(p Place, text string) string {
 		return s.mix(text)
 	case InAll:
 		s.Add(text)
-		return mark
+		return Mark
 	}
 	return s.url(text)
 }
@@ -87,7 +87,7 @@ func (s *Secrets) Header(name, value string) string {
 			s.user(user, password)
 		}
 	}
-	return mark
+	return Mark
 }
 
 // basic reads a name and a password as headers have them.
@@ -118,7 +118,7 @@ func (s *Secrets) url(text string) string {
 		for part := range strings.SplitSeq(password, "/") { // of a password like a port an error may tell the beginning
 			s.Add(part)
 		}
-		rest = mark + rest[at:]
+		rest = Mark + rest[at:]
 	}
 	return scheme + "://" + s.query(rest)
 }
@@ -134,10 +134,10 @@ func (s *Secrets) query(text string) string {
 		switch {
 		case !named:
 			s.Add(unescaped(name))
-			pairs[i] = mark
+			pairs[i] = Mark
 		case !harmless.MatchString(name):
 			s.Add(unescaped(value))
-			pairs[i] = name + "=" + mark
+			pairs[i] = name + "=" + Mark
 		}
 	}
 	return path + "?" + strings.Join(pairs, "&")
@@ -187,7 +187,7 @@ func (s *Secrets) body(text string) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
-		return mark // what was read can be written
+		return Mark // what was read can be written
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -208,14 +208,14 @@ func (s *Secrets) hideIn(v *any, all bool) (hidden bool) {
 		shown := s.url(t)
 		if all {
 			s.Header("", t)
-			shown = mark
+			shown = Mark
 		}
 		hidden = shown != t
 		*v = shown
 	case json.Number:
 		if all {
 			s.Add(t.String())
-			*v, hidden = mark, true
+			*v, hidden = Mark, true
 		}
 	}
 	return hidden

@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// mark stands where a secret stood.
-const mark = "[redacted]"
+// Mark stands where a secret stood.
+const Mark = "[redacted]"
 
 // Secrets are what must not be seen in anything that is kept or shown. The
 // methods of a nil *Secrets hide by place alone. It is safe for concurrent use.
@@ -103,7 +103,7 @@ func (s *Secrets) replace(text string, wanted func(secret) bool) string {
 	shown := 0
 	for _, at := range found {
 		if at[0] >= shown {
-			out.WriteString(text[shown:at[0]] + mark)
+			out.WriteString(text[shown:at[0]] + Mark)
 		}
 		shown = max(shown, at[1])
 	}

@@ -76,7 +76,7 @@ func TestSpellings(t *testing.T) {
 		var s Secrets
 		s.Public(InURL, "http://me:"+url.PathEscape(canary)+"@host")
 		got := s.Sweep("before " + spelling + " after")
-		if strings.Trim(strings.NewReplacer("=", "", "%3D", "", `\`, "", `"`, "", "u:", "").Replace(got), " ") != "before "+mark+" after" {
+		if strings.Trim(strings.NewReplacer("=", "", "%3D", "", `\`, "", `"`, "", "u:", "").Replace(got), " ") != "before "+Mark+" after" {
 			t.Errorf("%s is shown as %s", spelling, got)
 		}
 	}
@@ -125,7 +125,7 @@ func TestSweepJSON(t *testing.T) {
 	if err := json.Unmarshal(s.SweepJSON(doc), &got); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]any{"n": 123456789012., "s": "id [redacted]", "line": "a\nfoo-12 b", "key": "a\n[redacted]", "c": mark, "quote": `"\`} {
+	for name, want := range map[string]any{"n": 123456789012., "s": "id [redacted]", "line": "a\nfoo-12 b", "key": "a\n[redacted]", "c": Mark, "quote": `"\`} {
 		if got[name] != want {
 			t.Errorf("%s is %v, not %v", name, got[name], want)
 		}

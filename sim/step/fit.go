@@ -47,8 +47,9 @@ func (r *FitRow) Error(m int) float64 {
 	return 100 * (r.Simulated[m]/r.Seen[m] - 1)
 }
 
-// Fit simulates every run of the embedded reports as it was driven.
-func Fit() ([]FitRow, error) {
+// Compare simulates every run of the embedded reports as it was driven, and sets
+// the result beside what was measured.
+func Compare() ([]FitRow, error) {
 	rows, err := seedRows()
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-var fitOnce = sync.OnceValues(Fit)
+var fitOnce = sync.OnceValues(Compare)
 
 func fitRows(t *testing.T) []FitRow {
 	t.Helper()
