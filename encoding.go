@@ -2,6 +2,7 @@ package tacho
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -178,5 +179,45 @@ func (c *Clock) UnmarshalText(b []byte) error {
 		return fmt.Errorf("unknown clock %q", b)
 	}
 	*c = Clock(i)
+	return nil
+}
+
+// MarshalJSON writes labels as one object, in their order.
+func (ls Labels) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, l := range ls {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		for _, s := range []string{l.Key, l.Value} {
+			text, err := json.Marshal(s)
+			if err != nil {
+				return nil, err
+			}
+			b = append(append(b, text...), ':')
+		}
+		b = b[:len(b)-1]
+	}
+	return append(b, '}'), nil
+}
+
+// UnmarshalJSON reads them in the order in which they are written.
+func (ls *Labels) UnmarshalJSON(b []byte) error {
+	*ls = nil
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("labels: want an object, not %s", b)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		l := Label{Key: key.(string)}
+		if err := d.Decode(&l.Value); err != nil {
+			return err
+		}
+		*ls = append(*ls, l)
+	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,5 +111,18 @@ func TestFirstAndLast(t *testing.T) {
 	tl.Events = tacho.Events{{At: 3}, {At: 8}}
 	if tl.First() != 3 || tl.Last() != 8 {
 		t.Errorf("first %v, last %v", tl.First(), tl.Last())
+	}
+}
+
+// Labels are one object, in their order.
+func TestLabelsBothWays(t *testing.T) {
+	ls := tacho.Labels{{Key: "z", Value: "1"}, {Key: "a", Value: "\"x"}}
+	b, err := json.Marshal(ls)
+	if want := `{"z":"1","a":"\"x"}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v, not %s", b, err, want)
+	}
+	var again tacho.Labels
+	if err := json.Unmarshal(b, &again); err != nil || !slices.Equal(ls, again) {
+		t.Errorf("%v, %v", again, err)
 	}
 }
