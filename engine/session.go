@@ -74,8 +74,8 @@ func (t *talk) turn(ctx context.Context, d session.Due) []session.Due {
 		t.records <- rec
 		return nil
 	}
-	var nap nap // a think time is long; the runtime's timers will do
-	if nap.until(t.arriving, t.epoch.Add(d.At)) != nil || t.slots.take(t.arriving) != nil {
+	var nap nap                                                                             // a think time is long; the runtime's timers will do
+	if nap.until(t.arriving, t.epoch.Add(d.At)) != nil || t.slots.take(t.arriving) != nil { //nolint:contextcheck // it ends with ctx, or before
 		return nil
 	}
 	end, answer := t.send(ctx, call, q, d.At, t.now(), t.Turns())

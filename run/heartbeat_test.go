@@ -17,14 +17,26 @@ func TestPulse(t *testing.T) {
 		want  metric.Pauses
 	}{
 		{"steady", [][2]time.Duration{{20 * ms, 20 * ms}, {40 * ms, 40 * ms}}, metric.Pauses{}},
-		{"jitter is no pause, but the longest is kept", [][2]time.Duration{{20 * ms, 20 * ms}, {70 * ms, 70 * ms}},
-			metric.Pauses{LongestMillis: 30, AtS: 0.02}},
-		{"stopped", [][2]time.Duration{{20 * ms, 20 * ms}, {2040 * ms, 2040 * ms}, {2060 * ms, 2060 * ms}},
-			metric.Pauses{LongestMillis: 2000, AtS: 0.02, TotalS: 2}},
-		{"stopped twice", [][2]time.Duration{{220 * ms, 220 * ms}, {540 * ms, 540 * ms}, {560 * ms, 560 * ms}},
-			metric.Pauses{LongestMillis: 300, AtS: 0.22, TotalS: 0.5}},
-		{"suspended", [][2]time.Duration{{20 * ms, 20 * ms}, {40 * ms, 3040 * ms}, {60 * ms, 3060 * ms}},
-			metric.Pauses{LongestMillis: 3000, AtS: 0.02, TotalS: 3, AsleepS: 3}},
+		{
+			"jitter is no pause, but the longest is kept",
+			[][2]time.Duration{{20 * ms, 20 * ms}, {70 * ms, 70 * ms}},
+			metric.Pauses{LongestMillis: 30, AtS: 0.02},
+		},
+		{
+			"stopped",
+			[][2]time.Duration{{20 * ms, 20 * ms}, {2040 * ms, 2040 * ms}, {2060 * ms, 2060 * ms}},
+			metric.Pauses{LongestMillis: 2000, AtS: 0.02, TotalS: 2},
+		},
+		{
+			"stopped twice",
+			[][2]time.Duration{{220 * ms, 220 * ms}, {540 * ms, 540 * ms}, {560 * ms, 560 * ms}},
+			metric.Pauses{LongestMillis: 300, AtS: 0.22, TotalS: 0.5},
+		},
+		{
+			"suspended",
+			[][2]time.Duration{{20 * ms, 20 * ms}, {40 * ms, 3040 * ms}, {60 * ms, 3060 * ms}},
+			metric.Pauses{LongestMillis: 3000, AtS: 0.02, TotalS: 3, AsleepS: 3},
+		},
 		{"a clock that was set back is no sleep", [][2]time.Duration{{20 * ms, 20 * ms}, {40 * ms, -3000 * ms}}, metric.Pauses{}},
 	} {
 		var p pulse

@@ -128,6 +128,15 @@ func (r *Run) Damaged() (all Damage) {
 // errEnough ends a reading: nobody wants more.
 var errEnough = errors.New("enough")
 
+// decoder reads a line of a format; old is for the time before formats had
+// numbers.
+func decoder[T any](schema int, old func([]byte, *T) error) func([]byte, *T) error {
+	if schema == 0 {
+		return old
+	}
+	return func(b []byte, v *T) error { return json.Unmarshal(b, v) }
+}
+
 // eachLine decodes the lines of a file, which may still be growing. A line that
 // cannot be decoded, or that use does not like, costs that line. A last line that
 // has no end is being written, or was when the process died; in a run that is
@@ -140,10 +149,7 @@ func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*
 		return err
 	}
 	defer func() { _ = f.Close() }() // only read
-	decode := old
-	if r.Manifest.Schema > 0 {
-		decode = func(b []byte, v *T) error { return json.Unmarshal(b, v) }
-	}
+	decode := decoder(r.Manifest.Schema, old)
 	var damage Damage
 	defer func() { r.damage[name] = damage }()
 	one := func(line []byte) error {

@@ -155,9 +155,12 @@ var (
 // raw reads {% raw %} ... {% endraw %}, if that is next.
 func (l *lexer) raw() bool {
 	start := len(rawStart.FindString(l.src[l.pos:]))
+	if start == 0 {
+		return false // without a look at the whole rest, which every block would take
+	}
 	body := l.src[l.pos+start:]
 	end := rawEnd.FindStringSubmatchIndex(body)
-	if start == 0 || end == nil {
+	if end == nil {
 		return false
 	}
 	l.pos += start
