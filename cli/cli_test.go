@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 // a session. $SERVER is a simulated server, $NOBODY an address where nobody
 // listens, $SEEDS the reports the project grew from.
 func TestScripts(t *testing.T) {
+	// Programs started here must not inherit that a signal is ignored, as under nohup.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	seeds, err := filepath.Abs("../testdata/seeds")
 	if err != nil {
 		t.Fatal(err)
