@@ -199,9 +199,9 @@ func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
 			r.pages.start(ctx, epoch)
 		},
 	}, r.counting(scrubber{stretched{tee{sum, r.Plan.keeping(sink)}, speed}, r.env.Secrets}))
+	s.config.Interrupted, s.config.Client, s.config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
 	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
 	out.Samples = speed.samples(r.pages.stop())
-	s.config.Interrupted, s.config.Client, s.config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
 	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.simLateness(context.WithoutCancel(ctx))), r.unkept())
 	for _, n := range s.work.Notes() {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
