@@ -28,7 +28,7 @@ build:
 ## test: all tests, with the race detector
 .PHONY: test
 test:
-	go test -race ./...
+	go test -race -timeout 25m ./...
 	go test ./sim/step ./metric ./internal/hostile # what they skip under the race detector: the fit to the seeds, ten million token events, most shapes
 
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
