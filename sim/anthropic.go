@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tacho/wire/anthropic"
+	"tacho/wire/sse"
 )
 
 // statusOverloaded is Anthropic's own.
@@ -18,8 +19,7 @@ var anthropicMessages = &dialect{
 	refusal:    anthropicRefusal,
 	overloaded: statusOverloaded,
 	broken: func(p *pose, c *complaint) []byte {
-		b := append([]byte("event: error\ndata: "), anthropicRefusal(p, c)...)
-		return append(b, "\n\n"...)
+		return sse.Append(nil, "error", anthropicRefusal(p, c))
 	},
 }
 
@@ -68,21 +68,18 @@ func readAnthropic(in *incoming) (*ask, error) {
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	if err := in.knows(q.Model); err != nil {
-		return nil, err
-	}
 	if q.MaxTokens < 1 {
 		return nil, errors.New("max_tokens: Field required")
 	}
 	p := in.newPrompt()
 	p.addAnthropic(&q)
-	a, err := in.ask(p, wish{limit: q.MaxTokens, stream: q.Stream})
+	a, err := in.ask(p, wish{model: q.Model, limit: q.MaxTokens, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
-	v := &anthropicVoice{ask: a, model: in.modelName(q.Model)}
+	v := &anthropicVoice{ask: a}
 	text := textHole
-	v.token = newTemplate(string(appendNamedEvent(nil, anthropic.ContentBlockDelta, anthropic.Event{
+	v.token = newTemplate(string(appendEvent(nil, anthropic.ContentBlockDelta, anthropic.Event{
 		Type: anthropic.ContentBlockDelta, Index: new(int), Delta: &anthropic.Delta{Type: anthropic.TextDelta, Text: &text},
 	})), textHole)
 	a.voice = v
@@ -91,7 +88,6 @@ func readAnthropic(in *incoming) (*ask, error) {
 
 type anthropicVoice struct {
 	*ask
-	model string
 	token template
 }
 
@@ -111,18 +107,18 @@ func (v *anthropicVoice) usage(output int) *anthropic.Usage {
 
 // early begins the message before the model has run.
 func (v *anthropicVoice) early(b []byte) []byte {
-	b = appendNamedEvent(b, anthropic.MessageStart, anthropic.Event{Type: anthropic.MessageStart, Message: v.message()})
-	return appendNamedEvent(b, anthropic.Ping, anthropic.Event{Type: anthropic.Ping})
+	b = appendEvent(b, anthropic.MessageStart, anthropic.Event{Type: anthropic.MessageStart, Message: v.message()})
+	return appendEvent(b, anthropic.Ping, anthropic.Event{Type: anthropic.Ping})
 }
 
 func (v *anthropicVoice) tokens(b []byte, from, to int) []byte {
 	if from == 0 {
-		b = appendNamedEvent(b, anthropic.ContentBlockStart, anthropic.Event{
+		b = appendEvent(b, anthropic.ContentBlockStart, anthropic.Event{
 			Type: anthropic.ContentBlockStart, Index: new(int), ContentBlock: &anthropic.Block{Type: "text"},
 		})
 	}
-	if v.eos && v.isLast(to) && to-from == 1 {
-		return b // nothing is said at the end of sequence
+	if v.onlyEnds(from, to) {
+		return b
 	}
 	b = v.text(append(b, v.token[0]...), from, to)
 	return append(b, v.token[1]...)
@@ -137,18 +133,16 @@ func (v *anthropicVoice) reason() *string {
 }
 
 func (v *anthropicVoice) last(b []byte) []byte {
-	b = appendNamedEvent(b, anthropic.ContentBlockStop, anthropic.Event{Type: anthropic.ContentBlockStop, Index: new(int)})
-	b = appendNamedEvent(b, anthropic.MessageDelta, anthropic.Event{
+	b = appendEvent(b, anthropic.ContentBlockStop, anthropic.Event{Type: anthropic.ContentBlockStop, Index: new(int)})
+	b = appendEvent(b, anthropic.MessageDelta, anthropic.Event{
 		Type: anthropic.MessageDelta, Delta: &anthropic.Delta{StopReason: v.reason()}, Usage: v.usage(v.counted(v.output)),
 	})
-	return appendNamedEvent(b, anthropic.MessageStop, anthropic.Event{Type: anthropic.MessageStop})
+	return appendEvent(b, anthropic.MessageStop, anthropic.Event{Type: anthropic.MessageStop})
 }
 
 func (v *anthropicVoice) whole(b []byte) []byte {
 	m := v.message()
 	m.Content = []anthropic.Block{{Type: "text", Text: textHole}}
 	m.StopReason, m.Usage = v.reason(), v.usage(v.counted(v.output))
-	t := newTemplate(string(appendJSON(nil, m)), textHole)
-	b = v.text(append(b, t[0]...), 0, v.output)
-	return append(b, t[1]...)
+	return v.retell(b, appendJSON(nil, m), 0, v.output)
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 type ask struct {
 	prompt
 	id        string // x-request-id, or a name of the server's own
+	model     string // the name that the answer gives for the model
 	limit     int    // most tokens to generate
 	ignoreEOS bool   // generate exactly limit
 	stream    bool   // token by token
@@ -46,6 +48,10 @@ const (
 // isLast is whether the event that ends with token to is the last of the answer.
 func (a *ask) isLast(to int) bool { return to == a.output }
 
+// onlyEnds is whether tokens from up to but not including to are nothing but
+// the end of sequence, of which many servers say nothing.
+func (a *ask) onlyEnds(from, to int) bool { return a.eos && a.isLast(to) && to-from == 1 }
+
 // text appends the text of tokens from up to but not including to, ready to
 // stand inside a JSON string.
 func (a *ask) text(b []byte, from, to int) []byte {
@@ -74,6 +80,19 @@ func (a *ask) text(b []byte, from, to int) []byte {
 		b = append(b, tokenText(outputID(a.seed, k))...)
 	}
 	return b
+}
+
+// retell appends encoded JSON, with the text of tokens from up to but not
+// including to in each hole for a text.
+func (a *ask) retell(b, encoded []byte, from, to int) []byte {
+	for {
+		before, after, found := bytes.Cut(encoded, []byte(textHole))
+		b = append(b, before...)
+		if !found {
+			return b
+		}
+		b, encoded = a.text(b, from, to), after
+	}
 }
 
 // ids appends the ids of tokens from up to but not including to, as the
@@ -136,7 +155,7 @@ func (p *prompt) addMessages(messages []openai.Message) {
 	}
 }
 
-// pictureTokens is what a picture or a film counts for, whatever its size.
+// pictureTokens is what a picture or a video counts for, whatever its size.
 const pictureTokens = 256
 
 func (p *prompt) addPart(part *openai.Part) {
@@ -183,8 +202,9 @@ func (s *Server) modelName(asked string) string {
 
 // A wish is what a request says about its answer.
 type wish struct {
-	limit     int // most tokens; 0: as many as the server likes
-	min       int // fewest tokens
+	model     string // empty: the one that is served
+	limit     int    // most tokens; 0: as many as the server likes
+	min       int    // fewest tokens
 	ignoreEOS bool
 	stream    bool
 }
@@ -200,6 +220,9 @@ type incoming struct {
 
 // ask makes an ask of a request.
 func (in *incoming) ask(p prompt, w wish) (*ask, error) {
+	if err := in.knows(w.model); err != nil {
+		return nil, err
+	}
 	if p.input == 0 {
 		return nil, &complaint{param: "prompt", message: "the prompt is empty"}
 	}
@@ -225,5 +248,8 @@ func (in *incoming) ask(p prompt, w wish) (*ask, error) {
 	if id == "" {
 		id = fmt.Sprintf("sim-%d", in.serial.Add(1))
 	}
-	return &ask{prompt: p, id: id, limit: w.limit, ignoreEOS: w.ignoreEOS || w.min >= w.limit, stream: w.stream, fx: in.fx, clock: in.clock}, nil
+	return &ask{
+		prompt: p, id: id, model: in.modelName(w.model), limit: w.limit, ignoreEOS: w.ignoreEOS || w.min >= w.limit,
+		stream: w.stream, fx: in.fx, clock: in.clock,
+	}, nil
 }

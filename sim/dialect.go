@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"tacho/wire/sse"
 )
 
 // A dialect is one way to ask for an answer and to be told it. Which dialect
@@ -12,16 +14,19 @@ import (
 type dialect struct {
 	paths []string
 	mime  string // of a streamed answer
+	frame frame  // around the JSON of each event of a streamed answer
 	// read understands the body of a request; an error is the client's fault.
 	read func(in *incoming) (*ask, error)
+	// streams is whether every answer is streamed, whatever the body says.
+	streams bool
 	// lateHead is whether the head of a streamed answer waits for the first
 	// token, as it does at servers that want to be able to fail with a status.
 	lateHead bool
 	// refusal is the body of an answer with an HTTP status other than 200.
 	refusal func(p *pose, c *complaint) []byte
-	// broken is an error inside a stream that began well, up to and with the
-	// end mark of the stream if the dialect still sends one; nil if it just
-	// hangs up.
+	// broken is an error inside a stream that began well, with the end mark of
+	// the stream if the dialect still sends one. It returns nil if the server
+	// just hangs up. Without it, the error is a refusal in a frame.
 	broken func(p *pose, c *complaint) []byte
 	// invalid is the status for a request that cannot be answered; 0 is the
 	// pose's.
@@ -49,6 +54,14 @@ var dialects = []*dialect{
 	tritonStream, tritonGenerate,
 }
 
+// A frame is what stands before and after the JSON of an event.
+type frame struct{ begin, end string }
+
+var (
+	sseFrame  = frame{sse.Begin, sse.End}
+	lineFrame = frame{"", "\n"}
+)
+
 // A voice tells an answer in the words of a dialect. Each method appends
 // bytes to b and returns it.
 type voice interface {
@@ -61,6 +74,25 @@ type voice interface {
 	// whole is the answer in one piece, for those who did not ask for a stream.
 	whole(b []byte) []byte
 }
+
+// An eventVoice tells every event of a stream, and the whole answer, in the
+// same words.
+type eventVoice struct {
+	*ask
+	frame frame
+	words func(b []byte, from, to int) []byte // appends the JSON that tells some tokens
+	after string                              // what comes after the last token
+}
+
+func (v *eventVoice) early(b []byte) []byte { return b }
+
+func (v *eventVoice) tokens(b []byte, from, to int) []byte {
+	return append(v.words(append(b, v.frame.begin...), from, to), v.frame.end...)
+}
+
+func (v *eventVoice) last(b []byte) []byte { return append(b, v.after...) }
+
+func (v *eventVoice) whole(b []byte) []byte { return v.words(b, 0, v.output) }
 
 // parse decodes a body into a type of package wire.
 func parse(body []byte, into any) error {
@@ -80,15 +112,9 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, j...)
 }
 
-// appendEvent appends v as a server-sent event without a name.
-func appendEvent(b []byte, v any) []byte {
-	return append(appendJSON(append(b, "data: "...), v), "\n\n"...)
-}
-
-// appendNamedEvent appends v as a server-sent event with a name.
-func appendNamedEvent(b []byte, name string, v any) []byte {
-	b = append(append(b, "event: "...), name...)
-	return appendEvent(append(b, '\n'), v)
+// appendEvent appends v as a server-sent event with a name.
+func appendEvent(b []byte, name string, v any) []byte {
+	return sse.Append(b, name, appendJSON(nil, v))
 }
 
 // A template is the JSON of a value with holes in it, so that an event that is

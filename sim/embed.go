@@ -21,15 +21,11 @@ var embedding = &dialect{
 	paths:   []string{embeddings.Path, embeddings.InfinityPath},
 	read:    readEmbedding,
 	refusal: openAIRefusal,
-	broken:  openAIBroken,
 }
 
 func readEmbedding(in *incoming) (*ask, error) {
 	var q embeddings.Request
 	if err := parse(in.body, &q); err != nil {
-		return nil, err
-	}
-	if err := in.knows(q.Model); err != nil {
 		return nil, err
 	}
 	if q.Dimensions < 0 || q.Dimensions > maxDimensions {
@@ -52,8 +48,8 @@ func readEmbedding(in *incoming) (*ask, error) {
 	if err := fits(len(seeds), cmp.Or(q.Dimensions, defaultDimensions)); err != nil {
 		return nil, err
 	}
-	return in.askDocument(p, func(a *ask) any {
-		res := embeddings.Response{Object: "list", Model: in.modelName(q.Model), Data: []embeddings.Item{}}
+	return in.askDocument(p, q.Model, func(a *ask) any {
+		res := embeddings.Response{Object: "list", Model: a.model, Data: []embeddings.Item{}}
 		if !a.fx.noUsage {
 			n := a.counted(a.input)
 			res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}

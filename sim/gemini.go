@@ -5,21 +5,20 @@ import (
 	"strings"
 
 	"tacho/wire/gemini"
+	"tacho/wire/sse"
 )
 
 // geminiStream's path names the model and what to do with it in one word.
 var geminiStream = &dialect{
-	mime:    "text/event-stream",
-	read:    readGemini,
-	refusal: geminiRefusal,
-	broken: func(p *pose, c *complaint) []byte {
-		return append(append([]byte("data: "), geminiRefusal(p, c)...), geminiEnd...)
-	},
+	mime:     "text/event-stream",
+	frame:    geminiFrame,
+	read:     readGemini,
+	refusal:  geminiRefusal,
 	lateHead: true,
 }
 
-// geminiEnd ends an event: the server writes the lines of another system.
-const geminiEnd = "\r\n\r\n"
+// geminiFrame has lines that end in CRLF.
+var geminiFrame = frame{sse.Begin, "\r\n\r\n"}
 
 func geminiRefusal(_ *pose, c *complaint) []byte {
 	word := strings.ToUpper(strings.ReplaceAll(http.StatusText(c.status), " ", "_"))
@@ -71,56 +70,34 @@ func readGemini(in *incoming) (*ask, error) {
 	}
 	p.addContents(q.Contents)
 	model, verb, _ := strings.Cut(in.r.PathValue("call"), ":")
-	if err := in.knows(model); err != nil {
-		return nil, err
-	}
 	stream, events := verb == "streamGenerateContent", in.r.URL.Query().Get("alt") == "sse"
-	a, err := in.ask(p, wish{limit: q.GenerationConfig.MaxOutputTokens, stream: stream && events})
+	a, err := in.ask(p, wish{model: model, limit: q.GenerationConfig.MaxOutputTokens, stream: stream && events})
 	if err != nil {
 		return nil, err
 	}
-	a.voice = &geminiVoice{ask: a, model: in.modelName(model), list: stream}
+	v := &eventVoice{ask: a, frame: geminiFrame, words: a.geminiWords}
+	if stream && !events { // it is one list
+		v.words = func(b []byte, from, to int) []byte { return append(a.geminiWords(append(b, '['), from, to), ']') }
+	}
+	a.voice = v
 	return a, nil
 }
 
-type geminiVoice struct {
-	*ask
-	model string
-	list  bool // a stream that was not asked for as events is one list
-}
-
-func (v *geminiVoice) early(b []byte) []byte { return b }
-
-func (v *geminiVoice) tokens(b []byte, from, to int) []byte {
-	return append(v.answer(append(b, "data: "...), from, to), geminiEnd...)
-}
-
-// answer is an event with tokens. The last has the reason, and all have counts.
-func (v *geminiVoice) answer(b []byte, from, to int) []byte {
+// geminiWords tell tokens. The last have the reason, and all have counts.
+func (a *ask) geminiWords(b []byte, from, to int) []byte {
 	c := gemini.Candidate{Content: &gemini.Content{Role: "model", Parts: []gemini.Part{{Text: textHole}}}}
-	if v.isLast(to) {
+	if a.isLast(to) {
 		c.FinishReason = "MAX_TOKENS"
-		if v.finish == finishStop {
+		if a.finish == finishStop {
 			c.FinishReason = "STOP"
 		}
 	}
-	res := gemini.Response{Candidates: []gemini.Candidate{c}, ModelVersion: v.model}
-	if !v.fx.noUsage {
-		n := v.counted(to)
+	res := gemini.Response{Candidates: []gemini.Candidate{c}, ModelVersion: a.model}
+	if !a.fx.noUsage {
+		n := a.counted(to)
 		res.UsageMetadata = &gemini.UsageMetadata{
-			PromptTokenCount: v.input, CandidatesTokenCount: n, TotalTokenCount: v.input + n, CachedContentTokenCount: v.cached,
+			PromptTokenCount: a.input, CandidatesTokenCount: n, TotalTokenCount: a.input + n, CachedContentTokenCount: a.cached,
 		}
 	}
-	t := newTemplate(string(appendJSON(nil, res)), textHole)
-	b = v.text(append(b, t[0]...), from, to)
-	return append(b, t[1]...)
-}
-
-func (v *geminiVoice) last(b []byte) []byte { return b }
-
-func (v *geminiVoice) whole(b []byte) []byte {
-	if !v.list {
-		return v.answer(b, 0, v.output)
-	}
-	return append(v.answer(append(b, '['), 0, v.output), ']')
+	return a.retell(b, appendJSON(nil, res), from, to)
 }

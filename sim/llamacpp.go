@@ -15,13 +15,11 @@ import (
 var llamaCompletion = &dialect{
 	paths:     []string{llamacpp.CompletionPath},
 	mime:      "text/event-stream",
+	frame:     sseFrame,
 	read:      readLlama,
 	lateHead:  true,
 	keepAlive: 30 * time.Second,
 	refusal:   llamaRefusal,
-	broken: func(p *pose, c *complaint) []byte {
-		return append(append([]byte("data: "), llamaRefusal(p, c)...), "\n\n"...)
-	},
 }
 
 func llamaRefusal(_ *pose, c *complaint) []byte {
@@ -55,17 +53,16 @@ func readLlama(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &llamaVoice{ask: a, model: in.opt.Model, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
-	v.token = newTemplate("data: "+string(appendJSON(nil, llamacpp.Chunk{
+	v := &llamaVoice{ask: a, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
+	v.token = newTemplate(string(appendEvent(nil, "", llamacpp.Chunk{
 		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.input,
-	}))+"\n\n", textHole, intHole, intHole2)
+	})), textHole, intHole, intHole2)
 	a.voice = v
 	return a, nil
 }
 
 type llamaVoice struct {
 	*ask
-	model    string
 	prompt   string
 	ids      bool
 	perToken bool
@@ -85,7 +82,7 @@ func (v *llamaVoice) tokens(b []byte, from, to int) []byte {
 }
 
 // final is the last event, which is long because it repeats what was asked.
-func (v *llamaVoice) final(b []byte, content string) []byte {
+func (v *llamaVoice) final(content string) llamacpp.Final {
 	f := llamacpp.Final{
 		Content: content, Tokens: []int32{}, Stop: true, Model: v.model, Prompt: v.prompt,
 		StopType: "limit", TokensCached: v.input + v.output - 1,
@@ -101,15 +98,13 @@ func (v *llamaVoice) final(b []byte, content string) []byte {
 		predicted, evaluated := v.counted(v.output), v.input
 		f.TokensPredicted, f.TokensEvaluated, f.Timings = &predicted, &evaluated, v.timings()
 	}
-	return appendJSON(b, f)
+	return f
 }
 
 func (v *llamaVoice) last(b []byte) []byte {
-	return append(v.final(append(b, "data: "...), ""), "\n\n"...)
+	return appendEvent(b, "", v.final(""))
 }
 
 func (v *llamaVoice) whole(b []byte) []byte {
-	t := newTemplate(string(v.final(nil, textHole)), textHole)
-	b = v.text(append(b, t[0]...), 0, v.output)
-	return append(b, t[1]...)
+	return v.retell(b, appendJSON(nil, v.final(textHole)), 0, v.output)
 }

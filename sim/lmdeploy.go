@@ -29,36 +29,24 @@ func readLMDeploy(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.voice = &lmdeployVoice{a}
+	a.voice = &eventVoice{ask: a, frame: sseFrame, words: a.lmdeployWords, after: doneEvent}
 	return a, nil
 }
 
-// lmdeployVoice says in every event what is new, and counts all so far.
-type lmdeployVoice struct{ *ask }
-
-func (v *lmdeployVoice) early(b []byte) []byte { return b }
-
-func (v *lmdeployVoice) tokens(b []byte, from, to int) []byte {
-	return append(v.answer(append(b, "data: "...), from, to), "\n\n"...)
-}
-
-func (v *lmdeployVoice) answer(b []byte, from, to int) []byte {
-	b = v.text(append(b, `{"text":"`...), from, to)
-	b = v.ids(append(b, `","output_ids":[`...), from, to)
-	m := lmdeploy.MetaInfo{PromptTokens: v.input, CompletionTokens: v.counted(to)}
-	if v.isLast(to) {
-		m.FinishReason = &lmdeploy.FinishReason{Type: v.finish}
+// lmdeployWords say what is new, and count all so far.
+func (a *ask) lmdeployWords(b []byte, from, to int) []byte {
+	b = a.text(append(b, `{"text":"`...), from, to)
+	b = a.ids(append(b, `","output_ids":[`...), from, to)
+	m := lmdeploy.MetaInfo{PromptTokens: a.input, CompletionTokens: a.counted(to)}
+	if a.isLast(to) {
+		m.FinishReason = &lmdeploy.FinishReason{Type: a.finish}
 	}
 	b = append(b, `],"meta_info":`...)
-	if v.fx.noUsage {
+	if a.fx.noUsage {
 		return append(appendJSON(append(b, `{"finish_reason":`...), m.FinishReason), "}}"...)
 	}
 	return append(appendJSON(b, m), '}')
 }
-
-func (v *lmdeployVoice) last(b []byte) []byte { return append(b, doneEvent...) }
-
-func (v *lmdeployVoice) whole(b []byte) []byte { return v.answer(b, 0, v.output) }
 
 // lmdeployPages are what only this server has.
 var lmdeployPages = map[string]page{

@@ -5,7 +5,7 @@ import "tacho/wire/mii"
 // miiGenerate shares its path with others, see generate. The server has no
 // words for what goes wrong inside a stream.
 var miiGenerate = &dialect{
-	mime: "text/event-stream; charset=utf-8",
+	mime: sseMime,
 	read: readMII,
 	refusal: func(_ *pose, c *complaint) []byte {
 		return appendJSON(nil, mii.ErrorResponse{Error: c.message})
@@ -27,26 +27,13 @@ func readMII(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.voice = &miiVoice{a}
+	// It tells texts and nothing else.
+	words := func(b []byte, from, to int) []byte {
+		return append(a.text(append(b, `{"text": ["`...), from, to), `"]}`...)
+	}
+	a.voice = &eventVoice{ask: a, frame: sseFrame, words: words, after: doneEvent}
 	return a, nil
 }
-
-// miiVoice says texts and nothing else.
-type miiVoice struct{ *ask }
-
-func (v *miiVoice) early(b []byte) []byte { return b }
-
-func (v *miiVoice) tokens(b []byte, from, to int) []byte {
-	return append(v.answer(append(b, "data: "...), from, to), "\n\n"...)
-}
-
-func (v *miiVoice) answer(b []byte, from, to int) []byte {
-	return append(v.text(append(b, `{"text": ["`...), from, to), `"]}`...)
-}
-
-func (v *miiVoice) last(b []byte) []byte { return append(b, doneEvent...) }
-
-func (v *miiVoice) whole(b []byte) []byte { return v.answer(b, 0, v.output) }
 
 // miiPages are what the server has instead of what others have.
 var miiPages = map[string]page{

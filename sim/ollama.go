@@ -3,7 +3,6 @@ package sim
 import (
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"tacho/wire/ollama"
@@ -14,17 +13,17 @@ const ndjsonMime = "application/x-ndjson"
 var ollamaGenerate = &dialect{
 	paths:   []string{ollama.GeneratePath},
 	mime:    ndjsonMime,
+	frame:   lineFrame,
 	read:    readOllamaGenerate,
 	refusal: ollamaRefusal,
-	broken:  ollamaBroken,
 }
 
 var ollamaChat = &dialect{
 	paths:   []string{ollama.ChatPath},
 	mime:    ndjsonMime,
+	frame:   lineFrame,
 	read:    readOllamaChat,
 	refusal: ollamaRefusal,
-	broken:  ollamaBroken,
 }
 
 // ollamaPages are what only this server has.
@@ -38,23 +37,16 @@ func ollamaRefusal(_ *pose, c *complaint) []byte {
 	return appendJSON(nil, ollama.ErrorResponse{Error: c.message})
 }
 
-func ollamaBroken(p *pose, c *complaint) []byte {
-	return append(ollamaRefusal(p, c), '\n')
-}
-
 func readOllamaGenerate(in *incoming) (*ask, error) {
 	var q ollama.GenerateRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	if err := in.knows(q.Model); err != nil {
-		return nil, err
-	}
 	p := in.newPrompt()
 	p.addText(q.System)
 	p.addText(q.Prompt)
-	return in.askOllama(p, &q.Options, q.Stream, func(at time.Time, f ollama.Final, text string) any {
-		return ollama.GenerateResponse{Model: in.modelName(q.Model), CreatedAt: at, Response: text, Done: f.DoneReason != "", Final: f}
+	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollama.Final, text string) any {
+		return ollama.GenerateResponse{Model: model, CreatedAt: at, Response: text, Done: f.DoneReason != "", Final: f}
 	})
 }
 
@@ -63,28 +55,25 @@ func readOllamaChat(in *incoming) (*ask, error) {
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	if err := in.knows(q.Model); err != nil {
-		return nil, err
-	}
 	p := in.newPrompt()
 	for _, m := range q.Messages {
 		p.addText(m.Content)
 	}
-	return in.askOllama(p, &q.Options, q.Stream, func(at time.Time, f ollama.Final, text string) any {
+	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollama.Final, text string) any {
 		return ollama.ChatResponse{
-			Model: in.modelName(q.Model), CreatedAt: at, Done: f.DoneReason != "", Final: f,
+			Model: model, CreatedAt: at, Done: f.DoneReason != "", Final: f,
 			Message: ollama.Message{Role: "assistant", Content: text},
 		}
 	})
 }
 
-func (in *incoming) askOllama(p prompt, o *ollama.Options, stream *bool, line ollamaLine) (*ask, error) {
-	a, err := in.ask(p, wish{limit: max(0, o.NumPredict), stream: stream == nil || *stream})
+func (in *incoming) askOllama(p prompt, model string, o *ollama.Options, stream *bool, line ollamaLine) (*ask, error) {
+	a, err := in.ask(p, wish{model: model, limit: max(0, o.NumPredict), stream: stream == nil || *stream})
 	if err != nil {
 		return nil, err
 	}
 	v := &ollamaVoice{ask: a, line: line}
-	v.token = newTemplate(string(appendJSON(nil, line(holeTime, ollama.Final{}, textHole)))+"\n", holeTimeText, textHole)
+	v.token = newTemplate(string(appendJSON(nil, line(a.model, holeTime, ollama.Final{}, textHole)))+"\n", holeTimeText, textHole)
 	a.voice = v
 	return a, nil
 }
@@ -97,7 +86,7 @@ var (
 
 // An ollamaLine is a line of the stream at a time; it is the last if the final
 // part has a reason.
-type ollamaLine func(at time.Time, f ollama.Final, text string) any
+type ollamaLine func(model string, at time.Time, f ollama.Final, text string) any
 
 // ollamaVoice writes lines of JSON, each with the time at which it was made.
 type ollamaVoice struct {
@@ -109,8 +98,8 @@ type ollamaVoice struct {
 func (v *ollamaVoice) early(b []byte) []byte { return b }
 
 func (v *ollamaVoice) tokens(b []byte, from, to int) []byte {
-	if v.eos && v.isLast(to) && to-from == 1 {
-		return b // an end of sequence is not a line of its own
+	if v.onlyEnds(from, to) {
+		return b
 	}
 	b = time.Now().UTC().AppendFormat(append(b, v.token[0]...), time.RFC3339Nano)
 	b = v.text(append(b, v.token[1]...), from, to)
@@ -129,11 +118,9 @@ func (v *ollamaVoice) final() ollama.Final {
 }
 
 func (v *ollamaVoice) last(b []byte) []byte {
-	return append(appendJSON(b, v.line(time.Now().UTC(), v.final(), "")), '\n')
+	return append(appendJSON(b, v.line(v.model, time.Now().UTC(), v.final(), "")), '\n')
 }
 
 func (v *ollamaVoice) whole(b []byte) []byte {
-	line := string(appendJSON(nil, v.line(time.Now().UTC(), v.final(), textHole)))
-	before, after, _ := strings.Cut(line, textHole)
-	return append(v.text(append(b, before...), 0, v.output), after...)
+	return v.retell(b, appendJSON(nil, v.line(v.model, time.Now().UTC(), v.final(), textHole)), 0, v.output)
 }

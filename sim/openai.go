@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tacho/wire/openai"
+	"tacho/wire/sse"
 )
 
 const sseMime = "text/event-stream; charset=utf-8"
@@ -33,14 +34,14 @@ func openAIBroken(p *pose, c *complaint) []byte {
 	if p.openai.errorCuts {
 		return nil
 	}
-	b := append(append([]byte("data: "), nestedRefusal(p, c)...), "\n\n"...)
+	b := sse.Append(nil, "", nestedRefusal(p, c))
 	if p.openai.errorDone {
 		b = append(b, doneEvent...)
 	}
 	return b
 }
 
-const doneEvent = "data: " + openai.Done + "\n\n"
+const doneEvent = sse.Begin + openai.Done + sse.End
 
 // A completionAsk is all that is understood of a request for a completion. Its
 // limit may be left out, which is not the same as 0.
@@ -95,7 +96,7 @@ func readCompletion(in *incoming) (*ask, error) {
 	p := in.newPrompt()
 	p.addText(q.Prompt.Text)
 	p.addIDs(q.Prompt.IDs)
-	w := wish{limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream} // 16 is the protocol's default
+	w := wish{model: q.Model, limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream} // 16 is the protocol's default
 	if q.MaxTokens != nil {
 		w.limit = max(*q.MaxTokens, 1)
 	}
@@ -114,7 +115,7 @@ func readCompletion(in *incoming) (*ask, error) {
 	if q.Logprobs != nil {
 		v.probs = someLogprobs(*q.Logprobs)
 	}
-	v.begin(in.Server, q.Model)
+	v.begin()
 	a.voice = v
 	return a, v.fits()
 }
@@ -179,7 +180,7 @@ func readChat(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	p.addMessages(q.Messages)
-	w := wish{min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream}
+	w := wish{model: q.Model, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream}
 	if limit := q.limit(); limit != nil {
 		w.limit = max(*limit, 1)
 	}
@@ -197,7 +198,7 @@ func readChat(in *incoming) (*ask, error) {
 	if q.Logprobs {
 		v.probs = someLogprobs(*cmp.Or(q.TopLogprobs, new(int)))
 	}
-	v.begin(in.Server, q.Model)
+	v.begin()
 	a.voice = v
 	return a, v.fits()
 }

@@ -10,13 +10,13 @@ import (
 
 	"tacho/wire/llamacpp"
 	"tacho/wire/openai"
+	"tacho/wire/sse"
 )
 
 // openAIVoice is what completions and chat have in common.
 type openAIVoice struct {
 	*ask
 	manner     *manner
-	model      string
 	created    int64
 	usage      bool // asked for, as a chunk at the end
 	continuous bool // asked for, in every chunk
@@ -50,10 +50,6 @@ func (v *openAIVoice) fits() error {
 		return &complaint{message: "so many choices, tokens and log probabilities are too much for a simulator: ask for fewer"}
 	}
 	return nil
-}
-
-func (v *openAIVoice) start(s *Server, model string) {
-	v.model, v.created = s.modelName(model), time.Now().Unix()
 }
 
 func (v *openAIVoice) name(prefix string) string {
@@ -155,7 +151,7 @@ func (v *openAIVoice) dress(chunk any) string {
 	if v.usage && v.manner.usage == usageNull && !strings.Contains(j, `"usage":`) {
 		j = strings.TrimSuffix(j, "}") + `,"usage":null}`
 	}
-	return "data: " + j + "\n\n"
+	return sse.Begin + j + sse.End
 }
 
 // fill appends the event of some tokens.
@@ -205,7 +201,7 @@ func (v *openAIVoice) fillWhole(b []byte, document any) []byte {
 func (v *openAIVoice) end(b []byte, chunk any) []byte {
 	event := v.dress(chunk)
 	if v.manner.timings {
-		event = strings.TrimSuffix(event, "}\n\n") + `,"timings":` + string(appendJSON(nil, v.timings())) + "}\n\n"
+		event = strings.TrimSuffix(event, "}"+sse.End) + `,"timings":` + string(appendJSON(nil, v.timings())) + "}" + sse.End
 	}
 	return append(b, event...)
 }
@@ -229,8 +225,8 @@ func (a *ask) timings() *llamacpp.Timings {
 // completionVoice speaks /v1/completions.
 type completionVoice struct{ openAIVoice }
 
-func (v *completionVoice) begin(s *Server, model string) {
-	v.start(s, model)
+func (v *completionVoice) begin() {
+	v.created = time.Now().Unix()
 	v.appendProbs = func(b []byte, from, to int) []byte { return appendJSON(b, v.completionLogprobs(from, to, *v.probs)) }
 	v.token = v.tokenTemplate(false)
 }
@@ -297,8 +293,8 @@ type chatVoice struct {
 	chosen  bool             // the request chose the tool
 }
 
-func (v *chatVoice) begin(s *Server, model string) {
-	v.start(s, model)
+func (v *chatVoice) begin() {
+	v.created = time.Now().Unix()
 	v.appendProbs = func(b []byte, from, to int) []byte { return appendJSON(b, v.chatLogprobs(from, to, *v.probs)) }
 	v.token = v.tokenTemplate(v.delta(false), false)
 	if v.fx.reasoning > 0 {

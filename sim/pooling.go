@@ -13,14 +13,12 @@ var pooling = &dialect{
 	paths:   []string{embeddings.PoolingPath},
 	read:    readPooling,
 	refusal: openAIRefusal,
-	broken:  openAIBroken,
 }
 
 var rerank = &dialect{
 	paths:   []string{embeddings.RerankPath, "/rerank", "/v2/rerank"},
 	read:    readRerank,
 	refusal: openAIRefusal,
-	broken:  openAIBroken,
 }
 
 func readPooling(in *incoming) (*ask, error) {
@@ -28,17 +26,14 @@ func readPooling(in *incoming) (*ask, error) {
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	if err := in.knows(q.Model); err != nil {
-		return nil, err
-	}
 	p := in.newPrompt()
 	seeds := p.addInputs(&q.Input)
 	if err := fits(len(seeds), defaultDimensions); err != nil {
 		return nil, err
 	}
-	return in.askDocument(p, func(a *ask) any {
+	return in.askDocument(p, q.Model, func(a *ask) any {
 		res := embeddings.PoolingResponse{
-			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: in.modelName(q.Model), Data: []embeddings.PoolingItem{},
+			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: a.model, Data: []embeddings.PoolingItem{},
 		}
 		if !a.fx.noUsage {
 			n := a.counted(a.input)
@@ -56,9 +51,6 @@ func readRerank(in *incoming) (*ask, error) {
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	if err := in.knows(q.Model); err != nil {
-		return nil, err
-	}
 	if len(q.Documents) == 0 {
 		return nil, errors.New("documents: there are none to rank")
 	}
@@ -72,8 +64,8 @@ func readRerank(in *incoming) (*ask, error) {
 		}
 	}
 	slices.SortStableFunc(results, func(a, b embeddings.RerankResult) int { return cmp.Compare(b.RelevanceScore, a.RelevanceScore) })
-	return in.askDocument(p, func(a *ask) any {
-		res := embeddings.RerankResponse{ID: "score-" + a.id, Model: in.modelName(q.Model), Results: results}
+	return in.askDocument(p, q.Model, func(a *ask) any {
+		res := embeddings.RerankResponse{ID: "score-" + a.id, Model: a.model, Results: results}
 		if !a.fx.noUsage {
 			n := a.counted(a.input)
 			res.Usage = embeddings.RerankUsage{PromptTokens: n, TotalTokens: n}
@@ -97,21 +89,11 @@ func (p *prompt) addInputs(in *embeddings.Inputs) (seeds []uint64) {
 
 // askDocument asks for an answer in one document: a prefill whose one token is
 // not told.
-func (in *incoming) askDocument(p prompt, document func(*ask) any) (*ask, error) {
-	a, err := in.ask(p, wish{limit: 1, ignoreEOS: true})
+func (in *incoming) askDocument(p prompt, model string, document func(*ask) any) (*ask, error) {
+	a, err := in.ask(p, wish{model: model, limit: 1, ignoreEOS: true})
 	if err != nil {
 		return nil, err
 	}
-	a.voice = &documentVoice{a, document}
+	a.voice = &eventVoice{ask: a, words: func(b []byte, _, _ int) []byte { return appendJSON(b, document(a)) }}
 	return a, nil
 }
-
-type documentVoice struct {
-	*ask
-	document func(*ask) any
-}
-
-func (v *documentVoice) early(b []byte) []byte            { return b }
-func (v *documentVoice) tokens(b []byte, _, _ int) []byte { return b }
-func (v *documentVoice) last(b []byte) []byte             { return b }
-func (v *documentVoice) whole(b []byte) []byte            { return appendJSON(b, v.document(v.ask)) }

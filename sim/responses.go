@@ -3,7 +3,6 @@ package sim
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	wire "tacho/wire/responses"
@@ -15,7 +14,7 @@ var responses = &dialect{
 	read:    readResponses,
 	refusal: openAIRefusal,
 	broken: func(_ *pose, c *complaint) []byte {
-		return appendNamedEvent(nil, wire.Failed, wire.Event{Type: wire.Failed, Response: &wire.Response{
+		return appendEvent(nil, wire.Failed, wire.Event{Type: wire.Failed, Response: &wire.Response{
 			Object: "response", Status: "failed", Output: []wire.OutputItem{},
 			Error: &wire.Error{Code: "server_error", Message: c.message},
 		}})
@@ -27,9 +26,6 @@ func readResponses(in *incoming) (*ask, error) {
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	if err := in.knows(q.Model); err != nil {
-		return nil, err
-	}
 	p := in.newPrompt()
 	p.addText(q.Instructions)
 	p.addText(q.Input.Text)
@@ -39,13 +35,13 @@ func readResponses(in *incoming) (*ask, error) {
 			p.addText(part.Text)
 		}
 	}
-	a, err := in.ask(p, wish{limit: q.MaxOutputTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	a, err := in.ask(p, wish{model: q.Model, limit: q.MaxOutputTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
-	v := &responsesVoice{ask: a, model: in.modelName(q.Model), created: time.Now().Unix()}
+	v := &responsesVoice{ask: a, created: time.Now().Unix()}
 	text := textHole
-	v.token = newTemplate(string(appendNamedEvent(nil, wire.OutputTextDelta, v.part(wire.Event{
+	v.token = newTemplate(string(appendEvent(nil, wire.OutputTextDelta, v.part(wire.Event{
 		Type: wire.OutputTextDelta, SequenceNumber: intHole, Delta: &text,
 	}))), intHole, textHole)
 	a.voice = v
@@ -54,7 +50,6 @@ func readResponses(in *incoming) (*ask, error) {
 
 type responsesVoice struct {
 	*ask
-	model   string
 	created int64
 	told    int // events so far
 	token   template
@@ -71,7 +66,7 @@ func (v *responsesVoice) part(e wire.Event) wire.Event {
 func (v *responsesVoice) event(b []byte, e wire.Event) []byte {
 	e.SequenceNumber = v.told
 	v.told++
-	return appendNamedEvent(b, e.Type, e)
+	return appendEvent(b, e.Type, e)
 }
 
 func (v *responsesVoice) response(status string) *wire.Response {
@@ -103,8 +98,8 @@ func (v *responsesVoice) tokens(b []byte, from, to int) []byte {
 		b = v.event(b, wire.Event{Type: wire.OutputItemAdded, OutputIndex: new(int), Item: v.item("in_progress")})
 		b = v.event(b, v.part(wire.Event{Type: wire.ContentPartAdded, Part: textPart("")}))
 	}
-	if v.eos && v.isLast(to) && to-from == 1 {
-		return b // nothing is said at the end of sequence
+	if v.onlyEnds(from, to) {
+		return b
 	}
 	b = strconv.AppendInt(append(b, v.token[0]...), int64(v.told), 10)
 	v.told++
@@ -138,23 +133,10 @@ func (v *responsesVoice) last(b []byte) []byte {
 	end = v.event(end, v.part(wire.Event{Type: wire.ContentPartDone, Part: textPart(textHole)}))
 	end = v.event(end, wire.Event{Type: wire.OutputItemDone, OutputIndex: new(int), Item: &final.Output[0]})
 	end = v.event(end, wire.Event{Type: kind, Response: final})
-	return v.retell(b, string(end))
-}
-
-// retell appends encoded JSON with the whole text wherever there is a hole.
-func (v *responsesVoice) retell(b []byte, encoded string) []byte {
-	for {
-		before, after, found := strings.Cut(encoded, textHole)
-		b = append(b, before...)
-		if !found {
-			return b
-		}
-		b = v.text(b, 0, v.output)
-		encoded = after
-	}
+	return v.retell(b, end, 0, v.output)
 }
 
 func (v *responsesVoice) whole(b []byte) []byte {
 	_, final := v.final()
-	return v.retell(b, string(appendJSON(nil, final)))
+	return v.retell(b, appendJSON(nil, final), 0, v.output)
 }

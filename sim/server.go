@@ -5,8 +5,8 @@
 // Its tokenizer is as simple as one can be: a token is one word with the white
 // space before it. Prompts are counted by that rule (a prompt of token ids by
 // its length), every token of an answer is a space and a word, and /tokenize
-// agrees. Of what is no text, a second of sound is 100 tokens, and a picture or a
-// film in a chat is 256.
+// agrees. A second of sound is 100 tokens, and a picture or a video in a chat is
+// 256.
 package sim
 
 import (

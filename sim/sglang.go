@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tacho/wire/sglang"
+	"tacho/wire/sse"
 )
 
 var sglangGenerate = &dialect{
@@ -12,8 +13,7 @@ var sglangGenerate = &dialect{
 	read:    readSGLang,
 	refusal: sglangRefusal,
 	broken: func(p *pose, c *complaint) []byte {
-		b := append([]byte("data: "), sglangRefusal(p, c)...)
-		return append(b, "\n\n"+doneEvent...)
+		return append(sse.Append(nil, "", sglangRefusal(p, c)), doneEvent...)
 	},
 }
 
@@ -41,20 +41,20 @@ func readSGLang(in *incoming) (*ask, error) {
 	if q.RequestID != "" {
 		a.id = q.RequestID
 	}
-	a.voice = &sglangVoice{ask: a, interval: max(1, o.StreamInterval)}
+	v := &sglangVoice{interval: max(1, o.StreamInterval)}
+	v.eventVoice = eventVoice{ask: a, frame: sseFrame, words: v.answer, after: doneEvent}
+	a.voice = v
 	return a, nil
 }
 
 // sglangVoice repeats, in every event, all that was said before.
 type sglangVoice struct {
-	*ask
+	eventVoice
 	interval int // tokens from one event to the next
 	spoken   int // tokens told so far
 	soFar    []byte
 	idsSoFar []byte
 }
-
-func (v *sglangVoice) early(b []byte) []byte { return b }
 
 func (v *sglangVoice) tokens(b []byte, from, to int) []byte {
 	if len(v.idsSoFar) > 0 {
@@ -66,10 +66,10 @@ func (v *sglangVoice) tokens(b []byte, from, to int) []byte {
 		return b
 	}
 	v.spoken = to
-	return append(v.answer(append(b, "data: "...), to), "\n\n"...)
+	return v.eventVoice.tokens(b, from, to)
 }
 
-func (v *sglangVoice) answer(b []byte, to int) []byte {
+func (v *sglangVoice) answer(b []byte, _, to int) []byte {
 	b = append(append(b, `{"text":"`...), v.soFar...)
 	b = append(append(b, `","output_ids":[`...), v.idsSoFar...)
 	m := sglang.MetaInfo{
@@ -92,9 +92,7 @@ func (v *sglangVoice) answer(b []byte, to int) []byte {
 	return append(appendJSON(b, m), '}')
 }
 
-func (v *sglangVoice) last(b []byte) []byte { return append(b, doneEvent...) }
-
 func (v *sglangVoice) whole(b []byte) []byte {
 	v.soFar, v.idsSoFar = v.text(nil, 0, v.output), v.ids(nil, 0, v.output)
-	return v.answer(b, v.output)
+	return v.eventVoice.whole(b)
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"tacho/wire/sse"
 )
 
 // bodyLimit is the longest request body accepted: a few million tokens of text.
@@ -111,7 +113,7 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 	}
 	defer run.stop()
 	an.truth.Writes = make([]int64, 0, min(a.limit, 4096))
-	if !a.stream {
+	if !a.stream && !an.dialect.streams {
 		return an.writeWhole(ctx, run)
 	}
 	return an.writeStream(ctx, run)
@@ -158,11 +160,15 @@ func (an *answer) tellOff(c *complaint) error {
 
 // writeBroken writes an error inside a stream, and ends it.
 func (an *answer) writeBroken(c *complaint) error {
-	event := an.dialect.broken(an.server.pose, c)
+	d := an.dialect
+	event := []byte(d.frame.begin + string(d.refusal(an.server.pose, c)) + d.frame.end)
+	if d.broken != nil {
+		event = d.broken(an.server.pose, c)
+	}
 	if event == nil {
 		return errCut
 	}
-	an.w.Header().Set("Content-Type", an.dialect.mime)
+	an.w.Header().Set("Content-Type", d.mime)
 	an.buf = append(an.buf, event...)
 	return an.send()
 }
@@ -272,7 +278,7 @@ func (an *answer) disturb(ctx context.Context, have int) (over bool, err error) 
 
 // garbage is an event whose data is no JSON, in server-sent events and in
 // lines of JSON alike.
-const garbage = "data: {\"choices\":[{\"text\":\"\n\n"
+const garbage = sse.Begin + `{"choices":[{"text":"` + sse.End
 
 func stall(ctx context.Context, length time.Duration) error {
 	if length == 0 {

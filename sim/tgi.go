@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"tacho/wire/sse"
 	"tacho/wire/tgi"
 )
 
@@ -16,19 +17,19 @@ import (
 var tgiStream = &dialect{
 	paths:      []string{tgi.GenerateStreamPath},
 	mime:       "text/event-stream",
-	read:       readTGIStream,
+	frame:      tgiFrame,
+	read:       readTGI,
 	refusal:    tgiRefusal,
-	broken:     tgiBroken,
 	invalid:    http.StatusUnprocessableEntity,
 	overloaded: http.StatusTooManyRequests,
 	inBand:     true,
+	streams:    true,
 	keepAlive:  15 * time.Second,
 }
 
 var tgiWhole = &dialect{
 	read:       readTGI,
 	refusal:    tgiRefusal,
-	broken:     tgiBroken,
 	invalid:    http.StatusUnprocessableEntity,
 	overloaded: http.StatusTooManyRequests,
 }
@@ -60,9 +61,8 @@ func tgiRefusal(_ *pose, c *complaint) []byte {
 	return appendJSON(nil, tgi.ErrorResponse{Error: c.message, ErrorType: tgiErrorType(c.status)})
 }
 
-func tgiBroken(p *pose, c *complaint) []byte {
-	return append(append([]byte("data:"), tgiRefusal(p, c)...), "\n\n"...)
-}
+// tgiFrame has no blank before the data.
+var tgiFrame = frame{"data:", sse.End}
 
 func tgiErrorType(status int) string {
 	switch status {
@@ -74,14 +74,6 @@ func tgiErrorType(status int) string {
 		return "incomplete_generation"
 	}
 	return "generation"
-}
-
-func readTGIStream(in *incoming) (*ask, error) {
-	a, err := readTGI(in)
-	if err == nil {
-		a.stream = true
-	}
-	return a, err
 }
 
 func readTGI(in *incoming) (*ask, error) {
@@ -144,12 +136,12 @@ func (v *tgiVoice) tokens(b []byte, from, to int) []byte {
 }
 
 func (v *tgiVoice) token(b []byte, k int) []byte {
-	b = strconv.AppendInt(append(b, `data:{"index":`...), int64(k+1), 10)
-	b = append(append(b, `,"token":`...), '{')
+	b = strconv.AppendInt(append(b, tgiFrame.begin+`{"index":`...), int64(k+1), 10)
+	b = append(b, `,"token":{`...)
 	b = v.appendToken(b, k)
 	b = append(b, `},"generated_text":`...)
 	if !v.isLast(k + 1) {
-		return append(b, `null,"details":null}`+"\n\n"...)
+		return append(b, `null,"details":null}`+tgiFrame.end...)
 	}
 	b = append(v.text(append(b, '"'), 0, v.output), `","details":`...)
 	if v.details && !v.fx.noUsage {
@@ -159,7 +151,7 @@ func (v *tgiVoice) token(b []byte, k int) []byte {
 	} else {
 		b = append(b, "null"...)
 	}
-	return append(b, "}\n\n"...)
+	return append(b, "}"+tgiFrame.end...)
 }
 
 // appendToken appends the members of a token. The end of sequence is a token

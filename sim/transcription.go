@@ -12,6 +12,7 @@ import (
 	"mime/multipart"
 	"strconv"
 	"strings"
+	"time"
 
 	"tacho/wire/openai"
 )
@@ -43,9 +44,6 @@ func readTranscription(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, &complaint{syntax: true, message: "parse the form: " + err.Error()}
 	}
-	if err := in.knows(form[openai.ModelField]); err != nil {
-		return nil, err
-	}
 	seconds := soundSeconds(sound)
 	p := in.newPrompt()
 	p.addText(form[openai.PromptField])
@@ -59,7 +57,7 @@ func readTranscription(in *incoming) (*ask, error) {
 	// More than there is room for is asked for often, and taken for no more than that.
 	limit = min(limit, max(in.opt.MaxModelLen-p.input, 1))
 	stream := truthy(form[openai.StreamField])
-	a, err := in.ask(p, wish{limit: limit, stream: stream})
+	a, err := in.ask(p, wish{model: form[openai.ModelField], limit: limit, stream: stream})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +68,7 @@ func readTranscription(in *incoming) (*ask, error) {
 	if stream && truthy(form[openai.IncludeUsageField]) {
 		v.usage, v.continuous = true, truthy(form[openai.ContinuousUsageField])
 	}
-	v.start(in.Server, form[openai.ModelField])
+	v.created = time.Now().Unix()
 	v.token = v.template(v.chunk(textHole, false, v.holeUsage()))
 	a.voice = v
 	return a, nil
@@ -192,7 +190,5 @@ func (v *transcriptionVoice) whole(b []byte) []byte {
 	if !v.fx.noUsage {
 		answer.Usage = &openai.DurationUsage{Type: "duration", Seconds: int(math.Ceil(v.seconds))}
 	}
-	t := newTemplate(string(appendJSON(nil, answer)), textHole)
-	b = v.text(append(b, t[0]...), 0, v.output)
-	return append(b, t[1]...)
+	return v.retell(b, appendJSON(nil, answer), 0, v.output)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"tacho/wire/triton"
 )
@@ -11,9 +12,10 @@ import (
 var tritonStream = &dialect{
 	paths:   []string{triton.StreamPath("{model}"), "/v2/models/{model}/versions/{version}/generate_stream"},
 	mime:    "text/event-stream",
-	read:    readTritonStream,
+	frame:   sseFrame,
+	read:    readTriton,
 	refusal: tritonRefusal,
-	broken:  tritonBroken,
+	streams: true,
 	// The status is decided by the first response.
 	lateHead: true,
 }
@@ -22,7 +24,6 @@ var tritonGenerate = &dialect{
 	paths:   []string{triton.GeneratePath("{model}"), "/v2/models/{model}/versions/{version}/generate"},
 	read:    readTriton,
 	refusal: tritonRefusal,
-	broken:  tritonBroken,
 }
 
 // tritonPages are what only this server has; it has no other models page. The
@@ -48,18 +49,6 @@ func tritonRefusal(_ *pose, c *complaint) []byte {
 	return appendJSON(nil, triton.ErrorResponse{Error: c.message})
 }
 
-func tritonBroken(p *pose, c *complaint) []byte {
-	return append(append([]byte("data: "), tritonRefusal(p, c)...), "\n\n"...)
-}
-
-func readTritonStream(in *incoming) (*ask, error) {
-	a, err := readTriton(in)
-	if err == nil {
-		a.stream = true
-	}
-	return a, err
-}
-
 func readTriton(in *incoming) (*ask, error) {
 	var q triton.Request
 	if err := parse(in.body, &q); err != nil {
@@ -72,7 +61,7 @@ func readTriton(in *incoming) (*ask, error) {
 		w = wish{limit: o.MaxTokens, min: o.MinTokens, ignoreEOS: o.IgnoreEOS}
 		wantsStream = o.Stream
 	}
-	if wantsStream && in.r.URL.Path[len(in.r.URL.Path)-len("generate"):] == "generate" {
+	if wantsStream && strings.HasSuffix(in.r.URL.Path, "/generate") {
 		return nil, errors.New("generate expects model to produce exactly 1 response, use generate stream for model types that generate various number of responses")
 	}
 	p := in.newPrompt()
@@ -81,37 +70,29 @@ func readTriton(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &tritonVoice{ask: a, q: &q, model: in.r.PathValue("model")}
+	v := &tritonVoice{q: &q, served: in.r.PathValue("model")}
 	if q.Parameters != nil && !q.ExcludeInputInOutput {
-		v.echo = string(appendJSON(nil, q.TextInput))
-		v.echo = v.echo[1 : len(v.echo)-1]
+		v.echo = string(quoted(nil, q.TextInput))
 	}
+	v.eventVoice = eventVoice{ask: a, frame: sseFrame, words: v.response}
 	a.voice = v
 	return a, nil
 }
 
 // tritonVoice has no end mark: the stream ends when it is closed.
 type tritonVoice struct {
-	*ask
-	q     *triton.Request
-	model string
-	echo  string // the prompt, which the vLLM backend repeats unless told not to
+	eventVoice
+	q      *triton.Request
+	served string // the name of the model in the path
+	echo   string // the prompt, which the vLLM backend repeats unless told not to
 }
 
-func (v *tritonVoice) early(b []byte) []byte { return b }
-
-func (v *tritonVoice) tokens(b []byte, from, to int) []byte {
+func (v *tritonVoice) response(b []byte, from, to int) []byte {
 	begin := from
 	if v.q.AccumulateTokens {
 		begin = 0
 	}
-	b = append(b, "data: "...)
-	b = v.response(b, begin, from, to)
-	return append(b, "\n\n"...)
-}
-
-func (v *tritonVoice) response(b []byte, begin, from, to int) []byte {
-	b = strconv.AppendQuote(append(b, `{"model_name":`...), v.model)
+	b = strconv.AppendQuote(append(b, `{"model_name":`...), v.served)
 	b = append(b, `,"model_version":"1","sequence_end":false,"sequence_id":0,"sequence_start":false,"text_output":"`...)
 	if begin == 0 {
 		b = append(b, v.echo...)
@@ -140,7 +121,3 @@ func (v *tritonVoice) response(b []byte, begin, from, to int) []byte {
 	}
 	return append(b, '}')
 }
-
-func (v *tritonVoice) last(b []byte) []byte { return b }
-
-func (v *tritonVoice) whole(b []byte) []byte { return v.response(b, 0, 0, v.output) }

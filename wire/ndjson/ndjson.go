@@ -15,37 +15,23 @@ import (
 // name. The zero value is ready for the start of a stream. Empty lines are
 // passed over.
 type Splitter struct {
-	offset  int64        // of the piece being read
-	partial limit.Buffer // a line that has not ended yet
-	blank   bool         // and there is nothing in it but blanks
-	broken  bool         // the stream is over, and broke off inside a line
+	lines  limit.Lines
+	blank  bool // there is nothing but blanks in the line that has not ended
+	broken bool // the stream is over, and broke off inside a line
 }
 
 // Feed reads the next piece of the stream and calls emit for each line that
 // ends in it. What emit is given is valid during the call only. A line that
 // passes limit.Event is an error, behind which nothing is read.
 func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) error {
-	rest := piece
-	for {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			break
-		}
-		line := rest[:i]
-		rest = rest[i+1:]
-		if s.partial.Len() > 0 {
-			s.partial.Add(line)
-			line = s.partial.Take()
-		}
+	rest := s.lines.Feed(piece, func(line []byte, end int64) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			emit(sse.Event{Data: line, End: s.offset + int64(len(piece)-len(rest)-1)})
+			emit(sse.Event{Data: line, End: end})
 		}
-	}
-	s.blank = (s.blank || s.partial.Len() == 0) && len(bytes.TrimSpace(rest)) == 0
-	s.partial.Add(rest)
-	s.offset += int64(len(piece))
-	if s.partial.Len() > limit.Event {
-		s.partial.Drop()
+	})
+	s.blank = (s.blank || s.lines.Len() == len(rest)) && len(bytes.TrimSpace(rest)) == 0
+	if s.lines.Len() > limit.Event {
+		s.lines.Drop()
 		return limit.Bytes("a line", limit.Event)
 	}
 	return nil
@@ -55,14 +41,14 @@ func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) error {
 // if it is a whole document.
 func (s *Splitter) Close(emit func(sse.Event)) {
 	s.broken = s.Partial()
-	if line := bytes.TrimSpace(s.partial.Take()); len(line) > 0 && json.Valid(line) {
+	if line := bytes.TrimSpace(s.lines.Take()); len(line) > 0 && json.Valid(line) {
 		s.broken = false
-		emit(sse.Event{Data: line, End: s.offset - 1})
+		emit(sse.Event{Data: line, End: s.lines.Offset - 1})
 	}
 }
 
 // Pending says whether a line has begun, and where what there is of it ended.
-func (s *Splitter) Pending() (end int64, ok bool) { return s.offset - 1, s.Partial() }
+func (s *Splitter) Pending() (end int64, ok bool) { return s.lines.Offset - 1, s.Partial() }
 
 // Partial says whether the stream, so far, breaks off inside a line.
-func (s *Splitter) Partial() bool { return s.broken || s.partial.Len() > 0 && !s.blank }
+func (s *Splitter) Partial() bool { return s.broken || s.lines.Len() > 0 && !s.blank }

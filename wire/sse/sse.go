@@ -26,8 +26,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // A Splitter cuts a stream into events. The zero value is ready for the start
 // of a stream. Lines end in LF or CRLF.
 type Splitter struct {
-	offset  int64        // of the piece being read
-	partial limit.Buffer // a line that has not ended yet
+	lines   limit.Lines
 	name    []byte
 	data    limit.Buffer // data lines that outlive their piece, or have to be joined
 	current []byte       // the data of the event being read, if it is not in data
@@ -41,25 +40,10 @@ type Splitter struct {
 // its blank line ends. What emit is given is valid during the call only. An
 // event that passes limit.Event is an error, behind which nothing is read.
 func (s *Splitter) Feed(piece []byte, emit func(Event)) error {
-	rest := piece
-	for {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			break
-		}
-		line := rest[:i]
-		rest = rest[i+1:]
-		if s.partial.Len() > 0 {
-			s.partial.Add(line)
-			line = s.partial.Take()
-		}
-		s.line(line, s.offset+int64(len(piece)-len(rest)-1), emit)
-	}
+	s.lines.Feed(piece, func(line []byte, end int64) { s.line(line, end, emit) })
 	s.own()
-	s.partial.Add(rest)
-	s.offset += int64(len(piece))
-	if s.partial.Len()+s.data.Len()+len(s.name) > limit.Event {
-		s.partial.Drop()
+	if s.lines.Len()+s.data.Len()+len(s.name) > limit.Event {
+		s.lines.Drop()
 		s.data.Drop()
 		s.pending = false
 		return limit.Bytes("an event", limit.Event)
@@ -76,7 +60,7 @@ func (s *Splitter) Close(emit func(Event)) { s.dispatch(emit) }
 func (s *Splitter) Pending() (end int64, ok bool) { return s.end, s.pending }
 
 // Partial says whether the stream, so far, breaks off inside a line.
-func (s *Splitter) Partial() bool { return s.partial.Len() > 0 }
+func (s *Splitter) Partial() bool { return s.lines.Len() > 0 }
 
 func (s *Splitter) line(line []byte, end int64, emit func(Event)) {
 	if !s.begun {

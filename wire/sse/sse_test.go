@@ -193,3 +193,18 @@ func TestLongEvent(t *testing.T) {
 		t.Errorf("%d bytes of data, want %d", got, limit.Event-100)
 	}
 }
+
+// What a server writes is what a client reads.
+func TestAppend(t *testing.T) {
+	stream := sse.Append(nil, "", []byte(`{"a": 1}`))
+	stream = sse.Append(stream, "error", []byte(`{}`))
+	stream = append(stream, sse.Begin+"[DONE]"+sse.End...)
+	got := split(stream)
+	for i := range got {
+		got[i].End = 0
+	}
+	want := []event{{Data: `{"a": 1}`}, {Name: "error", Data: `{}`}, {Data: "[DONE]"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
