@@ -19,7 +19,7 @@ import (
 
 // otherMeanings are the places that have another reason to say a name.
 var otherMeanings = map[string][]string{
-	"run/plan.go":             {"openai"}, // the default
+	"plan/plan.go":            {"openai"}, // the default
 	"report/vllmjson.go":      {"vllm"},   // the format of that name
 	"internal/proof/proof.go": {"vllm"},   // the one it drives
 }

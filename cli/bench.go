@@ -22,6 +22,7 @@ import (
 	"tacho/engine"
 	"tacho/metric"
 	"tacho/outcome"
+	"tacho/plan"
 	"tacho/report"
 	"tacho/run"
 	"tacho/store"
@@ -29,7 +30,7 @@ import (
 )
 
 func newBench(env *Env) *cobra.Command {
-	plan := run.DefaultPlan()
+	p := plan.Default()
 	from, dry := "", false
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -66,20 +67,20 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readPlan(env, from, &plan); err != nil {
+			if err := readPlan(env, from, &p); err != nil {
 				return usage(err)
 			}
-			if err := chooseTarget(env, &plan); err != nil {
+			if err := chooseTarget(env, &p); err != nil {
 				return err
 			}
-			return bench(cmd.Context(), env, plan, dry)
+			return bench(cmd.Context(), env, p, dry)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	bindPlan(cmd.Flags(), &from)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the plan and send nothing")
-	bind(cmd.Flags(), &plan)
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &plan) })
+	bind(cmd.Flags(), &p)
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &p) })
 	return cmd
 }
 
@@ -92,12 +93,12 @@ func flagFor(word string) string {
 }
 
 // benchUsage prints the flags by group, then the kinds they choose from.
-func benchUsage(cmd *cobra.Command, plan *run.Plan) error {
+func benchUsage(cmd *cobra.Command, p *plan.Plan) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true))
-	for _, g := range groups(plan) {
+	for _, g := range groups(p) {
 		fmt.Fprintf(&b, "\n%s:\n", g)
-		for _, o := range plan.Options() {
+		for _, o := range p.Options() {
 			if o.Group == g {
 				b.WriteString(flagLine(cmd, o.Name, o.Own))
 			}
@@ -130,17 +131,17 @@ func flagLine(cmd *cobra.Command, name string, own bool) string {
 }
 
 // bench carries out the plan and shows what came of it; dry, it shows the plan.
-func bench(ctx context.Context, env *Env, plan run.Plan, dry bool) error {
-	if err := checkResults(&plan); err != nil {
+func bench(ctx context.Context, env *Env, p plan.Plan, dry bool) error {
+	if err := checkResults(&p); err != nil {
 		return usage(err)
 	}
-	key, keyFrom, err := apiKey(env, &plan)
+	key, keyFrom, err := apiKey(env, &p)
 	if err != nil {
 		return usage(err)
 	}
-	public := plan.Public(env.secrets)
+	public := p.Public(env.secrets)
 	if dry {
-		return showPlan(env, plan, public)
+		return showPlan(env, p, public)
 	}
 	given, err := json.Marshal(&public)
 	if err != nil {
@@ -148,15 +149,15 @@ func bench(ctx context.Context, env *Env, plan run.Plan, dry bool) error {
 	}
 	engine.Tune()
 	random := randomSeed()
-	stopSim, err := startSim(env, &plan, *cmp.Or(plan.Seed, &random))
+	stopSim, err := startSim(env, &p, *cmp.Or(p.Seed, &random))
 	if err != nil {
 		return err
 	}
 	defer stopSim()
-	b := &benchRun{env: env, given: given, progress: newProgress(env, !plan.DisableProgress)}
+	b := &benchRun{env: env, given: given, progress: newProgress(env, !p.DisableProgress)}
 	defer b.progress.stop()
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Open: b.open, Begin: b.begin}
-	r, err := run.Open(ctx, plan, run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
+	r, err := run.Open(ctx, p, run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
 	}
@@ -165,7 +166,7 @@ func bench(ctx context.Context, env *Env, plan run.Plan, dry bool) error {
 	}
 	defer r.Close()
 	b.runner = r
-	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", r.Plan.ShownURL(), r.ModelID, r.Plan.DatasetName, r.Counter.Name()))
+	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.ModelID, r.Plan.DatasetName, r.Counter.Name()))
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
 	err = r.Run(ctx, b, b.end)

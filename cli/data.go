@@ -18,6 +18,7 @@ import (
 
 	"tacho"
 	"tacho/internal/redact"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/token"
 	"tacho/workload"
@@ -31,7 +32,7 @@ type dataFlags struct {
 }
 
 func newData(env *Env) *cobra.Command {
-	plan := run.DefaultPlan()
+	p := plan.Default()
 	f, from := &dataFlags{}, ""
 	cmd := &cobra.Command{
 		Use:   "data",
@@ -54,10 +55,10 @@ unlimited size would find if the requests came one after the other.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readPlan(env, from, &plan); err != nil {
+			if err := readPlan(env, from, &p); err != nil {
 				return usage(err)
 			}
-			return f.run(cmd.Context(), env, plan)
+			return f.run(cmd.Context(), env, p)
 		},
 	}
 	fs := cmd.Flags()
@@ -66,21 +67,21 @@ unlimited size would find if the requests came one after the other.
 	fs.IntVar(&f.block, "block-size", 16, "tokens that a prefix cache shares together")
 	fs.StringVar(&f.write, "write", "", "file that gets the workload, as lines of JSON")
 	bindPlan(fs, &from)
-	bind(fs, &plan)
+	bind(fs, &p)
 	return cmd
 }
 
-func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
+func (f *dataFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 	seed := uint64(0)
-	if plan.Seed != nil {
-		seed = *plan.Seed
+	if p.Seed != nil {
+		seed = *p.Seed
 	}
-	show := newProgress(env, !plan.DisableProgress)
+	show := newProgress(env, !p.DisableProgress)
 	hooks := run.Hooks{Ready: show.ready, Fetch: show.fetch, Say: func(line string) {
 		show.clear()
 		_, _ = fmt.Fprintln(env.Stderr, line) // a broken stderr stops nothing
 	}}
-	work, counter, err := plan.Workload(ctx, seed, run.Env{Secrets: env.secrets, Tokenizers: tokenizers(env)}, hooks)
+	work, counter, err := run.Workload(ctx, &p, seed, run.Env{Secrets: env.secrets, Tokenizers: tokenizers(env)}, hooks)
 	show.stop()
 	if err != nil {
 		return err
@@ -95,20 +96,20 @@ func (f *dataFlags) run(ctx context.Context, env *Env, plan run.Plan) error {
 		}
 		return keep(s)
 	}
-	survey, err := workload.Look(work, max(plan.Levels()[0].Prompts, 0), f.samples, f.block, each)
+	survey, err := workload.Look(work, max(p.Levels()[0].Prompts, 0), f.samples, f.block, each)
 	if err := errors.Join(err, done()); err != nil {
 		return err
 	}
 	out := bufio.NewWriter(env.Stdout)
-	p := dataPrinter{out}
-	p.survey(&plan, survey, counter)
-	p.arrivals(work, survey.Sessions)
-	p.samples(survey.Samples)
+	print := dataPrinter{out}
+	print.survey(&p, survey, counter)
+	print.arrivals(work, survey.Sessions)
+	print.samples(survey.Samples)
 	for _, n := range work.Notes() {
-		p.line("note: %s", n)
+		print.line("note: %s", n)
 	}
 	if f.write != "" {
-		p.line("written to %s", f.write)
+		print.line("written to %s", f.write)
 	}
 	return out.Flush()
 }
@@ -139,9 +140,9 @@ type dataPrinter struct{ out io.Writer }
 
 func (p dataPrinter) line(format string, a ...any) { _, _ = fmt.Fprintf(p.out, format+"\n", a...) }
 
-func (p dataPrinter) survey(plan *run.Plan, s *workload.Survey, counter token.Counter) {
-	name := plan.DatasetName
-	if len(plan.Mix) > 0 {
+func (p dataPrinter) survey(asked *plan.Plan, s *workload.Survey, counter token.Counter) {
+	name := asked.DatasetName
+	if len(asked.Mix) > 0 {
 		name = "mix"
 	}
 	by := counter.Name()

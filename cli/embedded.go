@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"tacho/backend"
-	"tacho/run"
+	"tacho/plan"
 	"tacho/sim/step"
 	"tacho/workload"
 )
@@ -27,34 +27,34 @@ const defaultSim = "vllm-8b-h100"
 
 // chooseTarget decides between a server and the simulated engine: that is
 // taken when it is asked for, or when no flag says anything about a server.
-func chooseTarget(env *Env, plan *run.Plan) error {
+func chooseTarget(env *Env, p *plan.Plan) error {
 	target := false
-	for _, o := range plan.Options() {
+	for _, o := range p.Options() {
 		target = target || o.Group == "Server" && o.Given() && o.Name != "label" && o.Name != "sim-speedup"
 	}
 	if !target {
-		plan.Sim = defaultSim
-		defaultScenario(plan)
-		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", plan.Sim) // for information
+		p.Sim = defaultSim
+		defaultScenario(p)
+		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", p.Sim) // for information
 	}
-	if plan.Sim == "" {
-		if plan.Given("sim-speedup") {
+	if p.Sim == "" {
+		if p.Given("sim-speedup") {
 			return usage(errors.New("--sim-speedup is of the simulated engine, and a server is named: leave it out, or name an engine with --sim"))
 		}
 		return nil
 	}
-	if !(plan.SimSpeedup > 0) || math.IsInf(plan.SimSpeedup, 0) {
-		return usage(fmt.Errorf("--sim-speedup %v: it must be above 0", plan.SimSpeedup))
+	if !(p.SimSpeedup > 0) || math.IsInf(p.SimSpeedup, 0) {
+		return usage(fmt.Errorf("--sim-speedup %v: it must be above 0", p.SimSpeedup))
 	}
-	if len(plan.BaseURL) > 0 || plan.Given("host") || plan.Given("port") {
+	if len(p.BaseURL) > 0 || p.Given("host") || p.Given("port") {
 		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
 	}
-	profile, err := step.Load(plan.Sim)
+	profile, err := step.Load(p.Sim)
 	if err != nil {
 		return usage(err)
 	}
-	if !plan.Given("backend") {
-		plan.Backend = backendOf(profile.Engine)
+	if !p.Given("backend") {
+		p.Backend = backendOf(profile.Engine)
 	}
 	return nil
 }
@@ -64,19 +64,19 @@ func backendOf(engine string) string {
 	if kind, err := backend.Find(engine); err == nil {
 		return kind.Name
 	}
-	return run.DefaultPlan().Backend
+	return plan.Default().Backend
 }
 
 // defaultScenario is a run of some ten seconds that shows all there is to see,
 // as far as the user did not say otherwise.
-func defaultScenario(plan *run.Plan) {
+func defaultScenario(p *plan.Plan) {
 	load := []string{"num-prompts", "request-rate", "max-concurrency", "max-seconds", "ramp-up-strategy", "dataset-name"}
-	if slices.ContainsFunc(load, plan.Given) {
+	if slices.ContainsFunc(load, p.Given) {
 		return
 	}
-	plan.NumPrompts, plan.RequestRate = run.IntLevels{400}, run.FloatLevels{40}
-	if !plan.Given("random-input-len") {
-		plan.RandomInputLen = workload.Fixed(512)
+	p.NumPrompts, p.RequestRate = plan.IntLevels{400}, plan.FloatLevels{40}
+	if !p.Given("random-input-len") {
+		p.RandomInputLen = workload.Fixed(512)
 	}
 }
 
@@ -86,16 +86,16 @@ var announced = regexp.MustCompile(`http://\S+`)
 // startSim starts the simulated engine, if the plan has one, as a process of
 // its own: sharing one, the two would take each other's time. The seed is that
 // of the run, so that a run that is repeated gets the same answers.
-func startSim(env *Env, plan *run.Plan, seed uint64) (stop func(), err error) {
-	if plan.Sim == "" {
+func startSim(env *Env, p *plan.Plan, seed uint64) (stop func(), err error) {
+	if p.Sim == "" {
 		return func() {}, nil
 	}
-	args := []string{"--profile", plan.Sim, "--speedup", strconv.FormatFloat(plan.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
-	if len(plan.LoraModules) > 0 {
-		args = append(args, "--lora-modules", strings.Join(plan.LoraModules, ","))
+	args := []string{"--profile", p.Sim, "--speedup", strconv.FormatFloat(p.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
+	if len(p.LoraModules) > 0 {
+		args = append(args, "--lora-modules", strings.Join(p.LoraModules, ","))
 	}
 	url, stop, err := startServer(env, args...)
-	plan.BaseURL = []string{url}
+	p.BaseURL = []string{url}
 	return stop, err
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"tacho/internal/spelling"
-	"tacho/run"
+	"tacho/plan"
 )
 
 // bind makes a flag of every option of the plan.
-func bind(fs *pflag.FlagSet, p *run.Plan) {
+func bind(fs *pflag.FlagSet, p *plan.Plan) {
 	for _, o := range p.Options() {
 		f := fs.VarPF(&option{o}, o.Name, "", o.Help)
 		if o.Switch() {
@@ -24,7 +24,7 @@ func bind(fs *pflag.FlagSet, p *run.Plan) {
 }
 
 // option is an option of the plan as a flag.
-type option struct{ run.Option }
+type option struct{ plan.Option }
 
 func (o *option) String() string {
 	if o.Value == nil {
@@ -129,7 +129,7 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 }
 
 // groups are the groups of options in the order of the plan.
-func groups(p *run.Plan) []string {
+func groups(p *plan.Plan) []string {
 	var out []string
 	for _, o := range p.Options() {
 		if !slices.Contains(out, o.Group) {

@@ -9,7 +9,7 @@ import (
 
 	"tacho/engine"
 	"tacho/outcome"
-	"tacho/run"
+	"tacho/plan"
 	"tacho/store"
 )
 
@@ -49,7 +49,7 @@ func (b *benchRun) manifest() store.Manifest {
 
 // begin notes that a level has begun.
 func (b *benchRun) begin(l *outcome.Level, live *engine.Live) error {
-	b.progress.begin(b.runner.Plan.Levels()[l.Index], l.Epoch, b.runner.Plan.Speed(), live)
+	b.progress.begin(b.runner.Plan.Levels()[l.Index], l.Epoch, b.runner.Speed(), live)
 	return b.keepStage(l)
 }
 
@@ -68,7 +68,7 @@ func (b *benchRun) diskIsFull(err error) {
 	switch lost := errors.Is(err, store.ErrLost); {
 	case err == nil:
 		b.say("There is room for the run again: all that waited in memory is written, and nothing is lost.")
-	case lost || b.runner.Plan.OnDiskFull == run.StopOnFullDisk:
+	case lost || b.runner.Plan.OnDiskFull == plan.StopOnFullDisk:
 		b.say(fmt.Sprintf("Stopping, for the run cannot be kept: %v. It is in %s: %s.", err, b.keep.Dir(), more))
 		b.stop(diskFull{fmt.Errorf("the run was stopped, for it could not be kept: %w", err)})
 	default:

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tacho/run"
+	"tacho/plan"
 )
 
 // checkPlaces complains about places where nothing can be written, before
 // anything is measured that could then not be kept. It leaves nothing behind.
-func checkPlaces(p *run.Plan) error {
+func checkPlaces(p *plan.Plan) error {
 	if err := writable(p.RunsDir); err != nil {
 		return fmt.Errorf("--runs-dir: %w", err)
 	}
@@ -58,7 +58,7 @@ func writable(dir string) error {
 }
 
 // apiKey is the key to show to servers, and where it comes from.
-func apiKey(env *Env, p *run.Plan) (key, from string, err error) {
+func apiKey(env *Env, p *plan.Plan) (key, from string, err error) {
 	switch {
 	case p.APIKey != "" && p.APIKeyFile != "":
 		return "", "", errors.New("--api-key and --api-key-file: give one of them")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"tacho/plan"
 	"tacho/run"
 	"tacho/store"
 )
@@ -21,7 +22,7 @@ func bindPlan(fs *pflag.FlagSet, path *string) {
 
 // readPlan takes what a file says, or a run that was kept, into the plan; what
 // flags say stays.
-func readPlan(env *Env, path string, plan *run.Plan) error {
+func readPlan(env *Env, path string, p *plan.Plan) error {
 	if path == "" {
 		return nil
 	}
@@ -29,7 +30,7 @@ func readPlan(env *Env, path string, plan *run.Plan) error {
 	if err != nil {
 		return fmt.Errorf("--plan: %w", err)
 	}
-	if err := plan.Read(text, env.secrets); err != nil {
+	if err := p.Read(text, env.secrets); err != nil {
 		return fmt.Errorf("--plan %s: %w", path, err)
 	}
 	return nil
@@ -68,8 +69,8 @@ func planOfRun(env *Env, path string) ([]byte, error) {
 }
 
 // showPlan prints a plan as others may see it, if it can be carried out.
-func showPlan(env *Env, plan, public run.Plan) error {
-	if err := plan.Check(func(line string) { _, _ = fmt.Fprintln(env.Stderr, line) }); err != nil {
+func showPlan(env *Env, p, public plan.Plan) error {
+	if err := run.Check(&p, func(line string) { _, _ = fmt.Fprintln(env.Stderr, line) }); err != nil {
 		return usage(err)
 	}
 	text, err := public.YAML()

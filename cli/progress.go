@@ -8,6 +8,7 @@ import (
 
 	"tacho/engine"
 	"tacho/internal/visible"
+	"tacho/plan"
 	"tacho/run"
 )
 
@@ -69,7 +70,7 @@ func (p *progress) fetch(file string, done, all int64) {
 }
 
 // begin shows a level as it runs, until end.
-func (p *progress) begin(l run.Level, epoch time.Time, speed run.Speed, live *engine.Live) {
+func (p *progress) begin(l plan.Level, epoch time.Time, speed run.Speed, live *engine.Live) {
 	if !p.on {
 		return
 	}
@@ -92,7 +93,7 @@ func (p *progress) begin(l run.Level, epoch time.Time, speed run.Speed, live *en
 }
 
 // progressLine is what is known of a level that runs.
-func progressLine(l run.Level, live *engine.Live, passed time.Duration) string {
+func progressLine(l plan.Level, live *engine.Live, passed time.Duration) string {
 	done, failed := int(live.Finished.Load()), live.Failed.Load()
 	inFlight := max(live.Started.Load()-int64(done), 0)
 	secs := max(passed.Seconds(), 1e-3)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"tacho/backend"
-	"tacho/run"
+	"tacho/plan"
 	"tacho/workload"
 )
 
@@ -45,9 +45,9 @@ func (ref *reference) flags(t *testing.T) {
 	if len(actions) < 80 {
 		t.Fatalf("the reference has %d options: is that all?", len(actions))
 	}
-	plan := run.DefaultPlan()
-	ours := map[string]run.Option{}
-	for _, o := range plan.Options() {
+	p := plan.Default()
+	ours := map[string]plan.Option{}
+	for _, o := range p.Options() {
 		ours[o.Name] = o
 	}
 	departures := maps.Clone(otherDefaults)
@@ -96,7 +96,7 @@ func (ref *reference) flags(t *testing.T) {
 
 // sameDefault says whether an option that is not given means the same. Nothing
 // (None) is not the same as zero.
-func sameDefault(theirs any, o run.Option) bool {
+func sameDefault(theirs any, o plan.Option) bool {
 	mine := reflect.ValueOf(o.Value).Elem()
 	isNumber := mine.CanInt() || mine.CanFloat() || mine.Kind() == reflect.Bool
 	switch theirs {
@@ -124,8 +124,8 @@ func takesChoice(flag, choice string) error {
 	case "speed-bench-dataset-subset": // a file's name
 		return nil
 	}
-	plan := run.DefaultPlan()
-	for _, o := range plan.Options() {
+	p := plan.Default()
+	for _, o := range p.Options() {
 		if o.Name == flag {
 			if err := o.Set(choice); err != nil {
 				return err
@@ -134,7 +134,7 @@ func takesChoice(flag, choice string) error {
 	}
 	one := 1.0
 	if flag == "ramp-up-strategy" {
-		plan.RampUpStartRPS, plan.RampUpEndRPS = &one, &one
+		p.RampUpStartRPS, p.RampUpEndRPS = &one, &one
 	}
-	return plan.Validate()
+	return p.Validate()
 }

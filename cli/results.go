@@ -15,8 +15,8 @@ import (
 	"tacho"
 	"tacho/archive"
 	"tacho/outcome"
+	"tacho/plan"
 	"tacho/report"
-	"tacho/run"
 )
 
 // show renders r in the named format.
@@ -29,7 +29,7 @@ func show(w io.Writer, format string, r *report.Report) error {
 }
 
 // checkResults complains about result options before anything is measured.
-func checkResults(p *run.Plan) error {
+func checkResults(p *plan.Plan) error {
 	if err := checkMetadata(p); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func checkResults(p *run.Plan) error {
 	return checkPlaces(p)
 }
 
-func checkMetadata(p *run.Plan) error {
+func checkMetadata(p *plan.Plan) error {
 	for _, m := range p.Metadata {
 		if !strings.Contains(m, "=") {
 			return fmt.Errorf("--metadata %q: write KEY=VALUE", m)
@@ -56,7 +56,7 @@ func checkMetadata(p *run.Plan) error {
 	return nil
 }
 
-func thresholds(p *run.Plan) (out []float64, err error) {
+func thresholds(p *plan.Plan) (out []float64, err error) {
 	for s := range strings.SplitSeq(p.TimelineITL, ",") {
 		f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 		if err != nil || !(f >= 0) || math.IsInf(f, 0) {

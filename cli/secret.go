@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"tacho/internal/redact"
-	"tacho/run"
+	"tacho/plan"
 )
 
 // secretsOf are those that the environment hands over, and those in addresses
@@ -28,9 +28,9 @@ func secretsOf(env *Env) *redact.Secrets {
 // publicArgs is the command line, with every value behind its flag, as it may be
 // written down. The secrets learn what is not.
 func publicArgs(secrets *redact.Secrets, args []string) []string {
-	plan := run.Plan{}
+	p := plan.Plan{}
 	places := map[string]redact.Place{}
-	for _, o := range plan.Options() {
+	for _, o := range p.Options() {
 		places["--"+o.Name] = o.Secret
 	}
 	out := make([]string, len(args))

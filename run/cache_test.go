@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tacho/metric"
-	"tacho/run"
+	"tacho/plan"
 	"tacho/sim"
 	"tacho/sim/step"
 	"tacho/workload"
@@ -27,9 +27,9 @@ func TestPromptsFoundInACache(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	srv := httptest.NewServer(engine)
 	defer srv.Close()
-	found := func(seed uint64, change func(*run.Plan)) (out []bool) {
-		p := plan(srv.URL, func(p *run.Plan) {
-			p.Seed, p.NumPrompts, p.RandomInputLen, p.NumWarmups = &seed, run.IntLevels{20}, workload.Fixed(200), 2
+	found := func(seed uint64, change func(*plan.Plan)) (out []bool) {
+		p := planFor(srv.URL, func(p *plan.Plan) {
+			p.Seed, p.NumPrompts, p.RandomInputLen, p.NumWarmups = &seed, plan.IntLevels{20}, workload.Fixed(200), 2
 			change(p)
 		})
 		for _, s := range do(t, p).summaries {
@@ -45,13 +45,13 @@ func TestPromptsFoundInACache(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		seed   uint64
-		change func(*run.Plan)
+		change func(*plan.Plan)
 		want   []bool
 	}{
-		{"two levels under one seed", 7, func(p *run.Plan) { p.NumPrompts = run.IntLevels{20, 20} }, []bool{false, false}},
-		{"the same seed again", 7, func(*run.Plan) {}, []bool{true}},
-		{"a prefix by design", 8, func(p *run.Plan) { p.RandomPrefixLen = 400 }, []bool{false}},
-		{"the same again", 8, func(p *run.Plan) { p.RandomPrefixLen = 400 }, []bool{true}},
+		{"two levels under one seed", 7, func(p *plan.Plan) { p.NumPrompts = plan.IntLevels{20, 20} }, []bool{false, false}},
+		{"the same seed again", 7, func(*plan.Plan) {}, []bool{true}},
+		{"a prefix by design", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{false}},
+		{"the same again", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{true}},
 	} {
 		if got := found(c.seed, c.change); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

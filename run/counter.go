@@ -137,7 +137,7 @@ func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir strin
 // findTemplate loads the chat template beside the tokenizer, where prompts
 // are to be counted or sent under it.
 func (r *Runner) findTemplate(dir string) {
-	if !r.kind.Takes.Messages && !r.Plan.templates() {
+	if !r.kind.Takes.Messages && !templates(&r.Plan) {
 		return
 	}
 	var err error
@@ -162,7 +162,7 @@ func (r *Runner) findCounter(ctx context.Context) error {
 	if r.Plan.SkipTokenizer {
 		return nil
 	}
-	c := serverCounter{r.server, !r.kind.Takes.Messages, r.Plan.askTimeout()}
+	c := serverCounter{r.server, !r.kind.Takes.Messages, askTimeout(&r.Plan)}
 	_, err := c.Count(ctx, "one two three")
 	if err == nil {
 		r.Counter = c
@@ -183,7 +183,7 @@ func (r *Runner) ownCounter() token.Counter {
 		return idCounter{}
 	case r.tokenizer != nil && !r.kind.Takes.Messages:
 		return promptCounter{r.tokenizer}
-	case r.tokenizer != nil && r.Plan.every(func(k workload.Kind) bool { return k.Name == "random_rerank" }):
+	case r.tokenizer != nil && r.Plan.Every(func(k workload.Kind) bool { return k.Name == "random_rerank" }):
 		return r.tokenizer // a query and a document are no conversation
 	case r.tokenizer != nil && r.template != nil:
 		return chatCounter{r.tokenizer, r.template}

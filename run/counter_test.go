@@ -11,6 +11,7 @@ import (
 
 	"tacho"
 	"tacho/internal/fakehub"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/workload"
 )
@@ -68,7 +69,7 @@ func TestTokenizerCountsPrompts(t *testing.T) {
 	dir := tinyTokenizer(t, t.TempDir())
 	for backend, around := range map[string]int{"tgi": 1, "openai-chat": 3} {
 		url, _ := serve(t, nil)
-		out := do(t, plan(url, func(p *run.Plan) {
+		out := do(t, planFor(url, func(p *plan.Plan) {
 			p.Backend, p.Tokenizer, p.RandomInputLen = backend, dir, workload.Fixed(200)
 		}))
 		if !out.runner.Counter.Exact() || !strings.Contains(out.runner.Counter.Name(), "tokenizer.json") {
@@ -94,13 +95,13 @@ func TestTokenizerFromCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	url, _ := serve(t, nil)
-	p := plan(url, func(p *run.Plan) { p.Backend, p.Model = "tgi", "tiny/model" })
+	p := planFor(url, func(p *plan.Plan) { p.Backend, p.Model = "tgi", "tiny/model" })
 	out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
 	if out.err != nil || !strings.Contains(out.runner.Counter.Name(), "tiny/model") {
 		t.Fatalf("counted by %v, %v", out.runner.Counter, out.err)
 	}
 	for revision, want := range map[string]bool{"abc123": true, "main": true, "v2": false} {
-		p := plan(url, func(p *run.Plan) { p.Backend, p.Tokenizer = "tgi", "tiny/model@"+revision })
+		p := planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer = "tgi", "tiny/model@"+revision })
 		out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
 		if (out.err == nil) != want || !want && !strings.Contains(out.err.Error(), "not at revision v2") {
 			t.Errorf("at %s: %v", revision, out.err)
@@ -126,7 +127,7 @@ func TestTokenizerFromHub(t *testing.T) {
 	url, _ := serve(t, nil)
 	env := run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: server.URL, Token: "secret"}}
 	ask := func(name string) result {
-		return execute(t.Context(), plan(url, func(p *run.Plan) { p.Backend, p.Tokenizer = "openai-chat", name }), env)
+		return execute(t.Context(), planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer = "openai-chat", name }), env)
 	}
 	if out := ask("tiny/model"); out.err != nil || out.runner.Counter.Name() != "tokenizer.json of tiny/model under its chat template" {
 		t.Fatalf("counted by %v, %v", out.runner.Counter, out.err)
@@ -156,7 +157,7 @@ func TestTokenizerCountsOutput(t *testing.T) {
 			_, _ = w.Write([]byte("data: {\"choices\":[{\"text\":\"three\"}]}\n\ndata: {\"choices\":[{\"text\":\" more\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
 		})
 	})
-	out := do(t, plan(url, func(p *run.Plan) { p.Model, p.Tokenizer, p.Backend = "m", dir, "vllm" }))
+	out := do(t, planFor(url, func(p *plan.Plan) { p.Model, p.Tokenizer, p.Backend = "m", dir, "vllm" }))
 	for _, r := range out.records {
 		if r.Output != len("three more") || r.OutputFrom != tacho.FromTokenizer || r.Text != "" {
 			t.Errorf("%d tokens by %s, text %q", r.Output, r.OutputFrom, r.Text)
@@ -166,7 +167,7 @@ func TestTokenizerCountsOutput(t *testing.T) {
 
 func TestTokenizerThatIsNotThere(t *testing.T) {
 	url, _ := serve(t, nil)
-	out := execute(t.Context(), plan(url, func(p *run.Plan) { p.Tokenizer = "no/such-model" }), run.Env{})
+	out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.Tokenizer = "no/such-model" }), run.Env{})
 	if out.err == nil || !strings.Contains(out.err.Error(), "--tokenizer no/such-model") || !strings.Contains(out.err.Error(), "o200k_base") {
 		t.Errorf("error %v", out.err)
 	}
@@ -176,7 +177,7 @@ func TestTokenizerThatIsNotThere(t *testing.T) {
 func TestBuiltinTokenizer(t *testing.T) {
 	for name, want := range map[string]string{"cl100k_base": "built-in cl100k_base", "gpt-4o-mini": "built-in o200k_base of gpt-4o-mini"} {
 		url, _ := serve(t, nil)
-		out := do(t, plan(url, func(p *run.Plan) { p.Backend, p.Tokenizer, p.RandomInputLen = "tgi", name, workload.Fixed(200) }))
+		out := do(t, planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer, p.RandomInputLen = "tgi", name, workload.Fixed(200) }))
 		if c := out.runner.Counter; !c.Exact() || c.Name() != want {
 			t.Errorf("%s: counted by %s (exact: %v), want %s", name, c.Name(), c.Exact(), want)
 		}
@@ -206,7 +207,9 @@ func TestBuiltinTokenizerByModelName(t *testing.T) {
 		{"openai-chat", "tiny", "estimate", mute, false},
 	} {
 		url, _ := serve(t, test.wrap)
-		out := execute(t.Context(), plan(url, func(p *run.Plan) { p.Backend, p.Model, p.RandomInputLen = test.backend, test.model, workload.Fixed(50) }), run.Env{Random: 1})
+		out := execute(t.Context(), planFor(url, func(p *plan.Plan) {
+			p.Backend, p.Model, p.RandomInputLen = test.backend, test.model, workload.Fixed(50)
+		}), run.Env{Random: 1})
 		if out.runner == nil {
 			t.Fatal(out.err)
 		}
@@ -239,9 +242,9 @@ func TestTemplatedPrompts(t *testing.T) {
 			t.Fatal(err)
 		}
 		url, got := serve(t, nil)
-		out := do(t, plan(url, func(p *run.Plan) {
+		out := do(t, planFor(url, func(p *plan.Plan) {
 			p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate, p.HFName = "vllm", dir, c.set, data, c.skip, c.hub
-			p.NumPrompts = run.IntLevels{1}
+			p.NumPrompts = plan.IntLevels{1}
 		}))
 		bodies, _ := got.generated()
 		if want := fmt.Sprintf(`"prompt":%q`, c.want); len(bodies) != 1 || !strings.Contains(bodies[0], want) || out.records[0].Input != c.tokens {

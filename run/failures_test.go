@@ -12,6 +12,7 @@ import (
 
 	"tacho"
 	"tacho/outcome"
+	"tacho/plan"
 	"tacho/report"
 	"tacho/run"
 	"tacho/sim"
@@ -69,13 +70,13 @@ func TestEveryFailureIsReported(t *testing.T) {
 			} else {
 				go func() { <-over; stop() }()
 			}
-			out := do(t, plan(srv.URL, func(p *run.Plan) {
+			out := do(t, planFor(srv.URL, func(p *plan.Plan) {
 				p.RequestTimeout = 1
 				if tc.fault != "" {
 					p.Header = []string{"X-Sim-Fault=" + tc.fault}
 				}
 				if tc.large {
-					p.ExtraBody = run.JSONObject{"padding": strings.Repeat("x", 16<<20)}
+					p.ExtraBody = plan.JSONObject{"padding": strings.Repeat("x", 16<<20)}
 				}
 			}))
 			checkReported(t, out, tc.line, tc.words)
@@ -119,7 +120,7 @@ func TestGoneAndStopped(t *testing.T) {
 	})
 	srv.Start()
 	defer srv.Close()
-	out := do(t, plan(srv.URL, func(p *run.Plan) { p.MaxConcurrency = run.IntLevels{1} }))
+	out := do(t, planFor(srv.URL, func(p *plan.Plan) { p.MaxConcurrency = plan.IntLevels{1} }))
 	checkReported(t, out, "refused: +[1-5], first at", "nobody listens")
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,7 +138,7 @@ func TestGoneAndStopped(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	defer hanging.Close()
-	stopped := execute(ctx, plan(hanging.URL, func(p *run.Plan) { p.Model = "tiny" }), run.Env{})
+	stopped := execute(ctx, planFor(hanging.URL, func(p *plan.Plan) { p.Model = "tiny" }), run.Env{})
 	if len(stopped.summaries) != 1 || stopped.summaries[0].Canceled != 6 {
 		t.Fatalf("%v, %+v", stopped.err, stopped.summaries)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tacho/plan"
 	"tacho/run"
 )
 
@@ -45,19 +46,19 @@ func TestKeysStayAtHome(t *testing.T) {
 		http.Redirect(w, r, away+r.URL.Path, http.StatusTemporaryRedirect)
 	})
 	env := run.Env{APIKey: "sk-verysecret"}
-	for _, change := range []func(*run.Plan){
-		func(p *run.Plan) { p.Backend = "auto" },
-		func(*run.Plan) {},
-		func(p *run.Plan) { p.Model = "m"; p.FlushCache = true },
-		func(p *run.Plan) { p.Model = "m"; p.Profile = true },
-		func(p *run.Plan) {
+	for _, change := range []func(*plan.Plan){
+		func(p *plan.Plan) { p.Backend = "auto" },
+		func(*plan.Plan) {},
+		func(p *plan.Plan) { p.Model = "m"; p.FlushCache = true },
+		func(p *plan.Plan) { p.Model = "m"; p.Profile = true },
+		func(p *plan.Plan) {
 			p.Model = "m"
 			p.MetricsURL = []string{strings.Replace(home, "://", "://me:sk-verysecret@", 1) + "/page"}
 		},
-		func(p *run.Plan) { p.Backend, p.Model = "anthropic", "m" },
-		func(p *run.Plan) { p.Backend = "gemini" },
+		func(p *plan.Plan) { p.Backend, p.Model = "anthropic", "m" },
+		func(p *plan.Plan) { p.Backend = "gemini" },
 	} {
-		p := plan(strings.Replace(home, "://", "://me:sk-verysecret@", 1), change)
+		p := planFor(strings.Replace(home, "://", "://me:sk-verysecret@", 1), change)
 		p.Header = []string{"X-Team=sk-verysecret"}
 		out := execute(t.Context(), p, env)
 		for _, said := range append(out.said, fmt.Sprint(out.err)) {
@@ -122,7 +123,7 @@ func TestSilentServers(t *testing.T) {
 						addr, asked := mute(t, says)
 						ctx, cancel := context.WithCancel(t.Context())
 						defer cancel()
-						p := plan(scheme+"://"+addr, func(p *run.Plan) { p.Backend, p.RequestTimeout = kind, 0.2 })
+						p := planFor(scheme+"://"+addr, func(p *plan.Plan) { p.Backend, p.RequestTimeout = kind, 0.2 })
 						if stop {
 							p.RequestTimeout, p.ReadyCheck = 3600, 3600
 							go func() { <-asked; cancel() }()
@@ -149,7 +150,7 @@ func TestAbsurdContextLimit(t *testing.T) {
 				fmt.Fprintf(w, `{"object":"list","data":[{"id":"tiny","max_model_len":%s}]}`, said)
 			})
 		})
-		if s := do(t, plan(url, nil)).summaries[0]; s.Completed != 6 {
+		if s := do(t, planFor(url, nil)).summaries[0]; s.Completed != 6 {
 			t.Errorf("max_model_len %s: %d completed, %+v", said, s.Completed, s.Failures)
 		}
 	}
@@ -165,7 +166,7 @@ func TestEndlessList(t *testing.T) {
 			}
 		}
 	})
-	out := execute(t.Context(), plan(url, func(p *run.Plan) { p.RequestTimeout = run.Seconds(time.Hour.Seconds()) }), run.Env{})
+	out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.RequestTimeout = plan.Seconds(time.Hour.Seconds()) }), run.Env{})
 	if out.err == nil || !strings.Contains(out.err.Error(), "more than 2 MiB") {
 		t.Errorf("%v, want an error that names the bound", out.err)
 	}

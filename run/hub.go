@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tacho/hub"
+	"tacho/plan"
 	"tacho/workload"
 )
 
@@ -26,7 +27,7 @@ const convertedRevision = "refs/convert/parquet"
 // hubName is the dataset that the plan's path names, and the file of it if it
 // names one; false where it is a path on this machine. Without the scheme only
 // the dataset hf takes names, and only where there is no such file.
-func (p *Plan) hubName(kind workload.Kind) (name, file string, ok bool) {
+func hubName(p *plan.Plan, kind workload.Kind) (name, file string, ok bool) {
 	rest, marked := strings.CutPrefix(p.DatasetPath, hubScheme)
 	if !marked && kind.Name != "hf" {
 		return "", "", false
@@ -46,10 +47,10 @@ func (p *Plan) hubName(kind workload.Kind) (name, file string, ok bool) {
 
 // locate puts into o where the data is, if the plan names a dataset of the
 // hub: in the local cache, or downloaded into it.
-func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *workload.Options) error {
-	name, file, ok := p.hubName(kind)
+func (r *Runner) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *workload.Options) error {
+	name, file, ok := hubName(p, kind)
 	if !ok {
-		p.locateNamed(o)
+		locateNamed(p, o)
 		return nil
 	}
 	if kind.Name != "hf" && file == "" {
@@ -72,7 +73,7 @@ func (r *Runner) locate(ctx context.Context, p *Plan, kind workload.Kind, o *wor
 
 // locateNamed puts the files into o of a dataset that is known by its files,
 // where they are in a directory here.
-func (p *Plan) locateNamed(o *workload.Options) {
+func locateNamed(p *plan.Plan, o *workload.Options) {
 	if info, err := os.Stat(p.DatasetPath); err == nil && info.IsDir() {
 		for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {
 			o.Files = append(o.Files, filepath.Join(p.DatasetPath, file))

@@ -12,6 +12,7 @@ import (
 
 	"tacho/hub"
 	"tacho/internal/fakehub"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/workload"
 )
@@ -35,13 +36,13 @@ func questions(t *testing.T, prefix string, n int) string {
 }
 
 // asked makes the workload of a plan and tells what it asks.
-func asked(t *testing.T, env run.Env, change func(*run.Plan)) (prompts, said []string, err error) {
+func asked(t *testing.T, env run.Env, change func(*plan.Plan)) (prompts, said []string, err error) {
 	t.Helper()
-	p := plan("http://127.0.0.1:1", func(p *run.Plan) {
+	p := planFor("http://127.0.0.1:1", func(p *plan.Plan) {
 		p.DatasetName, p.DatasetPath, p.DisableShuffle, p.NoOversample = "hf", "org/data", true, true
 		change(p)
 	})
-	work, _, err := p.Workload(t.Context(), 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
+	work, _, err := run.Workload(t.Context(), &p, 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
 	if err != nil {
 		return nil, said, err
 	}
@@ -68,43 +69,43 @@ func TestDatasetOfTheHub(t *testing.T) {
 	server.Files["org/data@main"] = map[string]string{"q.jsonl": `{"question":"plain?"}` + "\n"}
 	home := t.TempDir()
 	env := run.Env{Tokenizers: run.Tokenizers{Home: home, Online: true, Endpoint: server.URL, Token: "secret"}}
-	number := func(n int) run.IntLevels { return run.IntLevels{n} }
+	number := func(n int) plan.IntLevels { return plan.IntLevels{n} }
 
-	if _, _, err := asked(t, env, func(p *run.Plan) { p.NumPrompts = number(4) }); err == nil || !strings.Contains(err.Error(), "there are main, other: choose with --hf-subset") {
+	if _, _, err := asked(t, env, func(p *plan.Plan) { p.NumPrompts = number(4) }); err == nil || !strings.Contains(err.Error(), "there are main, other: choose with --hf-subset") {
 		t.Errorf("%v", err)
 	}
-	got, said, err := asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset = number(8), "main" })
+	got, said, err := asked(t, env, func(p *plan.Plan) { p.NumPrompts, p.HFSubset = number(8), "main" })
 	if err != nil || len(got) != 8 || got[0] != "train 0?" {
 		t.Fatalf("%q, %v", got, err)
 	}
 	if len(said) != 1 || !strings.Contains(said[0], "main/train/0000.parquet of the dataset org/data (file 1 of 2)") {
 		t.Errorf("said %q", said)
 	}
-	got, said, err = asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset = number(15), "main" })
+	got, said, err = asked(t, env, func(p *plan.Plan) { p.NumPrompts, p.HFSubset = number(15), "main" })
 	if err != nil || len(got) != 15 || got[14] != "more 4?" || len(said) != 1 {
 		t.Errorf("%q, %q, %v", got, said, err)
 	}
-	got, _, err = asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset, p.HFSplit = number(9), "main", "test" })
+	got, _, err = asked(t, env, func(p *plan.Plan) { p.NumPrompts, p.HFSubset, p.HFSplit = number(9), "main", "test" })
 	if err != nil || len(got) != 5 || got[0] != "test 0?" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, _, err := asked(t, env, func(p *run.Plan) { p.HFSubset, p.HFSplit = "main", "dev" }); err == nil || !strings.Contains(err.Error(), "dev") {
+	if _, _, err := asked(t, env, func(p *plan.Plan) { p.HFSubset, p.HFSplit = "main", "dev" }); err == nil || !strings.Contains(err.Error(), "dev") {
 		t.Errorf("%v", err)
 	}
 
 	// All that is here is used without asking anybody.
 	before := len(server.Asked())
 	env.Tokenizers.Online = false
-	got, said, err = asked(t, env, func(p *run.Plan) { p.NumPrompts, p.HFSubset = number(15), "main" })
+	got, said, err = asked(t, env, func(p *plan.Plan) { p.NumPrompts, p.HFSubset = number(15), "main" })
 	if err != nil || len(got) != 15 || len(said) != 0 || len(server.Asked()) != before {
 		t.Errorf("%d prompts, %q, %v, asked %q", len(got), said, err, server.Asked()[before:])
 	}
-	_, _, err = asked(t, env, func(p *run.Plan) { p.HFSubset = "other" })
+	_, _, err = asked(t, env, func(p *plan.Plan) { p.HFSubset = "other" })
 	if !errors.Is(err, hub.ErrOffline) || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
 		t.Errorf("%v", err)
 	}
 	env.Tokenizers.Home = t.TempDir()
-	if _, _, err = asked(t, env, func(*run.Plan) {}); !errors.Is(err, hub.ErrOffline) || !strings.Contains(err.Error(), "is not in the cache") {
+	if _, _, err = asked(t, env, func(*plan.Plan) {}); !errors.Is(err, hub.ErrOffline) || !strings.Contains(err.Error(), "is not in the cache") {
 		t.Errorf("%v", err)
 	}
 }
@@ -117,10 +118,10 @@ func TestFilesOfTheHub(t *testing.T) {
 		"data/train-0.jsonl": `{"prompt":"a train"}` + "\n", "data/test-0.jsonl": `{"prompt":"a test"}` + "\n", "talks.json": `[]`,
 	}
 	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: server.URL}}
-	for want, change := range map[string]func(*run.Plan){
-		"a train": func(*run.Plan) {},
-		"a test":  func(p *run.Plan) { p.HFSplit = "test" },
-		" a test ": func(p *run.Plan) {
+	for want, change := range map[string]func(*plan.Plan){
+		"a train": func(*plan.Plan) {},
+		"a test":  func(p *plan.Plan) { p.HFSplit = "test" },
+		" a test ": func(p *plan.Plan) {
 			p.DatasetName, p.DatasetPath = "custom", "hf://datasets/org/data/data/test-0.jsonl"
 		},
 	} {
@@ -129,12 +130,12 @@ func TestFilesOfTheHub(t *testing.T) {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}
-	for want, change := range map[string]func(*run.Plan){
-		"no such dataset or file":      func(p *run.Plan) { p.DatasetPath = "org/none" },
-		"sharegpt reads one file":      func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "hf://datasets/org/data" },
-		"no such file":                 func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "org/data" },
-		"no data: give ShareGPT_V":     func(p *run.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "" },
-		"is not the name of a dataset": func(p *run.Plan) { p.DatasetPath = "or g/data" },
+	for want, change := range map[string]func(*plan.Plan){
+		"no such dataset or file":      func(p *plan.Plan) { p.DatasetPath = "org/none" },
+		"sharegpt reads one file":      func(p *plan.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "hf://datasets/org/data" },
+		"no such file":                 func(p *plan.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "org/data" },
+		"no data: give ShareGPT_V":     func(p *plan.Plan) { p.DatasetName, p.DatasetPath = "sharegpt", "" },
+		"is not the name of a dataset": func(p *plan.Plan) { p.DatasetPath = "or g/data" },
 	} {
 		if _, _, err := asked(t, env, change); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -157,20 +158,20 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 		"BFCL_v3_b.json":      call("b1"),
 	}
 	env := run.Env{Tokenizers: run.Tokenizers{Home: t.TempDir(), Online: true, Endpoint: server.URL}}
-	make1 := func(change func(*run.Plan)) workload.Workload {
+	make1 := func(change func(*plan.Plan)) workload.Workload {
 		t.Helper()
-		p := plan("http://127.0.0.1:1", func(p *run.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })
-		work, _, err := p.Workload(t.Context(), 1, env, run.Hooks{})
+		p := planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })
+		work, _, err := run.Workload(t.Context(), &p, 1, env, run.Hooks{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return work
 	}
-	s, err := make1(func(p *run.Plan) { p.DatasetPath = coder }).Session(0)
+	s, err := make1(func(p *plan.Plan) { p.DatasetPath = coder }).Session(0)
 	if q := s.Turns[0].Request; err != nil || q.Input.Text != "def f(): pass\n\nsort it Just output the code, do not include any explanation." || q.MaxTokens != 200 {
 		t.Errorf("%+v, %v", q, err)
 	}
-	s, err = make1(func(p *run.Plan) { p.DatasetPath, p.BFCLCategories = functions, "simple" }).Session(0)
+	s, err = make1(func(p *plan.Plan) { p.DatasetPath, p.BFCLCategories = functions, "simple" }).Session(0)
 	q := s.Turns[0].Request
 	tools := fmt.Sprintf("%s", q.Extra["tools"])
 	want := `[{"type":"function","function":{"name":"geo.area","parameters":{"properties":{"h":{"type":"number"}},"type":"object"}}}]`
@@ -178,8 +179,8 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 		t.Errorf("%+v, %s, %v", q, tools, err)
 	}
 	// Categories take turns, and one that has rows enough is not all there is.
-	work := make1(func(p *run.Plan) {
-		p.DatasetPath, p.BFCLCategories, p.DisableShuffle, p.NumPrompts = functions, "a,b", true, run.IntLevels{3}
+	work := make1(func(p *plan.Plan) {
+		p.DatasetPath, p.BFCLCategories, p.DisableShuffle, p.NumPrompts = functions, "a,b", true, plan.IntLevels{3}
 	})
 	var order []string
 	for i := range uint64(3) {

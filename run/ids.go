@@ -11,33 +11,18 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/plan"
 )
-
-// The formats of request ids.
-const (
-	numberFormat = "number"
-	uuidFormat   = "uuid"
-)
-
-// randomHole stands for a random number in the prefix of request ids.
-const randomHole = "{random}"
-
-func (p *Plan) validateIDs() error {
-	if f := p.RequestIDFormat; f != numberFormat && f != uuidFormat {
-		return fmt.Errorf("--request-id-format %q: write %s or %s", f, numberFormat, uuidFormat)
-	}
-	return nil
-}
 
 // drawPrefix fills in the random part of the prefix of request ids.
 func (r *Runner) drawPrefix() {
 	random := fmt.Sprintf("%08x", uint32(r.env.Random>>16))
-	r.Plan.RequestIDPrefix = strings.ReplaceAll(r.Plan.RequestIDPrefix, randomHole, random)
+	r.Plan.RequestIDPrefix = strings.ReplaceAll(r.Plan.RequestIDPrefix, plan.RandomHole, random)
 }
 
 // requestID is the id of the request of that name, which is unique in the run.
 func (r *Runner) requestID(name string) string {
-	if r.Plan.RequestIDFormat != uuidFormat {
+	if r.Plan.RequestIDFormat != plan.UUIDs {
 		return r.Plan.RequestIDPrefix + name
 	}
 	id := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", r.env.Random, r.Plan.RequestIDPrefix, name))

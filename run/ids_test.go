@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tacho/metric"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/workload"
 )
@@ -33,7 +34,7 @@ func refusing(status int, always bool) func(http.Handler) http.Handler {
 func TestServerThatTakesOnlyTextGetsText(t *testing.T) {
 	for _, status := range []int{400, 422} {
 		url, got := serve(t, refusing(status, false))
-		out := do(t, plan(url, func(p *run.Plan) { p.NoTrial, p.NumPrompts = false, run.IntLevels{3, 4} }))
+		out := do(t, planFor(url, func(p *plan.Plan) { p.NoTrial, p.NumPrompts = false, plan.IntLevels{3, 4} }))
 		for i, s := range out.summaries {
 			if s.Failed != 0 || s.Completed != 3+i || s.Tokens.Prompt.Differ != 0 {
 				t.Errorf("%d: %d failed, %+v", status, s.Failed, s.Tokens)
@@ -55,7 +56,7 @@ func TestServerThatTakesOnlyTextGetsText(t *testing.T) {
 // Where text is refused too, it was not the ids.
 func TestServerThatTakesNothing(t *testing.T) {
 	url, got := serve(t, refusing(400, true))
-	out := execute(t.Context(), plan(url, func(p *run.Plan) { p.NoTrial = false }), run.Env{Random: 42})
+	out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.NoTrial = false }), run.Env{Random: 42})
 	if out.err == nil || !strings.Contains(out.err.Error(), "valid string") {
 		t.Errorf("%v", out.err)
 	}
@@ -64,7 +65,7 @@ func TestServerThatTakesNothing(t *testing.T) {
 	}
 	// A server that takes ids is not asked twice.
 	url, got = serve(t, nil)
-	do(t, plan(url, func(p *run.Plan) { p.NoTrial = false }))
+	do(t, planFor(url, func(p *plan.Plan) { p.NoTrial = false }))
 	if bodies, _ := got.generated(); len(bodies) != 7 || strings.Contains(bodies[6], `"prompt":"`) {
 		t.Errorf("%q", bodies)
 	}
@@ -73,17 +74,17 @@ func TestServerThatTakesNothing(t *testing.T) {
 func TestRequestIDs(t *testing.T) {
 	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	for name, tc := range map[string]struct {
-		change func(*run.Plan)
+		change func(*plan.Plan)
 		want   *regexp.Regexp
 		same   bool
 	}{
-		"by default":         {func(*run.Plan) {}, regexp.MustCompile(`^bench-[0-9a-f]{8}-(trial-|warmup-)?\d$`), false},
-		"uuid":               {func(p *run.Plan) { p.RequestIDFormat = "uuid" }, uuid, false},
-		"no prefix":          {func(p *run.Plan) { p.RequestIDPrefix = "" }, regexp.MustCompile(`^(trial-|warmup-)?\d$`), false},
-		"a header of theirs": {func(p *run.Plan) { p.Header = []string{"X-Request-Id=mine"} }, regexp.MustCompile(`^mine$`), true},
+		"by default":         {func(*plan.Plan) {}, regexp.MustCompile(`^bench-[0-9a-f]{8}-(trial-|warmup-)?\d$`), false},
+		"uuid":               {func(p *plan.Plan) { p.RequestIDFormat = "uuid" }, uuid, false},
+		"no prefix":          {func(p *plan.Plan) { p.RequestIDPrefix = "" }, regexp.MustCompile(`^(trial-|warmup-)?\d$`), false},
+		"a header of theirs": {func(p *plan.Plan) { p.Header = []string{"X-Request-Id=mine"} }, regexp.MustCompile(`^mine$`), true},
 	} {
 		url, got := serve(t, nil)
-		do(t, plan(url, func(p *run.Plan) {
+		do(t, planFor(url, func(p *plan.Plan) {
 			p.NoTrial, p.NumWarmups = false, 3
 			tc.change(p)
 		}))
@@ -101,7 +102,7 @@ func TestRequestIDs(t *testing.T) {
 			t.Errorf("%s: %d different ids of 9", name, n)
 		}
 	}
-	p := plan("http://127.0.0.1:1", func(p *run.Plan) { p.RequestIDFormat = "guid" })
+	p := planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.RequestIDFormat = "guid" })
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "uuid") {
 		t.Errorf("%v", err)
 	}
@@ -121,16 +122,16 @@ func TestIDsAreInTheVocabulary(t *testing.T) {
 	small := tinyTokenizer(t, t.TempDir())
 	for name, tc := range map[string]struct {
 		wrap      func(http.Handler) http.Handler
-		change    func(*run.Plan)
+		change    func(*plan.Plan)
 		low, high int32
 	}{
-		"nobody tells":       {nil, func(*run.Plan) {}, 1000, 30_000},
-		"the server tells":   {meta, func(*run.Plan) {}, 30, 242},
-		"the user tells":     {nil, func(p *run.Plan) { p.RandomVocab = 250 }, 31, 250},
-		"the tokenizer does": {nil, func(p *run.Plan) { p.Tokenizer = small }, 1, 257},
+		"nobody tells":       {nil, func(*plan.Plan) {}, 1000, 30_000},
+		"the server tells":   {meta, func(*plan.Plan) {}, 30, 242},
+		"the user tells":     {nil, func(p *plan.Plan) { p.RandomVocab = 250 }, 31, 250},
+		"the tokenizer does": {nil, func(p *plan.Plan) { p.Tokenizer = small }, 1, 257},
 	} {
 		url, got := serve(t, tc.wrap)
-		do(t, plan(url, func(p *run.Plan) {
+		do(t, planFor(url, func(p *plan.Plan) {
 			p.RandomInputLen = workload.Fixed(400)
 			tc.change(p)
 		}))

@@ -13,6 +13,7 @@ import (
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/pace"
+	"tacho/plan"
 	"tacho/workload"
 )
 
@@ -34,11 +35,11 @@ func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Le
 // seedOf is the seed of a level: one seed fixes the run, and yet no two levels
 // share prompts, for a server's cache would answer the second of them. The first
 // level has the seed itself, so that it is the same as a run of its own.
-func (r *Runner) seedOf(l Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
+func (r *Runner) seedOf(l plan.Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
 
 // A stage is a level that is ready to run.
 type stage struct {
-	Level
+	plan.Level
 	outcome outcome.Level
 	config  metric.Config
 	pacer   tacho.Pacer
@@ -49,7 +50,7 @@ type stage struct {
 // Measure runs one level and returns what it came to, or nil if it did not
 // begin. Records go to sink as they finish; a level that was stopped returns
 // ctx's error beside the outcome of what finished.
-func (r *Runner) Measure(ctx context.Context, l Level, sink tacho.Sink) (*outcome.Level, error) {
+func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*outcome.Level, error) {
 	s, err := r.stage(ctx, l)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (r *Runner) Measure(ctx context.Context, l Level, sink tacho.Sink) (*outcom
 }
 
 // stage makes all of a level ready: its workload, the server, the connections.
-func (r *Runner) stage(ctx context.Context, l Level) (*stage, error) {
+func (r *Runner) stage(ctx context.Context, l plan.Level) (*stage, error) {
 	s := &stage{Level: l, sharing: &workload.Sharing{}}
 	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
 		if err := r.warm(ctx, len(r.clients), 0); err != nil {
@@ -111,7 +112,7 @@ func (r *Runner) load(ctx context.Context, s *stage) (err error) {
 	if s.pacer, err = r.arrivals(l, s.work); err != nil {
 		return &UsageError{err}
 	}
-	if s.config, err = r.Plan.config(l); err != nil {
+	if s.config, err = r.Plan.Config(l); err != nil {
 		return &UsageError{err}
 	}
 	s.config.InputEstimated, s.config.Pools = !r.Counter.Exact(), r.kind.Pools
@@ -149,12 +150,12 @@ func (r *Runner) ramp(p tacho.Pacer) *outcome.Ramp {
 }
 
 // connections is how many connections a level should find ready.
-func (r *Runner) connections(l Level) int {
+func (r *Runner) connections(l plan.Level) int {
 	const most = 16_000 // below the usual limits on descriptors and ports
 	n := l.Prompts
 	if l.Concurrency > 0 {
 		n = l.Concurrency
-	} else if rate := int(l.Rate * float64(r.Plan.Speed())); l.Rate < most && (n == 0 || rate < n) {
+	} else if rate := int(l.Rate * float64(r.Speed())); l.Rate < most && (n == 0 || rate < n) {
 		n = max(rate, 8) // what a second brings
 	}
 	return min(max(n, 1), most)
@@ -162,7 +163,7 @@ func (r *Runner) connections(l Level) int {
 
 // spares is how many connections are kept ready beyond those in use: what an
 // open loop needs when the server slows down. Other loads have all they need.
-func (r *Runner) spares(l Level) int {
+func (r *Runner) spares(l plan.Level) int {
 	if math.IsInf(l.Rate, 1) {
 		return 0
 	}
@@ -179,7 +180,7 @@ func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
 	out.Summary.Config = s.config
 	var began error
 	var health *health
-	speed, late := r.Plan.Speed(), r.simLateness(ctx)
+	speed, late := r.Speed(), r.simLateness(ctx)
 	probes := newProbes(r, s.Index)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,7 +199,7 @@ func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
 			probes.start(ctx, epoch)
 			r.pages.start(ctx, epoch)
 		},
-	}, r.counting(scrubber{stretched{tee{sum, r.Plan.keeping(sink)}, speed}, r.env.Secrets}))
+	}, r.counting(scrubber{stretched{tee{sum, keeping(&r.Plan, sink)}, speed}, r.env.Secrets}))
 	s.config.Interrupted, s.config.Client, s.config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
 	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
 	out.Samples = speed.samples(r.pages.stop())

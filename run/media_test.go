@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tacho"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/workload"
 )
@@ -21,7 +22,7 @@ import (
 func TestTranscription(t *testing.T) {
 	for endpoint, path := range map[string]string{"": "/v1/audio/transcriptions", "/v1/audio/translations": "/v1/audio/translations"} {
 		url, got := serve(t, nil)
-		out := do(t, plan(url, func(p *run.Plan) {
+		out := do(t, planFor(url, func(p *plan.Plan) {
 			p.Backend, p.DatasetName, p.MMAudioMS, p.Endpoint = "openai-audio", "random-mm", workload.Fixed(2500), endpoint
 		}))
 		s := out.summaries[0]
@@ -51,7 +52,7 @@ func TestTranscriptionBeyondTheModel(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	out := do(t, plan(url, func(p *run.Plan) {
+	out := do(t, planFor(url, func(p *plan.Plan) {
 		p.Backend, p.DatasetName, p.MMAudioMS = "openai-audio", "random-mm", workload.Fixed(10)
 	}))
 	if s := out.summaries[0]; s.Completed != 6 {
@@ -61,16 +62,16 @@ func TestTranscriptionBeyondTheModel(t *testing.T) {
 
 func TestMediaPlans(t *testing.T) {
 	url, _ := serve(t, nil)
-	for want, change := range map[string]func(*run.Plan){
-		"--random-mm-audio-ms":      func(p *run.Plan) { p.DatasetName = "random-mm" },
-		"or a workload of sounds":   func(*run.Plan) {},
-		"--probe-request-rate":      func(p *run.Plan) { p.ProbeRate = 1 },
-		"image and video can be":    func(p *run.Plan) { p.MMLimit = run.JSONObject{"smell": 1.0} },
-		"to a whole number":         func(p *run.Plan) { p.MMLimit = run.JSONObject{"image": 1.5} },
-		"--asr-min-audio-len-sec":   func(p *run.Plan) { p.ASRMinS, p.ASRMaxS = 3, 2 },
-		"takes messages with image": func(p *run.Plan) { p.Backend, p.DatasetName = "openai", "random-mm" },
+	for want, change := range map[string]func(*plan.Plan){
+		"--random-mm-audio-ms":      func(p *plan.Plan) { p.DatasetName = "random-mm" },
+		"or a workload of sounds":   func(*plan.Plan) {},
+		"--probe-request-rate":      func(p *plan.Plan) { p.ProbeRate = 1 },
+		"image and video can be":    func(p *plan.Plan) { p.MMLimit = plan.JSONObject{"smell": 1.0} },
+		"to a whole number":         func(p *plan.Plan) { p.MMLimit = plan.JSONObject{"image": 1.5} },
+		"--asr-min-audio-len-sec":   func(p *plan.Plan) { p.ASRMinS, p.ASRMaxS = 3, 2 },
+		"takes messages with image": func(p *plan.Plan) { p.Backend, p.DatasetName = "openai", "random-mm" },
 	} {
-		p := plan(url, func(p *run.Plan) { p.Backend = "openai-audio"; change(p) })
+		p := planFor(url, func(p *plan.Plan) { p.Backend = "openai-audio"; change(p) })
 		if out := execute(t.Context(), p, run.Env{}); out.err == nil || !strings.Contains(out.err.Error(), want) {
 			t.Errorf("%v, want an error about %s", out.err, want)
 		}
@@ -91,8 +92,8 @@ func TestMediaConversation(t *testing.T) {
 		"anthropic":   `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"assistant","content":%s},{"role":"user","content":"and?"}]`,
 	} {
 		url, got := serve(t, nil)
-		out := do(t, plan(url, func(p *run.Plan) {
-			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = backend, "custom", path, run.IntLevels{1}
+		out := do(t, planFor(url, func(p *plan.Plan) {
+			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = backend, "custom", path, plan.IntLevels{1}
 			p.CustomOutputLen, p.SaveDetailed = workload.Fixed(-1), true
 		}))
 		if s := out.summaries[0]; s.Completed != 2 {

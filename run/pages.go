@@ -8,6 +8,7 @@ import (
 
 	"tacho/instrument"
 	"tacho/internal/limit"
+	"tacho/internal/redact"
 	"tacho/transport"
 )
 
@@ -50,7 +51,7 @@ func (r *Runner) findPages(ctx context.Context) {
 		}
 		page := instrument.Target{URL: url}
 		if err := instrument.Probe(ctx, r.pages.client, page); err != nil {
-			r.say("The metrics page %s says nothing yet: %s", publicURL(url), r.env.Secrets.Hide(err.Error()))
+			r.say("The metrics page %s says nothing yet: %s", redact.URL(url), r.env.Secrets.Hide(err.Error()))
 		}
 		r.pages.targets = append(r.pages.targets, page)
 	}
@@ -69,7 +70,7 @@ func (r *Runner) ownPages() []instrument.Target {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	var out []instrument.Target
-	for _, base := range r.Plan.baseURLs() {
+	for _, base := range r.Plan.BaseURLs() {
 		if strings.HasPrefix(base, "http") {
 			out = append(out, instrument.Target{URL: strings.TrimRight(base, "/") + r.kind.MetricsPath, Header: header, Optional: true})
 		}

@@ -30,7 +30,7 @@ func (p *probes) start(ctx context.Context, epoch time.Time) {
 	p.done = make(chan struct{})
 	go func() {
 		defer close(p.done)
-		pause := p.r.Plan.Speed().Squeeze(time.Duration(float64(time.Second) / p.r.Plan.ProbeRate))
+		pause := p.r.Speed().Squeeze(time.Duration(float64(time.Second) / p.r.Plan.ProbeRate))
 		for i := 0; ctx.Err() == nil; i++ {
 			p.send(ctx, epoch, i)
 			select {
@@ -65,7 +65,7 @@ func (p *probes) stop(sink tacho.Sink) error {
 	p.cancel()
 	<-p.done
 	for _, rec := range p.records {
-		rec = p.r.Plan.Speed().record(rec)
+		rec = p.r.Speed().record(rec)
 		_ = p.sum.Add(rec) // keeps in memory, and cannot fail
 		if err := sink.Add(rec); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"tacho/engine"
 	"tacho/metric"
 	"tacho/pace"
+	"tacho/plan"
 	"tacho/workload"
 )
 
@@ -96,7 +97,7 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 
 // warmUp sends the warm-up requests, under the level's limit. Those of the
 // trial count among them.
-func (r *Runner) warmUp(ctx context.Context, l Level, work workload.Workload) error {
+func (r *Runner) warmUp(ctx context.Context, l plan.Level, work workload.Workload) error {
 	n := r.Plan.NumWarmups
 	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
 		n -= int(r.tries)

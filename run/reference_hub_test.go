@@ -203,9 +203,12 @@ func (f *refFiles) functions(dir string) {
 	for category, n := range map[string]int{"simple": 5, "live_simple": 2, "multiple": 3} {
 		var rows []any
 		for range n {
-			row := object{"id": category, "question": [][]object{{{"role": "system", "content": f.say(2)}, {"role": "user", "content": f.say(6)}}},
+			row := object{
+				"id": category, "question": [][]object{{{"role": "system", "content": f.say(2)}, {"role": "user", "content": f.say(6)}}},
 				"function": []object{{"name": "f.g", "description": f.say(3), "parameters": object{"type": "dict", "required": []string{"h"}, "properties": object{
-					"h": object{"type": "float"}, "t": object{"type": "tuple", "items": object{"type": "any"}}}}}}}
+					"h": object{"type": "float"}, "t": object{"type": "tuple", "items": object{"type": "any"}},
+				}}}},
+			}
 			rows = append(rows, row)
 		}
 		f.lines(dir+"/BFCL_v3_"+category+".json", rows...)

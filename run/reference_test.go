@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tacho"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/token"
 	"tacho/workload"
@@ -129,13 +130,13 @@ func sampleAll(t *testing.T, cases []refCase) (samples map[string][]drawn, faile
 }
 
 // planOf is the plan that the words of a command line make.
-func planOf(t *testing.T, words []string) run.Plan {
+func planOf(t *testing.T, words []string) plan.Plan {
 	t.Helper()
-	p := run.DefaultPlan()
+	p := plan.Default()
 	options := p.Options()
 	for i := 0; i < len(words); i++ {
 		name := strings.TrimPrefix(words[i], "--")
-		at := slices.IndexFunc(options, func(o run.Option) bool { return o.Name == name })
+		at := slices.IndexFunc(options, func(o plan.Option) bool { return o.Name == name })
 		if at < 0 {
 			t.Fatalf("tacho has no --%s", name)
 		}
@@ -155,7 +156,7 @@ func planOf(t *testing.T, words []string) run.Plan {
 func drawOurs(t *testing.T, words []string) ([]drawn, error) {
 	t.Helper()
 	p := planOf(t, words)
-	work, _, err := p.Workload(t.Context(), 0, run.Env{}, run.Hooks{Say: func(line string) { t.Log(line) }})
+	work, _, err := run.Workload(t.Context(), &p, 0, run.Env{}, run.Hooks{Say: func(line string) { t.Log(line) }})
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/sim"
 	"tacho/sim/step"
@@ -95,10 +96,10 @@ func mooncakeTrace(t *testing.T) (path string, hitTokens, tokens int) {
 func TestMooncakeReplay(t *testing.T) {
 	path, hits, tokens := mooncakeTrace(t)
 	url := caching(t, 512)
-	out := do(t, plan(url, func(p *run.Plan) {
-		p.NumPrompts = run.DefaultPlan().NumPrompts
+	out := do(t, planFor(url, func(p *plan.Plan) {
+		p.NumPrompts = plan.Default().NumPrompts
 		p.Backend, p.DatasetName, p.DatasetPath, p.TraceSpeedup = "vllm", "mooncake", path, 2
-		p.MaxConcurrency = run.IntLevels{1} // one after the other: no two can miss the same block at once
+		p.MaxConcurrency = plan.IntLevels{1} // one after the other: no two can miss the same block at once
 	}))
 	s := out.summaries[0]
 	if s.Completed != 60 || s.Tokens.Input != tokens || s.Tokens.Prompt.Differ != 0 || hits == 0 {
@@ -118,12 +119,12 @@ func TestMooncakeReplay(t *testing.T) {
 func TestTraceAtOnce(t *testing.T) {
 	path, _, _ := mooncakeTrace(t)
 	url := caching(t, 512)
-	for name, set := range map[string]func(p *run.Plan){
-		"--self-timed=false": func(p *run.Plan) { p.SelfTimed = false },
-		"--no-self-timed":    func(p *run.Plan) { p.NoSelfTimed = true },
+	for name, set := range map[string]func(p *plan.Plan){
+		"--self-timed=false": func(p *plan.Plan) { p.SelfTimed = false },
+		"--no-self-timed":    func(p *plan.Plan) { p.NoSelfTimed = true },
 	} {
-		out := do(t, plan(url, func(p *run.Plan) {
-			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = "vllm", "mooncake", path, run.IntLevels{5}
+		out := do(t, planFor(url, func(p *plan.Plan) {
+			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = "vllm", "mooncake", path, plan.IntLevels{5}
 			set(p)
 		}))
 		for _, r := range out.records {
@@ -139,8 +140,8 @@ func TestTraceAtOnce(t *testing.T) {
 func TestConversationAgainstTheEngine(t *testing.T) {
 	for _, backend := range []string{"openai-chat", "vllm"} {
 		url := caching(t, 4)
-		out := do(t, plan(url, func(p *run.Plan) {
-			p.Backend, p.DatasetName, p.NumPrompts, p.MaxConcurrency = backend, "conversation", run.IntLevels{5}, run.IntLevels{2}
+		out := do(t, planFor(url, func(p *plan.Plan) {
+			p.Backend, p.DatasetName, p.NumPrompts, p.MaxConcurrency = backend, "conversation", plan.IntLevels{5}, plan.IntLevels{2}
 			p.Turns, p.TurnInputLen, p.TurnOutputLen, p.ThinkMS, p.SystemLen = workload.Fixed(3), workload.Fixed(20), workload.Fixed(9), workload.Fixed(30), 40
 			p.ReadyCheck, p.NumWarmups = 10, 2
 		}))
@@ -195,8 +196,8 @@ func TestReasoningIsNotQuoted(t *testing.T) {
 		engineSim.ServeHTTP(w, r)
 	}))
 	t.Cleanup(srv.Close)
-	out := do(t, plan(srv.URL, func(p *run.Plan) {
-		p.Backend, p.DatasetName, p.NumPrompts, p.SaveDetailed = "openai-chat", "conversation", run.IntLevels{3}, true
+	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
+		p.Backend, p.DatasetName, p.NumPrompts, p.SaveDetailed = "openai-chat", "conversation", plan.IntLevels{3}, true
 		p.Turns, p.TurnInputLen, p.TurnOutputLen = workload.Fixed(3), workload.Fixed(5), workload.Fixed(output)
 	}))
 	if s := out.summaries[0]; s.Completed != 9 || s.Tokens.Prompt.Differ != 0 {
@@ -235,8 +236,8 @@ func TestMixedRun(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	out := do(t, plan(url, func(p *run.Plan) {
-		p.NumPrompts = run.IntLevels{40}
+	out := do(t, planFor(url, func(p *plan.Plan) {
+		p.NumPrompts = plan.IntLevels{40}
 		p.Mix = []string{
 			"label=short weight=3 random-input-len=10 random-output-len=2",
 			"label=long weight=1 random-input-len=uniform(50,60) random-output-len=4 model=lora priority=7 header.x-tier=gold",
@@ -270,7 +271,7 @@ func TestBadLineStopsAReplay(t *testing.T) {
 	good := `{"timestamp": %d, "input_length": 5, "output_length": 2}` + "\n"
 	path := keep(t, "m.jsonl", fmt.Sprintf(good, 0)+fmt.Sprintf(good, 1)+"oops\n"+fmt.Sprintf(good, 2))
 	url, _ := serve(t, nil)
-	p := plan(url, func(p *run.Plan) { p.DatasetName, p.DatasetPath = "mooncake", path })
+	p := planFor(url, func(p *plan.Plan) { p.DatasetName, p.DatasetPath = "mooncake", path })
 	out := execute(t.Context(), p, run.Env{})
 	if out.err == nil || !strings.Contains(out.err.Error(), "m.jsonl:3: not a JSON object") || len(out.records) != 2 {
 		t.Errorf("%v, %d records", out.err, len(out.records))
@@ -288,19 +289,19 @@ func TestBadLineStopsAReplay(t *testing.T) {
 }
 
 func TestPlanOfDatasets(t *testing.T) {
-	for want, change := range map[string]func(*run.Plan){
-		"--scenario goes with":                         func(p *run.Plan) { p.DatasetName = "book"; _ = p.Scenario.UnmarshalText([]byte("D(1,2)")) },
-		"--bad-lines \"maybe\"":                        func(p *run.Plan) { p.BadLines = "maybe" },
-		"--trace-limit -1":                             func(p *run.Plan) { p.TraceLimit = -1 },
-		"--trace-speedup 0":                            func(p *run.Plan) { p.TraceSpeedup = 0 },
-		"at least one token":                           func(p *run.Plan) { p.TraceBlock = -1 },
-		"unknown dataset \"sonet\"":                    func(p *run.Plan) { p.DatasetName = "sonet" },
-		"should be OPTION=VALUE":                       func(p *run.Plan) { p.Mix = []string{"random"} },
-		"no option of a dataset":                       func(p *run.Plan) { p.Mix = []string{"num-prompts=5"} },
-		"two classes have the label":                   func(p *run.Plan) { p.Mix = []string{"label=a", "label=a"} },
-		`random-prefix-len: "x" is not a whole number`: func(p *run.Plan) { p.Mix = []string{"random-prefix-len=x"} },
+	for want, change := range map[string]func(*plan.Plan){
+		"--scenario goes with":                         func(p *plan.Plan) { p.DatasetName = "book"; _ = p.Scenario.UnmarshalText([]byte("D(1,2)")) },
+		"--bad-lines \"maybe\"":                        func(p *plan.Plan) { p.BadLines = "maybe" },
+		"--trace-limit -1":                             func(p *plan.Plan) { p.TraceLimit = -1 },
+		"--trace-speedup 0":                            func(p *plan.Plan) { p.TraceSpeedup = 0 },
+		"at least one token":                           func(p *plan.Plan) { p.TraceBlock = -1 },
+		"unknown dataset \"sonet\"":                    func(p *plan.Plan) { p.DatasetName = "sonet" },
+		"should be OPTION=VALUE":                       func(p *plan.Plan) { p.Mix = []string{"random"} },
+		"no option of a dataset":                       func(p *plan.Plan) { p.Mix = []string{"num-prompts=5"} },
+		"two classes have the label":                   func(p *plan.Plan) { p.Mix = []string{"label=a", "label=a"} },
+		`random-prefix-len: "x" is not a whole number`: func(p *plan.Plan) { p.Mix = []string{"random-prefix-len=x"} },
 	} {
-		p := plan("http://127.0.0.1:1", change)
+		p := planFor("http://127.0.0.1:1", change)
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -322,8 +323,8 @@ func TestConversationsCutShort(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	out := do(t, plan(url, func(p *run.Plan) {
-		p.Backend, p.DatasetName, p.NumPrompts = "openai-chat", "conversation", run.IntLevels{4}
+	out := do(t, planFor(url, func(p *plan.Plan) {
+		p.Backend, p.DatasetName, p.NumPrompts = "openai-chat", "conversation", plan.IntLevels{4}
 		p.Turns, p.TurnInputLen, p.TurnOutputLen = workload.Fixed(4), workload.Fixed(5), workload.Fixed(2)
 		p.SessionHeader, p.RequestIDPrefix = "X-Session-Id", "talk-"
 	}))
@@ -339,8 +340,8 @@ func TestConversationsCutShort(t *testing.T) {
 // Several inputs in one request, where the backend takes them.
 func TestEmbeddingBatches(t *testing.T) {
 	url, got := serve(t, nil)
-	out := do(t, plan(url, func(p *run.Plan) {
-		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", run.IntLevels{11}, 4
+	out := do(t, planFor(url, func(p *plan.Plan) {
+		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", plan.IntLevels{11}, 4
 	}))
 	// 4, 4 and 3 prompts of 20 tokens.
 	if s := out.summaries[0]; s.Completed != 3 || s.Tokens.Input != 11*20 || s.Tokens.Prompt.Differ != 0 {
@@ -349,7 +350,7 @@ func TestEmbeddingBatches(t *testing.T) {
 	if !got.asked("/v1/embeddings") {
 		t.Errorf("%q", got.paths)
 	}
-	p := plan(url, func(p *run.Plan) { p.RandomBatchSize = 4 })
+	p := planFor(url, func(p *plan.Plan) { p.RandomBatchSize = 4 })
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "takes one prompt") {
 		t.Errorf("%v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"tacho/engine"
 	"tacho/internal/redact"
 	"tacho/outcome"
+	"tacho/plan"
 	"tacho/token"
 	"tacho/transport"
 )
@@ -42,13 +43,13 @@ type Hooks struct {
 
 // A Runner carries out one plan against one server.
 type Runner struct {
-	Plan    Plan
+	Plan    plan.Plan
 	Seed    uint64
 	Model   string // as requests name it
 	ModelID string // as people know it
 	Counter token.Counter
-	Servers []Server // what the servers say of themselves
-	GPUs    GPUs     // what they run on, as far as anybody tells
+	Servers []Server  // what the servers say of themselves
+	GPUs    plan.GPUs // what they run on, as far as anybody tells
 
 	env        Env
 	tokenizer  *token.Tokenizer    // the model's own, if it is at hand
@@ -69,12 +70,12 @@ type Runner struct {
 
 // Open gets in touch with the server: what it serves, and whether it counts
 // tokens. Nothing is generated yet.
-func Open(ctx context.Context, p Plan, env Env, hooks Hooks) (*Runner, error) {
-	if err := p.Check(hooks.Say); err != nil {
+func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, error) {
+	if err := Check(&p, hooks.Say); err != nil {
 		return nil, &UsageError{err}
 	}
 	env.learn(&p)
-	p.takeVersion()
+	takeVersion(&p)
 	r := &Runner{Plan: p, Seed: env.Random, env: env, live: &engine.Live{}, hooks: hooks}
 	if p.Seed != nil {
 		r.Seed = *p.Seed

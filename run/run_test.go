@@ -19,6 +19,7 @@ import (
 	"tacho/engine"
 	"tacho/metric"
 	"tacho/outcome"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/sim"
 	"tacho/workload"
@@ -93,9 +94,9 @@ type result struct {
 	err       error
 }
 
-func plan(url string, change func(*run.Plan)) run.Plan {
-	p := run.DefaultPlan()
-	p.BaseURL, p.NumPrompts, p.NoTrial = []string{url}, run.IntLevels{6}, true
+func planFor(url string, change func(*plan.Plan)) plan.Plan {
+	p := plan.Default()
+	p.BaseURL, p.NumPrompts, p.NoTrial = []string{url}, plan.IntLevels{6}, true
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(20), workload.Fixed(5)
 	if change != nil {
 		change(&p)
@@ -103,7 +104,7 @@ func plan(url string, change func(*run.Plan)) run.Plan {
 	return p
 }
 
-func execute(ctx context.Context, p run.Plan, env run.Env) (out result) {
+func execute(ctx context.Context, p plan.Plan, env run.Env) (out result) {
 	hooks := run.Hooks{
 		Say:   func(s string) { out.said = append(out.said, s) },
 		Begin: func(*outcome.Level, *engine.Live) error { return nil },
@@ -120,7 +121,7 @@ func (out *result) take(l *outcome.Level) {
 	out.levels, out.summaries = append(out.levels, *l), append(out.summaries, l.Summary)
 }
 
-func do(t *testing.T, p run.Plan) result {
+func do(t *testing.T, p plan.Plan) result {
 	t.Helper()
 	out := execute(t.Context(), p, run.Env{Random: 42})
 	if out.err != nil {
@@ -135,7 +136,7 @@ func TestEveryBackend(t *testing.T) {
 	} {
 		t.Run(backend, func(t *testing.T) {
 			url, got := serve(t, nil)
-			out := do(t, plan(url, func(p *run.Plan) { p.Backend = backend }))
+			out := do(t, planFor(url, func(p *plan.Plan) { p.Backend = backend }))
 			s := out.summaries[0]
 			if s.Completed != 6 || s.Failed != 0 || s.Tokens.Output != 30 || s.Tokens.Input != 120 || s.Tokens.Prompt.Differ != 0 {
 				t.Errorf("%d ok, %d failed, %+v", s.Completed, s.Failed, s.Tokens)
@@ -159,10 +160,10 @@ func TestEveryBackend(t *testing.T) {
 // a warm-up or a ready check never sends a prompt that is measured. With a seed
 // the first level is what a run of that level alone would be.
 func TestPromptsDiffer(t *testing.T) {
-	bodiesOf := func(change func(*run.Plan), random uint64) (measured, others map[string]int) {
+	bodiesOf := func(change func(*plan.Plan), random uint64) (measured, others map[string]int) {
 		url, got := serve(t, nil)
-		p := plan(url, func(p *run.Plan) {
-			p.NumPrompts = run.IntLevels{3, 3}
+		p := planFor(url, func(p *plan.Plan) {
+			p.NumPrompts = plan.IntLevels{3, 3}
 			p.NumWarmups, p.ReadyCheck = 4, 10
 			change(p)
 		})
@@ -182,7 +183,7 @@ func TestPromptsDiffer(t *testing.T) {
 	}
 	for _, text := range []bool{false, true} {
 		seed := uint64(7)
-		asText := func(p *run.Plan) { p.PromptText = text }
+		asText := func(p *plan.Plan) { p.PromptText = text }
 		a, warm := bodiesOf(asText, 1)
 		b, _ := bodiesOf(asText, 2)
 		if len(a) != 6 || len(warm) != 9 {
@@ -193,7 +194,7 @@ func TestPromptsDiffer(t *testing.T) {
 				t.Errorf("sent before: %.80s", body)
 			}
 		}
-		seeded := func(p *run.Plan) { asText(p); p.Seed = &seed }
+		seeded := func(p *plan.Plan) { asText(p); p.Seed = &seed }
 		c, warm := bodiesOf(seeded, 1)
 		d, _ := bodiesOf(seeded, 2)
 		if len(c) != 6 || len(d) != 6 || len(warm) != 9 {
@@ -204,7 +205,7 @@ func TestPromptsDiffer(t *testing.T) {
 				t.Errorf("with a seed: a prompt came %d times in a second run", d[body])
 			}
 		}
-		alone, _ := bodiesOf(func(p *run.Plan) { seeded(p); p.NumPrompts = run.IntLevels{3} }, 3)
+		alone, _ := bodiesOf(func(p *plan.Plan) { seeded(p); p.NumPrompts = plan.IntLevels{3} }, 3)
 		for body := range alone {
 			if c[body] != 1 {
 				t.Errorf("with a seed: a run of one level sends what no level of several does: %.80s", body)
@@ -220,7 +221,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 			http.Error(w, "bad key "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Other"), http.StatusUnauthorized)
 		})
 	})
-	p := plan(url, func(p *run.Plan) { p.Model, p.Header = "m", []string{"X-Other=hush-hush-1"} })
+	p := planFor(url, func(p *plan.Plan) { p.Model, p.Header = "m", []string{"X-Other=hush-hush-1"} })
 	out := execute(t.Context(), p, run.Env{APIKey: "sk-secret-2"})
 	if out.err != nil {
 		t.Fatal(out.err)
@@ -264,7 +265,7 @@ func TestBadServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, _ := serve(t, c.serve)
-			out := do(t, plan(url, func(p *run.Plan) { p.Model, p.RequestTimeout = "m", 0.2 }))
+			out := do(t, planFor(url, func(p *plan.Plan) { p.Model, p.RequestTimeout = "m", 0.2 }))
 			s := out.summaries[0]
 			if s.Failed != 6 || len(s.Failures) != 1 || s.Failures[0].Cause != c.cause || !strings.Contains(s.Failures[0].Example, c.words) {
 				t.Errorf("%d failed: %+v", s.Failed, s.Failures)
@@ -300,8 +301,8 @@ func TestServerDies(t *testing.T) {
 	})
 	srv.Start()
 	defer srv.Close()
-	out := do(t, plan(srv.URL, func(p *run.Plan) {
-		p.NumPrompts, p.MaxConcurrency = run.IntLevels{40}, run.IntLevels{2}
+	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
+		p.NumPrompts, p.MaxConcurrency = plan.IntLevels{40}, plan.IntLevels{2}
 	}))
 	s := out.summaries[0]
 	if s.Completed == 0 || s.Completed+s.Failed != 40 || s.Failed < 28 {
@@ -321,12 +322,12 @@ func TestUnreachable(t *testing.T) {
 	}
 	url := "http://" + l.Addr().String()
 	_ = l.Close()
-	for name, change := range map[string]func(*run.Plan){
-		"no model":    func(*run.Plan) {},
-		"model":       func(p *run.Plan) { p.Model = "m" },
-		"ready check": func(p *run.Plan) { p.Model, p.ReadyCheck = "m", 0.3 },
+	for name, change := range map[string]func(*plan.Plan){
+		"no model":    func(*plan.Plan) {},
+		"model":       func(p *plan.Plan) { p.Model = "m" },
+		"ready check": func(p *plan.Plan) { p.Model, p.ReadyCheck = "m", 0.3 },
 	} {
-		out := execute(t.Context(), plan(url, change), run.Env{})
+		out := execute(t.Context(), planFor(url, change), run.Env{})
 		if out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot reach the server at "+url) || strings.Contains(out.err.Error(), "\n") {
 			t.Errorf("%s: %v", name, out.err)
 		}
@@ -349,7 +350,7 @@ func TestReadyCheckWaits(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	out := do(t, plan(url, func(p *run.Plan) { p.ReadyCheck = 30 }))
+	out := do(t, planFor(url, func(p *plan.Plan) { p.ReadyCheck = 30 }))
 	if _, ids := got.generated(); len(ids) != 9 || out.summaries[0].Completed != 6 {
 		t.Errorf("%q", ids)
 	}
@@ -358,7 +359,7 @@ func TestReadyCheckWaits(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	url, _ := serve(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	p := plan(url, func(p *run.Plan) { p.NumPrompts, p.MaxConcurrency = run.IntLevels{100_000}, run.IntLevels{4} })
+	p := planFor(url, func(p *plan.Plan) { p.NumPrompts, p.MaxConcurrency = plan.IntLevels{100_000}, plan.IntLevels{4} })
 	n := 0
 	var out result
 	r, err := run.Open(ctx, p, run.Env{}, run.Hooks{})
@@ -394,7 +395,7 @@ func TestAdaptersProbesAndProfile(t *testing.T) {
 			}
 		})
 	})
-	out := do(t, plan(url, func(p *run.Plan) {
+	out := do(t, planFor(url, func(p *plan.Plan) {
 		p.LoraModules, p.LoraAssignment = []string{"red", "blue"}, "round-robin"
 		p.Profile, p.ProbeRate, p.RandomOutputLen = true, 50, workload.Fixed(60)
 	}))
@@ -419,9 +420,9 @@ func TestAdaptersProbesAndProfile(t *testing.T) {
 
 func TestMaxSeconds(t *testing.T) {
 	url, _ := serve(t, nil)
-	out := do(t, plan(url, func(p *run.Plan) {
-		p.NumPrompts = run.DefaultPlan().NumPrompts
-		p.MaxSeconds, p.RequestRate = 0.5, run.FloatLevels{100}
+	out := do(t, planFor(url, func(p *plan.Plan) {
+		p.NumPrompts = plan.Default().NumPrompts
+		p.MaxSeconds, p.RequestRate = 0.5, plan.FloatLevels{100}
 	}))
 	for _, r := range out.records {
 		if r.Due >= 500*time.Millisecond {
@@ -430,5 +431,27 @@ func TestMaxSeconds(t *testing.T) {
 	}
 	if n := len(out.records); n < 20 || n > 90 {
 		t.Errorf("%d requests at 100/s in half a second", n)
+	}
+}
+
+// A server may refuse the field, and then it can be left out.
+func TestIgnoreEOSCanBeRefused(t *testing.T) {
+	for text, want := range map[string]bool{"": true, "true": true, "false": false} {
+		p := plan.Default()
+		for _, o := range p.Options() {
+			if o.Name == "ignore-eos" && text != "" {
+				if err := o.Set(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		work, _, err := run.Workload(t.Context(), &p, 1, run.Env{}, run.Hooks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := work.Session(0)
+		if err != nil || s.Turns[0].Request.IgnoreEOS != want {
+			t.Errorf("--ignore-eos=%s: %v, %v, want %v", text, s.Turns[0].Request.IgnoreEOS, err, want)
+		}
 	}
 }

@@ -2,17 +2,17 @@ package run
 
 import (
 	"slices"
-	"strings"
 
 	"tacho"
 	"tacho/instrument"
 	"tacho/internal/redact"
 	"tacho/metric"
+	"tacho/plan"
 )
 
 // learn has the secrets of the plan, and of what it is carried out with, hidden
 // from everything that is kept or shown.
-func (e *Env) learn(p *Plan) {
+func (e *Env) learn(p *plan.Plan) {
 	if e.Secrets == nil {
 		e.Secrets = &redact.Secrets{}
 	}
@@ -22,20 +22,6 @@ func (e *Env) learn(p *Plan) {
 	e.Secrets.Public(redact.InURL, e.Tokenizers.Endpoint)
 	p.Public(e.Secrets)
 }
-
-// publicURLs are addresses as they may be shown.
-func publicURLs(list []string) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = publicURL(s)
-	}
-	return out
-}
-
-func publicURL(s string) string { return (*redact.Secrets)(nil).Public(redact.InURL, s) }
-
-// ShownURL is where the servers are, fit to be shown.
-func (p *Plan) ShownURL() string { return strings.Join(publicURLs(p.baseURLs()), ", ") }
 
 // scrubber is a Sink that takes secrets out of records before anybody keeps
 // them: servers like to quote a key they do not like.
@@ -70,6 +56,6 @@ func scrubReasons(secrets *redact.Secrets, reasons []metric.Reason) {
 // scrubSamples takes secrets out of readings.
 func scrubSamples(secrets *redact.Secrets, samples []instrument.Sample) {
 	for i := range samples {
-		samples[i].Target, samples[i].Error = publicURL(samples[i].Target), secrets.Hide(samples[i].Error)
+		samples[i].Target, samples[i].Error = redact.URL(samples[i].Target), secrets.Hide(samples[i].Error)
 	}
 }

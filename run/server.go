@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"tacho/backend"
+	"tacho/plan"
 )
 
-// askTimeout bounds a question to the server that is no request: what it
+// mostAsk bounds a question to the server that is no request: what it
 // serves, how many tokens a text has.
-const askTimeout = 30 * time.Second
+const mostAsk = 30 * time.Second
 
 // askTimeout is how long a question may take: no longer than a request.
-func (p *Plan) askTimeout() time.Duration {
+func askTimeout(p *plan.Plan) time.Duration {
 	if limit := p.RequestTimeout.Duration(); limit > 0 {
-		return min(askTimeout, limit)
+		return min(mostAsk, limit)
 	}
-	return askTimeout
+	return mostAsk
 }
 
 // findModel settles the model's name: the plan's, or the first the server lists.
@@ -66,7 +67,7 @@ func (r *Runner) askUntilUp(ctx context.Context, ask func(context.Context) ([]ba
 }
 
 func (r *Runner) askOnce(ctx context.Context, ask func(context.Context) ([]backend.Model, error)) ([]backend.Model, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
+	ctx, cancel := context.WithTimeout(ctx, askTimeout(&r.Plan))
 	defer cancel()
 	return ask(ctx)
 }
@@ -96,7 +97,7 @@ func (r *Runner) profile(ctx context.Context) (func(), error) {
 }
 
 func (r *Runner) askProfiler(ctx context.Context, p backend.Profiler, start bool) error {
-	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
+	ctx, cancel := context.WithTimeout(ctx, askTimeout(&r.Plan))
 	defer cancel()
 	return p.Profile(ctx, start)
 }

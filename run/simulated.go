@@ -21,11 +21,11 @@ import (
 type Speed float64
 
 // Speed is that of the engine, which is 1 unless it is simulated.
-func (p *Plan) Speed() Speed {
-	if p.Sim == "" {
+func (r *Runner) Speed() Speed {
+	if r.Plan.Sim == "" {
 		return 1
 	}
-	return Speed(p.SimSpeedup)
+	return Speed(r.Plan.SimSpeedup)
 }
 
 // Squeeze is how long something takes by our clock. What is below zero has a
@@ -153,7 +153,7 @@ func (r *Runner) simulated(before, after lateness) []metric.Reason {
 	if r.Plan.Sim == "" {
 		return nil
 	}
-	name, speed := r.Plan.Sim, float64(r.Plan.Speed())
+	name, speed := r.Plan.Sim, float64(r.Speed())
 	if speed != 1 {
 		name = fmt.Sprintf("%s, %g times faster than the real thing; all times and rates are in its own time", name, speed)
 	}

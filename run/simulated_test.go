@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"tacho/run"
+	"tacho/plan"
 	"tacho/sim"
 )
 
 // fast runs a plan against a simulated engine that is a hundred times faster
 // than its times, with the load squeezed likewise.
-func fast(t *testing.T, page http.HandlerFunc, change func(*run.Plan)) result {
+func fast(t *testing.T, page http.HandlerFunc, change func(*plan.Plan)) result {
 	t.Helper()
 	s, err := sim.New(sim.Options{TTFT: 10 * time.Second, ITL: time.Second, Model: "tiny", Speedup: 100})
 	if err != nil {
@@ -30,9 +30,9 @@ func fast(t *testing.T, page http.HandlerFunc, change func(*run.Plan)) result {
 		s.ServeHTTP(w, r)
 	}))
 	t.Cleanup(srv.Close)
-	return do(t, plan(srv.URL, func(p *run.Plan) {
+	return do(t, planFor(srv.URL, func(p *plan.Plan) {
 		p.Sim, p.SimSpeedup, p.Backend = "some-engine", 100, "vllm"
-		p.NumPrompts, p.RequestRate = run.IntLevels{5}, run.FloatLevels{2}
+		p.NumPrompts, p.RequestRate = plan.IntLevels{5}, plan.FloatLevels{2}
 		if change != nil {
 			change(p)
 		}
@@ -43,7 +43,7 @@ func fast(t *testing.T, page http.HandlerFunc, change func(*run.Plan)) result {
 // answer can be faster than the engine is, and requests are due when the plan
 // says.
 func TestSpeedIsGivenBack(t *testing.T) {
-	out := fast(t, nil, func(p *run.Plan) { p.Burstiness = math.Inf(1) })
+	out := fast(t, nil, func(p *plan.Plan) { p.Burstiness = math.Inf(1) })
 	for i, r := range out.records {
 		if off := r.Due - r.Due.Round(500*time.Millisecond); off.Abs() > time.Microsecond || r.Due > 3*time.Second {
 			t.Errorf("request %d was due at %v, want one each half second", i, r.Due)

@@ -12,29 +12,16 @@ import (
 
 	"tacho"
 	"tacho/backend"
+	"tacho/internal/redact"
 	"tacho/metric"
+	"tacho/plan"
 	"tacho/transport"
 	"tacho/workload"
 )
 
-// baseURLs are where the servers are.
-func (p *Plan) baseURLs() []string {
-	if len(p.BaseURL) > 0 {
-		return p.BaseURL
-	}
-	host, scheme := p.Host, "http"
-	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
-		host = "[" + host + "]"
-	}
-	if p.Port == 443 {
-		scheme = "https"
-	}
-	return []string{fmt.Sprintf("%s://%s:%d", scheme, host, p.Port)}
-}
-
 // takeVersion takes a /v1 from the end of the servers' addresses, where the
 // clients of OpenAI's protocol have it: here it begins the paths.
-func (p *Plan) takeVersion() {
+func takeVersion(p *plan.Plan) {
 	const version = "/v1"
 	p.BaseURL = slices.Clone(p.BaseURL)
 	for i, base := range p.BaseURL {
@@ -63,7 +50,7 @@ func (r *Runner) meet(ctx context.Context) (err error) {
 	if p.Port == 0 {
 		p.Port = r.kind.Port
 	}
-	for _, base := range p.baseURLs() {
+	for _, base := range p.BaseURLs() {
 		c, err := r.connect(base)
 		if err != nil {
 			return &UsageError{err}
@@ -90,11 +77,11 @@ func (r *Runner) detect(ctx context.Context) (backend.Kind, error) {
 		var failed error
 		for _, port := range ports {
 			p.Port = port
-			kind, err := r.detectAt(ctx, p.baseURLs()[0], header)
+			kind, err := r.detectAt(ctx, p.BaseURLs()[0], header)
 			if err == nil {
 				return kind, nil
 			}
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.ShownURL(), err))
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.ShownURLs()[0], err))
 		}
 		if !r.pause(ctx, deadline) {
 			return backend.Kind{}, fmt.Errorf("--backend auto: %s", r.env.Secrets.Hide(failed.Error()))
@@ -108,11 +95,11 @@ func (r *Runner) detectAt(ctx context.Context, base string, header http.Header) 
 		return backend.Kind{}, err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
+	ctx, cancel := context.WithTimeout(ctx, askTimeout(&r.Plan))
 	defer cancel()
 	kind, evidence, err := backend.Detect(ctx, backend.Options{Client: client, Header: header, APIKey: r.env.APIKey, Secrets: r.env.Secrets})
 	if err == nil {
-		r.say("The server at %s is taken for %s: %s.", publicURL(base), kind.Name, evidence)
+		r.say("The server at %s is taken for %s: %s.", redact.URL(base), kind.Name, evidence)
 	}
 	return kind, err
 }
@@ -139,7 +126,7 @@ func (r *Runner) connect(base string) (*transport.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return transport.New(transport.Options{BaseURL: base, Clock: clock, TLS: tlsConfig, Proxy: r.env.Proxy, HTTP2: p.HTTP2, DialTimeout: p.askTimeout()})
+	return transport.New(transport.Options{BaseURL: base, Clock: clock, TLS: tlsConfig, Proxy: r.env.Proxy, HTTP2: p.HTTP2, DialTimeout: askTimeout(p)})
 }
 
 // newBackend is the servers as requests see them, and as questions do.
@@ -151,7 +138,7 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 	}
 	o := backend.Options{Endpoint: p.Endpoint, Model: r.Model, APIKey: r.env.APIKey, Header: header, Extra: p.ExtraBody, Secrets: r.env.Secrets}
 	if full {
-		o.Sampling, o.Logprobs, o.Extras, o.KeepText = p.Sampling, p.Logprobs, p.Extras, p.SaveDetailed || p.quotes() || r.tokenizer != nil
+		o.Sampling, o.Logprobs, o.Extras, o.KeepText = p.Sampling, p.Logprobs, p.Extras, p.SaveDetailed || p.Quotes() || r.tokenizer != nil
 		if p.ChatTemplateKwargs != nil {
 			o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
 			maps.Copy(o.Extra, p.ExtraBody)
@@ -169,7 +156,7 @@ func (r *Runner) newBackend(full bool) (tacho.Backend, backend.Server, error) {
 	r.each = slices.Clone(all)
 	b := all[0]
 	if len(all) > 1 {
-		if b, err = backend.Spread(all, publicURLs(p.baseURLs()), backend.Balance(p.Balance), r.Seed); err != nil {
+		if b, err = backend.Spread(all, p.ShownURLs(), backend.Balance(p.Balance), r.Seed); err != nil {
 			return nil, nil, fmt.Errorf("--balance: %w", err)
 		}
 	}
@@ -200,7 +187,7 @@ func (r *Runner) flush(ctx context.Context) error {
 	if !r.Plan.FlushCache {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Plan.askTimeout())
+	ctx, cancel := context.WithTimeout(ctx, askTimeout(&r.Plan))
 	defer cancel()
 	if err := r.server.FlushCache(ctx); err != nil {
 		return fmt.Errorf("--flush-cache: %w", err)
@@ -227,7 +214,7 @@ func (r *Runner) unkept() []metric.Reason {
 		if !c.Keeps() {
 			reasons = append(reasons, metric.Reason{
 				Code: "connections", Level: metric.Note,
-				Text: "the server at " + publicURLs(r.Plan.baseURLs())[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own; raise its keep-alive time to measure without connecting",
+				Text: "the server at " + r.Plan.ShownURLs()[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own; raise its keep-alive time to measure without connecting",
 			})
 		}
 	}
@@ -265,7 +252,7 @@ const (
 )
 
 // fits complains about prompts that the model cannot take, before any is sent.
-func (r *Runner) fits(l Level, work workload.Workload) error {
+func (r *Runner) fits(l plan.Level, work workload.Workload) error {
 	if r.limit == 0 || !r.Counter.Exact() {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"tacho/backend"
 	"tacho/metric"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/sim"
 	"tacho/workload"
@@ -46,7 +47,7 @@ func TestAuto(t *testing.T) {
 		case "mii-generate":
 			model = "tiny" // which it does not tell
 		}
-		out := do(t, plan(url, func(p *run.Plan) { p.Backend, p.Model = "auto", model }))
+		out := do(t, planFor(url, func(p *plan.Plan) { p.Backend, p.Model = "auto", model }))
 		kind, err := backend.Find(want)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +59,7 @@ func TestAuto(t *testing.T) {
 			t.Errorf("%s: said %q", engine, out.said)
 		}
 	}
-	out := execute(t.Context(), plan(notFound(t), func(p *run.Plan) { p.Backend = "auto" }), run.Env{})
+	out := execute(t.Context(), planFor(notFound(t), func(p *plan.Plan) { p.Backend = "auto" }), run.Env{})
 	if out.err == nil || !strings.Contains(out.err.Error(), "name its protocol") {
 		t.Errorf("a server of nothing: %v", out.err)
 	}
@@ -79,8 +80,8 @@ func TestServerKeepsNoConnection(t *testing.T) {
 	}
 	srv.Start()
 	t.Cleanup(func() { srv.Close(); _ = s.Close() })
-	out := do(t, plan(srv.URL, func(p *run.Plan) {
-		p.Backend, p.NumPrompts, p.MaxConcurrency = "openai-chat", run.IntLevels{200}, run.IntLevels{8}
+	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
+		p.Backend, p.NumPrompts, p.MaxConcurrency = "openai-chat", plan.IntLevels{200}, plan.IntLevels{8}
 	}))
 	sum := out.summaries[0]
 	known := slices.ContainsFunc(sum.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" })
@@ -96,7 +97,7 @@ func TestServerKeepsNoConnection(t *testing.T) {
 			t.Errorf("the server saw %s %d times", rec.ID, asked[rec.ID])
 		}
 	}
-	if kept := do(t, plan(pose(t, sim.Options{}), nil)); slices.ContainsFunc(kept.summaries[0].Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" }) {
+	if kept := do(t, planFor(pose(t, sim.Options{}), nil)); slices.ContainsFunc(kept.summaries[0].Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" }) {
 		t.Errorf("%+v", kept.summaries[0].Verdict)
 	}
 }
@@ -110,7 +111,7 @@ func notFound(t *testing.T) string {
 // Several servers share the load, and the report tells them apart.
 func TestSeveralServers(t *testing.T) {
 	urls := []string{pose(t, sim.Options{}), pose(t, sim.Options{})}
-	out := do(t, plan("", func(p *run.Plan) { p.BaseURL, p.Backend = urls, "vllm" }))
+	out := do(t, planFor("", func(p *plan.Plan) { p.BaseURL, p.Backend = urls, "vllm" }))
 	s := out.summaries[0]
 	if len(s.Endpoints) != 2 || s.Endpoints[0].Completed != 3 || s.Endpoints[1].Completed != 3 || s.Endpoints[0].Endpoint == s.Endpoints[1].Endpoint {
 		t.Errorf("%+v", s.Endpoints)
@@ -118,7 +119,7 @@ func TestSeveralServers(t *testing.T) {
 	if len(s.Instruments) != 2 {
 		t.Errorf("%d metrics pages", len(s.Instruments))
 	}
-	bad := execute(t.Context(), plan("", func(p *run.Plan) { p.BaseURL, p.Balance = urls, "fairly" }), run.Env{})
+	bad := execute(t.Context(), planFor("", func(p *plan.Plan) { p.BaseURL, p.Balance = urls, "fairly" }), run.Env{})
 	if usage := new(run.UsageError); !errors.As(bad.err, &usage) || !strings.Contains(bad.err.Error(), "sticky") {
 		t.Errorf("%v", bad.err)
 	}
@@ -127,7 +128,7 @@ func TestSeveralServers(t *testing.T) {
 // What the metrics page says is what was asked of the server.
 func TestInstruments(t *testing.T) {
 	url := pose(t, sim.Options{})
-	out := do(t, plan(url, func(p *run.Plan) { p.Backend = "vllm" }))
+	out := do(t, planFor(url, func(p *plan.Plan) { p.Backend = "vllm" }))
 	sum, samples := out.summaries[0], out.levels[0].Samples
 	if len(sum.Instruments) != 1 || len(samples) < 2 {
 		t.Fatalf("%+v of %d samples", sum.Instruments, len(samples))
@@ -144,7 +145,7 @@ func TestBadInstruments(t *testing.T) {
 	defer hang.Close()
 	defer hang.CloseClientConnections()
 	for _, page := range []string{notFound(t), "http://127.0.0.1:1/metrics", "nonsense", hang.URL} {
-		out := do(t, plan(pose(t, sim.Options{}), func(p *run.Plan) { p.MetricsURL = []string{page} }))
+		out := do(t, planFor(pose(t, sim.Options{}), func(p *plan.Plan) { p.MetricsURL = []string{page} }))
 		s := out.summaries[0]
 		if s.Completed != 6 || s.Failed != 0 || len(s.Instruments) != 1 || s.Instruments[0].Failed == 0 {
 			t.Errorf("%s: %d completed, %+v", page, s.Completed, s.Instruments)
@@ -153,7 +154,7 @@ func TestBadInstruments(t *testing.T) {
 			t.Errorf("%s: no warning in %q", page, out.said)
 		}
 	}
-	out := do(t, plan(pose(t, sim.Options{}), func(p *run.Plan) { p.MetricsURL = []string{"none"} }))
+	out := do(t, planFor(pose(t, sim.Options{}), func(p *plan.Plan) { p.MetricsURL = []string{"none"} }))
 	if len(out.summaries[0].Instruments) != 0 || len(out.said) > 0 && strings.Contains(strings.Join(out.said, " "), "metrics") {
 		t.Errorf("none is %+v, %q", out.summaries[0].Instruments, out.said)
 	}
@@ -170,12 +171,12 @@ func TestRetriesAreTold(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	s := do(t, plan(url, func(p *run.Plan) { p.Retries, p.MaxConcurrency = 2, run.IntLevels{1} })).summaries[0]
+	s := do(t, planFor(url, func(p *plan.Plan) { p.Retries, p.MaxConcurrency = 2, plan.IntLevels{1} })).summaries[0]
 	if s.Completed != 6 || s.Resent != 1 || !slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "resent" }) {
 		t.Errorf("%d completed, %d sent again, %+v", s.Completed, s.Resent, s.Verdict)
 	}
 	n.Store(0)
-	if s := do(t, plan(url, nil)).summaries[0]; s.Failed != 2 || s.Resent != 0 {
+	if s := do(t, planFor(url, nil)).summaries[0]; s.Failed != 2 || s.Resent != 0 {
 		t.Errorf("unasked: %d failed, %d sent again", s.Failed, s.Resent)
 	}
 }
@@ -184,19 +185,19 @@ func TestRetriesAreTold(t *testing.T) {
 func TestContextLimit(t *testing.T) {
 	url := pose(t, sim.Options{MaxModelLen: 24})
 	for _, model := range []string{"", "tiny"} {
-		out := execute(t.Context(), plan(url, func(p *run.Plan) { p.Model = model }), run.Env{})
+		out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.Model = model }), run.Env{})
 		if usage := new(run.UsageError); !errors.As(out.err, &usage) || !strings.Contains(out.err.Error(), "takes 24 in all") || len(out.records) != 0 {
 			t.Errorf("%v, %d sent", out.err, len(out.records))
 		}
 	}
-	if out := do(t, plan(url, func(p *run.Plan) { p.RandomOutputLen = workload.Fixed(4) })); out.summaries[0].Completed != 6 {
+	if out := do(t, planFor(url, func(p *plan.Plan) { p.RandomOutputLen = workload.Fixed(4) })); out.summaries[0].Completed != 6 {
 		t.Errorf("%+v", out.summaries[0].Failures)
 	}
 }
 
 func TestFlushCache(t *testing.T) {
 	url, got := serve(t, nil)
-	do(t, plan(url, func(p *run.Plan) { p.FlushCache, p.NumPrompts = true, run.IntLevels{2, 3} }))
+	do(t, planFor(url, func(p *plan.Plan) { p.FlushCache, p.NumPrompts = true, plan.IntLevels{2, 3} }))
 	n := 0
 	got.mu.Lock()
 	defer got.mu.Unlock()
@@ -208,7 +209,7 @@ func TestFlushCache(t *testing.T) {
 	if n != 2 {
 		t.Errorf("flushed %d times for 2 levels", n)
 	}
-	out := execute(t.Context(), plan(pose(t, sim.Options{Engine: "ollama"}), func(p *run.Plan) { p.Backend, p.FlushCache = "ollama", true }), run.Env{})
+	out := execute(t.Context(), planFor(pose(t, sim.Options{Engine: "ollama"}), func(p *plan.Plan) { p.Backend, p.FlushCache = "ollama", true }), run.Env{})
 	if !errors.Is(out.err, backend.ErrNoEndpoint) {
 		t.Errorf("a server that cannot: %v", out.err)
 	}
@@ -217,7 +218,7 @@ func TestFlushCache(t *testing.T) {
 // A server that cannot be asked for an exact length has a note in its report.
 func TestExactLengthNote(t *testing.T) {
 	for engine, noted := range map[string]bool{"ollama": true, "tgi": true, "sglang": false, "vllm": false} {
-		s := do(t, plan(pose(t, sim.Options{Engine: engine}), func(p *run.Plan) { p.Backend = engine })).summaries[0]
+		s := do(t, planFor(pose(t, sim.Options{Engine: engine}), func(p *plan.Plan) { p.Backend = engine })).summaries[0]
 		if got := slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "output-length" }); got != noted {
 			t.Errorf("%s: %+v", engine, s.Verdict.Reasons)
 		}
@@ -225,7 +226,7 @@ func TestExactLengthNote(t *testing.T) {
 }
 
 func TestEmbeddings(t *testing.T) {
-	s := do(t, plan(pose(t, sim.Options{}), func(p *run.Plan) { p.Backend = "openai-embeddings" })).summaries[0]
+	s := do(t, planFor(pose(t, sim.Options{}), func(p *plan.Plan) { p.Backend = "openai-embeddings" })).summaries[0]
 	if s.Completed != 6 || s.Tokens.Input != 120 || s.Tokens.Output != 0 || !s.Config.Pools || s.Dist(metric.E2EL).N != 6 || s.Dist(metric.TTFT).N != 0 {
 		t.Errorf("%d completed, %+v, %+v", s.Completed, s.Tokens, s.Failures)
 	}

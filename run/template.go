@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/plan"
 	"tacho/token"
 	"tacho/workload"
 )
@@ -18,14 +19,14 @@ var templatedSets = []string{"custom", "hf", "spec_bench", "speed_bench", "sonne
 
 // templates says whether the plan wants plain prompts put under the chat
 // template.
-func (p *Plan) templates() bool {
+func templates(p *plan.Plan) bool {
 	return !p.SkipChatTemplate && slices.Contains(templatedSets, strings.ReplaceAll(p.DatasetName, "-", "_"))
 }
 
 // templates says whether the prompts of a dataset, one of the hub by its name
 // there, go under the chat template here: the plan wants it and the server does
 // not do it.
-func (r *Runner) templates(p *Plan, kind workload.Kind, hub string) bool {
+func (r *Runner) templates(p *plan.Plan, kind workload.Kind, hub string) bool {
 	return r.template != nil && !r.kind.Takes.Messages && r.kind.Takes.Text && !p.SkipChatTemplate &&
 		slices.Contains(templatedSets, kind.Name) && !workload.SentPlain(hub)
 }

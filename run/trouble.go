@@ -21,7 +21,7 @@ func (r *Runner) unreachable(ctx context.Context, err error) error {
 	if !errors.As(err, &f) {
 		f = transport.Classify(err, nil)
 	}
-	return r.trouble(ctx, r.Plan.ShownURL(), f, r.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
+	return r.trouble(ctx, strings.Join(r.Plan.ShownURLs(), ", "), f, r.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
 }
 
 // refused is the error of a server that did not answer the first request.
@@ -33,7 +33,7 @@ func (r *Runner) refused(ctx context.Context, server int, f *tacho.Failure) erro
 	if wait := r.Plan.ReadyCheck.Duration(); wait > 0 && !hopeless(f) {
 		text = fmt.Sprintf("no answer to a request within %v: %s", wait, text)
 	}
-	return r.trouble(ctx, publicURLs(r.Plan.baseURLs())[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
+	return r.trouble(ctx, r.Plan.ShownURLs()[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
 }
 
 // unconnected are the failures in which a server was not even spoken to.

@@ -10,36 +10,37 @@ import (
 	"tacho"
 	"tacho/backend"
 	"tacho/pace"
+	"tacho/plan"
 	"tacho/token"
 	"tacho/workload"
 )
 
 // workload makes the dataset of the plan ready for a level, or all those of
 // its mix.
-func (r *Runner) workload(ctx context.Context, l Level, seed uint64) (workload.Workload, error) {
+func (r *Runner) workload(ctx context.Context, l plan.Level, seed uint64) (workload.Workload, error) {
 	if len(r.Plan.Mix) == 0 {
 		return r.dataset(ctx, &r.Plan, max(l.Inputs, 0), seed)
 	}
-	parts, err := r.Plan.classes()
+	parts, err := r.Plan.Classes()
 	if err != nil {
 		return nil, &UsageError{err}
 	}
 	sum := 0.0
 	for _, c := range parts {
-		sum += c.weight
+		sum += c.Weight
 	}
 	var classes []workload.Class
 	for i, c := range parts {
 		count := 0
 		if l.Prompts > 0 { // its part, and a round to spare
-			count = min(int(float64(l.Prompts)*c.weight/sum)+1000, l.Prompts)
+			count = min(int(float64(l.Prompts)*c.Weight/sum)+1000, l.Prompts)
 		}
-		work, err := r.dataset(ctx, &c.plan, count, seed+uint64(i+1)*0xd1342543de82ef95)
+		work, err := r.dataset(ctx, &c.Plan, count, seed+uint64(i+1)*0xd1342543de82ef95)
 		if err != nil {
 			return nil, err
 		}
 		classes = append(classes, workload.Class{
-			Workload: work, Weight: c.weight, Label: c.label, Model: c.model, Priority: c.priority, Header: c.header,
+			Workload: work, Weight: c.Weight, Label: c.Label, Model: c.Model, Priority: c.Priority, Header: c.Header,
 		})
 	}
 	mix, err := workload.Mix(seed, classes)
@@ -50,7 +51,7 @@ func (r *Runner) workload(ctx context.Context, l Level, seed uint64) (workload.W
 }
 
 // dataset makes one dataset ready, as the plan p describes it.
-func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (workload.Workload, error) {
+func (r *Runner) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64) (workload.Workload, error) {
 	kind, err := workload.Find(p.DatasetName)
 	if err != nil {
 		return nil, &UsageError{fmt.Errorf("--dataset-name: %w", err)}
@@ -80,19 +81,19 @@ func (r *Runner) dataset(ctx context.Context, p *Plan, count int, seed uint64) (
 }
 
 // datasetOptions are the options of p that a dataset of this kind takes.
-func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
+func (r *Runner) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
 	o := workload.Options{
 		Counter: r.Counter, IDs: r.asIDs(p, kind), Messages: r.kind.Takes.Messages, Path: p.DatasetPath,
-		Media: r.kind.Takes.Media, Audio: r.kind.Takes.Audio, SendFiles: p.CustomSendFiles, Sounds: p.soundOptions(),
+		Media: r.kind.Takes.Media, Audio: r.kind.Takes.Audio, SendFiles: p.CustomSendFiles, Sounds: soundOptions(p),
 		Shuffle: !p.DisableShuffle, Vocab: r.vocabulary(), Progress: r.hooks.Ready,
-		Scenario: p.Scenario, Trace: p.traceOptions(kind), Talk: p.talkOptions(), Zipf: p.RandomPrefixZipf,
+		Scenario: p.Scenario, Trace: traceOptions(p, kind), Talk: talkOptions(p), Zipf: p.RandomPrefixZipf,
 	}
 	exact := kind.Timed
 	switch kind.Name {
 	case "random", "random_mm":
 		o.Input, o.Output, o.Prefix, o.Prefixes = p.RandomInputLen, p.RandomOutputLen, p.RandomPrefixLen, p.RandomPrefixes
 		o.InRatio, o.OutRatio = p.RandomRangeRatio.Input, p.RandomRangeRatio.Output
-		o.Images, o.Batch = p.imageOptions(), p.RandomBatchSize
+		o.Images, o.Batch = imageOptions(p), p.RandomBatchSize
 		exact = true
 	case "random_rerank":
 		o.Input, o.InRatio, o.Batch, o.NoRank = p.RandomInputLen, p.RandomRangeRatio.Input, p.RandomBatchSize, p.NoReranker
@@ -132,8 +133,8 @@ func (r *Runner) datasetOptions(p *Plan, kind workload.Kind) workload.Options {
 	return o
 }
 
-func (p *Plan) imageOptions() workload.ImageOptions {
-	limit := maps.Clone(defaultMMLimit)
+func imageOptions(p *plan.Plan) workload.ImageOptions {
+	limit := maps.Clone(plan.MostMedia)
 	maps.Copy(limit, p.MMLimit)
 	images, _ := limit["image"].(float64) // validateMedia has seen to it
 	videos, _ := limit["video"].(float64)
@@ -142,7 +143,7 @@ func (p *Plan) imageOptions() workload.ImageOptions {
 	}
 }
 
-func (p *Plan) soundOptions() workload.SoundOptions {
+func soundOptions(p *plan.Plan) workload.SoundOptions {
 	o := workload.SoundOptions{MinS: p.ASRMinS}
 	if !math.IsInf(p.ASRMaxS, 1) {
 		o.MaxS = p.ASRMaxS
@@ -150,14 +151,14 @@ func (p *Plan) soundOptions() workload.SoundOptions {
 	return o
 }
 
-func (p *Plan) talkOptions() workload.TalkOptions {
+func talkOptions(p *plan.Plan) workload.TalkOptions {
 	return workload.TalkOptions{
 		Turns: p.Turns, ThinkMS: p.ThinkMS, System: p.SystemLen, Systems: p.Systems, First: p.FirstInputLen,
 		Tools: p.ToolTurns, SubAgents: p.SubAgents,
 	}
 }
 
-func (p *Plan) traceOptions(kind workload.Kind) workload.TraceOptions {
+func traceOptions(p *plan.Plan, kind workload.Kind) workload.TraceOptions {
 	o := workload.TraceOptions{
 		Speedup: p.TraceSpeedup, Window: p.TraceWindow, Limit: p.TraceLimit, SkipBad: p.BadLines == "skip",
 		Block: p.TraceBlock, Sessions: p.TraceSessions, UnitS: p.TimedUnit,
@@ -172,19 +173,19 @@ func (p *Plan) traceOptions(kind workload.Kind) workload.TraceOptions {
 }
 
 // asIDs says whether the prompts of a dataset are sent as token ids.
-func (r *Runner) asIDs(p *Plan, kind workload.Kind) bool {
+func (r *Runner) asIDs(p *plan.Plan, kind workload.Kind) bool {
 	return kind.Tokens && r.kind.Takes.IDs && !p.PromptText
 }
 
 // sendsIDs says whether all prompts are token ids.
 func (r *Runner) sendsIDs() bool {
-	return r.Plan.every(func(k workload.Kind) bool { return r.asIDs(&r.Plan, k) })
+	return r.Plan.Every(func(k workload.Kind) bool { return r.asIDs(&r.Plan, k) })
 }
 
 // Workload is what the plan would send, made without a server, and who counted
 // its prompts: the tokenizer that the plan names, or an estimate.
-func (p *Plan) Workload(ctx context.Context, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
-	if err := p.guessDataset(hooks.Say); err != nil {
+func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
+	if err := guessDataset(p, hooks.Say); err != nil {
 		return nil, nil, &UsageError{err}
 	}
 	if err := p.Validate(); err != nil {
@@ -205,11 +206,11 @@ func (p *Plan) Workload(ctx context.Context, seed uint64, env Env, hooks Hooks) 
 
 // arrivals is when the sessions of a level are due: at the workload's own
 // times, if it has some and nothing else was asked for.
-func (r *Runner) arrivals(l Level, work workload.Workload) (tacho.Pacer, error) {
-	if own, ok := work.(tacho.Pacer); ok && r.Plan.selfTimed() {
+func (r *Runner) arrivals(l plan.Level, work workload.Workload) (tacho.Pacer, error) {
+	if own, ok := work.(tacho.Pacer); ok && r.Plan.OwnTimes() {
 		return own, nil
 	}
-	p, _, err := pace.New(r.Plan.pacing(l, r.seedOf(l)))
+	p, _, err := pace.New(r.Plan.Pacing(l, r.seedOf(l)))
 	return p, err
 }
 
@@ -222,7 +223,7 @@ func (s textless) Add(r *tacho.Record) error {
 }
 
 // keeping is the sink that keeps what the plan wants kept.
-func (p *Plan) keeping(sink tacho.Sink) tacho.Sink {
+func keeping(p *plan.Plan, sink tacho.Sink) tacho.Sink {
 	if p.SaveDetailed {
 		return sink
 	}
@@ -230,7 +231,7 @@ func (p *Plan) keeping(sink tacho.Sink) tacho.Sink {
 }
 
 // levelPrefix keeps the request ids of levels apart.
-func levelPrefix(p *Plan, l Level) string {
+func levelPrefix(p *plan.Plan, l plan.Level) string {
 	if p.Varies() == "" {
 		return ""
 	}
@@ -239,7 +240,7 @@ func levelPrefix(p *Plan, l Level) string {
 
 // named gives each session's requests their ids, and their adapter where the
 // plan has some.
-func (r *Runner) named(work workload.Workload, l Level) tacho.Source {
+func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
 	p := &r.Plan
 	return &named{work, r, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.LoraAssignment == "random", r.seedOf(l)}
 }

@@ -55,10 +55,11 @@ var layers = map[string]string{
 	"report":                        ". internal/visible metric outcome stat",
 	"instrument":                    "internal/limit metric",
 	"sim":                           "sim/step wire/*",
-	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/spelling metric outcome pace token transport workload",
-	"cli":                           ". archive backend engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome report run sim sim/step store token workload",
+	"plan":                          ". backend internal/redact internal/spelling metric pace workload",
+	"run":                           ". backend engine hub instrument internal/limit internal/redact metric outcome pace plan token transport workload",
+	"cli":                           ". archive backend engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome plan report run sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
-	"internal/proof":                ". metric run sim stat workload",
+	"internal/proof":                ". metric plan run sim stat workload",
 }
 
 // The sources are parsed here and not listed with "go list", so that the test

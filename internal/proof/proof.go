@@ -22,6 +22,7 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/plan"
 	"tacho/run"
 	"tacho/sim"
 	"tacho/stat"
@@ -56,9 +57,9 @@ type Seen struct {
 
 // Measure puts a load on the simulator at url, and compares.
 func Measure(ctx context.Context, url string, l Load) (*Seen, error) {
-	p := run.DefaultPlan()
+	p := plan.Default()
 	p.Backend, p.BaseURL, p.Clock = "vllm", []string{url}, cmp.Or(l.Clock, p.Clock)
-	p.NumPrompts, p.RequestRate, p.Burstiness = run.IntLevels{l.Requests}, run.FloatLevels{l.Rate}, l.Burstiness
+	p.NumPrompts, p.RequestRate, p.Burstiness = plan.IntLevels{l.Requests}, plan.FloatLevels{l.Rate}, l.Burstiness
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(4), workload.Fixed(l.Tokens)
 	var seed uint64 = 1 // the same load every time
 	p.Seed = &seed

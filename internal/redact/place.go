@@ -61,6 +61,9 @@ var (
 	noSecret   = regexp.MustCompile(`tokens|tokeniz|token_?ids?|client-key|.*[-_](file|path)$`)
 )
 
+// URL is an address without its secrets.
+func URL(text string) string { return (*Secrets)(nil).Public(InURL, text) }
+
 // NamesSecret says whether what has this name is a secret.
 func NamesSecret(name string) bool {
 	return secretName.MatchString(noSecret.ReplaceAllString(strings.ToLower(name), ""))

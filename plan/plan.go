@@ -1,9 +1,16 @@
-package run
+// Package plan is what was asked for, as data. It goes to a file and back
+// without loss, knows which options were given, and tells secrets from the rest.
+// Nothing is done here: package run carries a plan out.
+package plan
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"tacho/backend"
+	"tacho/internal/redact"
 )
 
 // A Plan is all that a run is told. Each field is an option, written down
@@ -111,12 +118,12 @@ type Results struct {
 	OnDiskFull        string   `flag:"on-disk-full" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
 }
 
-// DefaultPlan is the plan of somebody who said nothing.
-func DefaultPlan() Plan {
+// Default is the plan of somebody who said nothing.
+func Default() Plan {
 	return Plan{
 		Target: Target{
 			Backend: "openai", Host: "127.0.0.1", Balance: string(backend.RoundRobin), TokenizerMode: "auto", Clock: "kernel", SimSpeedup: 1, MetricsInterval: 1,
-			RequestIDPrefix: "bench-" + randomHole + "-", RequestIDFormat: numberFormat,
+			RequestIDPrefix: "bench-" + RandomHole + "-", RequestIDFormat: NumberIDs,
 		},
 		Load: Load{
 			NumPrompts: IntLevels{1000}, RequestRate: FloatLevels{math.Inf(1)}, Burstiness: 1,
@@ -124,7 +131,46 @@ func DefaultPlan() Plan {
 		},
 		Dataset: defaultDataset(), Talk: defaultTalk(), Trace: defaultTrace(),
 		Results: Results{
-			MetricPercentiles: "99", ReportStyle: "current", TimelineITL: "25,50", RunsDir: "runs", OnDiskFull: waitOnFullDisk,
+			MetricPercentiles: "99", ReportStyle: "current", TimelineITL: "25,50", RunsDir: "runs", OnDiskFull: WaitOnFullDisk,
 		},
 	}
+}
+
+// What a request id can be.
+const (
+	NumberIDs = "number"
+	UUIDs     = "uuid"
+)
+
+// RandomHole stands for a random number in the prefix of request ids.
+const RandomHole = "{random}"
+
+// What to do when a run can no longer be written down.
+const (
+	WaitOnFullDisk = "memory"
+	StopOnFullDisk = "stop"
+)
+
+// BaseURLs are where the servers are.
+func (p *Plan) BaseURLs() []string {
+	if len(p.BaseURL) > 0 {
+		return slices.Clone(p.BaseURL)
+	}
+	host, scheme := p.Host, "http"
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		host = "[" + host + "]"
+	}
+	if p.Port == 443 {
+		scheme = "https"
+	}
+	return []string{fmt.Sprintf("%s://%s:%d", scheme, host, p.Port)}
+}
+
+// ShownURLs are the same, fit to be shown.
+func (p *Plan) ShownURLs() []string {
+	out := p.BaseURLs()
+	for i, u := range out {
+		out[i] = redact.URL(u)
+	}
+	return out
 }

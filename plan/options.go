@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"encoding"
@@ -37,7 +37,7 @@ func (p *Plan) Options() []Option {
 
 // standard are the options of somebody who said nothing. Nobody changes them.
 var standard = sync.OnceValue(func() []Option {
-	p := DefaultPlan()
+	p := Default()
 	return p.Options()
 })
 

@@ -1,4 +1,4 @@
-package run_test
+package plan_test
 
 import (
 	"encoding/json"
@@ -12,18 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tacho/internal/redact"
-	"tacho/run"
+	"tacho/plan"
 )
 
 // otherText is a value for an option that is not its default, as a command line
 // has it. A type that is not known here fails the test.
-func otherText(t *testing.T, o run.Option) []string {
+func otherText(t *testing.T, o plan.Option) []string {
 	t.Helper()
 	special := map[string]string{
 		"workload.Length": "lognormal(600,0.8)[1,9000]", "workload.Scenario": "256|32,128|16:40;1024,64:60",
 		"workload.Buckets": "{(64, 32, 1): 0.25, (8,8,4): 0.75}", "workload.Structured": `json:{"type":"object"}`,
-		"workload.Window": "1m0s-2h0m0s", "run.GPUs": "4xH100,4xA100", "run.Ratios": `{"input":0.25,"output":0.5}`,
-		"run.JSONObject": `{"a":[1,2.5,"x",null,true],"b":{"c":"1"}}`, "run.IntLevels": "1,2,4", "run.FloatLevels": "0.5,8,inf", "run.Seconds": "0.25",
+		"workload.Window": "1m0s-2h0m0s", "plan.GPUs": "4xH100,4xA100", "plan.Ratios": `{"input":0.25,"output":0.5}`,
+		"plan.JSONObject": `{"a":[1,2.5,"x",null,true],"b":{"c":"1"}}`, "plan.IntLevels": "1,2,4", "plan.FloatLevels": "0.5,8,inf", "plan.Seconds": "0.25",
 	}
 	typ := reflect.TypeOf(o.Value).Elem()
 	if text := special[typ.String()]; text != "" {
@@ -52,7 +52,7 @@ func otherText(t *testing.T, o run.Option) []string {
 }
 
 // unlike says how two plans differ, in values or in what was given.
-func unlike(a, b *run.Plan) string {
+func unlike(a, b *plan.Plan) string {
 	theirs := b.Options()
 	for i, o := range a.Options() {
 		if !reflect.DeepEqual(o.Value, theirs[i].Value) {
@@ -66,7 +66,7 @@ func unlike(a, b *run.Plan) string {
 }
 
 // bothWays writes a plan and reads it, in both forms.
-func bothWays(t *testing.T, p *run.Plan) {
+func bothWays(t *testing.T, p *plan.Plan) {
 	t.Helper()
 	inJSON, err := json.Marshal(p)
 	if err != nil {
@@ -77,7 +77,7 @@ func bothWays(t *testing.T, p *run.Plan) {
 		t.Fatal(err)
 	}
 	for _, text := range [][]byte{inJSON, inYAML} {
-		read := run.DefaultPlan()
+		read := plan.Default()
 		if err := read.Read(text, nil); err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
@@ -90,12 +90,12 @@ func bothWays(t *testing.T, p *run.Plan) {
 // A plan is read as it was written: every option, alone and with all others, at
 // its default where that was given.
 func TestPlanBothWays(t *testing.T) {
-	all, plain := run.DefaultPlan(), run.DefaultPlan()
+	all, plain := plan.Default(), plan.Default()
 	bothWays(t, &plain)
 	for i, o := range plain.Options() {
-		one, given := run.DefaultPlan(), run.DefaultPlan()
+		one, given := plan.Default(), plan.Default()
 		for _, text := range otherText(t, o) {
-			for _, p := range []*run.Plan{&one, &all} {
+			for _, p := range []*plan.Plan{&one, &all} {
 				if err := p.Options()[i].Set(text); err != nil {
 					t.Fatalf("--%s %s: %v", o.Name, text, err)
 				}
@@ -118,7 +118,7 @@ func TestPlanBothWays(t *testing.T) {
 	bothWays(t, &all)
 	set(t, &plain, "trace-window=0-", "scenario=", "extra-body=null", "random-mm-limit-mm-per-prompt={}")
 	bothWays(t, &plain)
-	plain = run.DefaultPlan()
+	plain = plan.Default()
 	if b, _ := json.Marshal(&plain); string(b) != "{}" {
 		t.Errorf("of somebody who said nothing: %s", b)
 	}
@@ -153,11 +153,11 @@ func TestPlanBothWaysWithAnyValue(t *testing.T) {
 		return word()
 	}
 	for range 100 {
-		p := run.DefaultPlan()
+		p := plan.Default()
 		p.Label, p.Header, p.Mix = word(), []string{word(), word()}, []string{word()}
-		p.ExtraBody = run.JSONObject{word(): value(3), word(): value(3)}
-		p.Burstiness, p.RequestRate = float(), run.FloatLevels{math.Abs(float()), math.Inf(1)}
-		p.MaxSeconds = run.Seconds(r.Float64() * 1e9)
+		p.ExtraBody = plan.JSONObject{word(): value(3), word(): value(3)}
+		p.Burstiness, p.RequestRate = float(), plan.FloatLevels{math.Abs(float()), math.Inf(1)}
+		p.MaxSeconds = plan.Seconds(r.Float64() * 1e9)
 		seed, rps := r.Uint64(), float()
 		p.Seed, p.RampUpStartRPS = &seed, &rps
 		bothWays(t, &p)
@@ -185,7 +185,7 @@ func TestPlanAsPeopleWriteIt(t *testing.T) {
 		"# nothing\n":                               nil,
 		"":                                          nil,
 	} {
-		got, wanted := run.DefaultPlan(), run.DefaultPlan()
+		got, wanted := plan.Default(), plan.Default()
 		set(t, &wanted, want...)
 		if err := got.Read([]byte(text), nil); err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -223,7 +223,7 @@ func TestPlanWithMistakes(t *testing.T) {
 		"header: [\"X-Api-Key=[redacted]\"]":   "line 1: header: a secret was taken out of it: give it again with --header",
 		"base_url: http://[redacted]@host:80/": "give it again with --base-url",
 	} {
-		p := run.DefaultPlan()
+		p := plan.Default()
 		if err := p.Read([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "'secret'") {
 			t.Errorf("%q: %v, not %s", text, err, want)
 		}
@@ -233,14 +233,14 @@ func TestPlanWithMistakes(t *testing.T) {
 // A flag goes before the file, where it gives a secret again too, and a key has
 // other ways.
 func TestFlagsGoBeforeThePlan(t *testing.T) {
-	p := run.DefaultPlan()
+	p := plan.Default()
 	set(t, &p, "num-prompts=1000", "header=A=1", "base-url=http://me:pw-of-mine@host")
 	secrets := &redact.Secrets{}
 	text := "num_prompts: 7\nheader: [B=2, 'C=[redacted]']\nbase_url: http://[redacted]@host\napi_key: '[redacted]'\nmax_seconds: 3\nendpoint: /x?code=canary-42"
 	if err := p.Read([]byte(text), secrets); err != nil {
 		t.Fatal(err)
 	}
-	want := run.DefaultPlan()
+	want := plan.Default()
 	set(t, &want, "num-prompts=1000", "header=A=1", "base-url=http://me:pw-of-mine@host", "max-seconds=3", "endpoint=/x?code=canary-42")
 	if diff := unlike(&want, &p); diff != "" {
 		t.Error(diff)
@@ -258,7 +258,7 @@ func FuzzPlan(f *testing.F) {
 		if strings.Contains(text, "file") || strings.Contains(text, "@") {
 			t.Skip("it may read files")
 		}
-		p := run.DefaultPlan()
+		p := plan.Default()
 		if p.Read([]byte(text), nil) != nil {
 			return
 		}
@@ -266,7 +266,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read := run.DefaultPlan()
+		read := plan.Default()
 		if err := read.Read(b, nil); err != nil {
 			t.Fatalf("%v in\n%s", err, b)
 		}

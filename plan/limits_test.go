@@ -1,10 +1,10 @@
-package run_test
+package plan_test
 
 import (
 	"strings"
 	"testing"
 
-	"tacho/run"
+	"tacho/plan"
 	"tacho/workload"
 )
 
@@ -12,10 +12,10 @@ import (
 // refused, and the most is told.
 func TestAbsurdNumbersAreRefused(t *testing.T) {
 	tried := 0
-	p := run.DefaultPlan()
+	p := plan.Default()
 	for _, o := range p.Options() {
 		switch o.Value.(type) {
-		case *int, **int, *run.IntLevels, *workload.Length:
+		case *int, **int, *plan.IntLevels, *workload.Length:
 		default:
 			continue
 		}
@@ -33,7 +33,7 @@ func TestAbsurdNumbersAreRefused(t *testing.T) {
 		"random-num-prefixes": "1048577", "random-mm-base-items-per-request": "1001", "max-concurrency": "1,2,5000000",
 		"random-input-len": "uniform(1,1e12)", "turns": "normal(9999999999,1)", "scenario": "D(99999999999,1)",
 	} {
-		set := run.DefaultPlan()
+		set := plan.Default()
 		for _, o := range set.Options() {
 			if err := o.Set(value); o.Name == option && err == nil {
 				t.Errorf("--%s %s was taken", option, value)
@@ -44,7 +44,7 @@ func TestAbsurdNumbersAreRefused(t *testing.T) {
 
 // Numbers that are fine by themselves can be too many together.
 func TestBatchIsBounded(t *testing.T) {
-	p := run.DefaultPlan()
+	p := plan.Default()
 	p.Backend, p.RandomBatchSize, p.RandomInputLen = "openai-embeddings", 60_000, workload.Fixed(1_000_000)
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "--random-batch-size") {
 		t.Errorf("%v, want --random-batch-size", err)

@@ -1,19 +1,12 @@
-package run
+package plan
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"tacho"
-	"tacho/backend"
 	"tacho/workload"
 )
 
@@ -108,9 +101,9 @@ type Trace struct {
 	TimedHashes    string          `flag:"timed-trace-label-hash-ids" help:"timed_trace: name of its field for hash ids"`
 }
 
-// defaultMMLimit is how many items of each sort random_mm puts in a request at
+// MostMedia is how many items of each sort random_mm puts in a request at
 // most, as in the reference.
-var defaultMMLimit = JSONObject{"image": 255.0, "video": 1.0}
+var MostMedia = JSONObject{"image": 255.0, "video": 1.0}
 
 func defaultDataset() Dataset {
 	d := Dataset{
@@ -119,7 +112,7 @@ func defaultDataset() Dataset {
 		SonnetInputLen: workload.Fixed(550), SonnetOutputLen: workload.Fixed(150), SonnetPrefixLen: 200,
 		RepetitionPrefix: 256, RepetitionSuffix: workload.Fixed(256), RepetitionCount: 10, RepetitionOutput: workload.Fixed(128),
 		SpecOutputLen: workload.Fixed(256), SpeedSubset: "qualitative", SpeedOutputLen: workload.Fixed(4096), EditMax: 1, ASRMaxS: math.Inf(1), BFCLCategories: "simple,live_simple,multiple",
-		MMItems: 1, MMLimit: maps.Clone(defaultMMLimit), StructuredRatio: 1, BadLines: "stop",
+		MMItems: 1, MMLimit: maps.Clone(MostMedia), StructuredRatio: 1, BadLines: "stop",
 	}
 	if err := d.MMBuckets.UnmarshalText([]byte("{(256,256,1):0.5,(720,1280,1):0.5,(720,1280,16):0.0}")); err != nil {
 		panic(err) // it is written above
@@ -142,13 +135,13 @@ func defaultTrace() Trace {
 func (p *Plan) kinds() ([]workload.Kind, error) {
 	names := []string{p.DatasetName}
 	if len(p.Mix) > 0 {
-		classes, err := p.classes()
+		classes, err := p.Classes()
 		if err != nil {
 			return nil, err
 		}
 		names = nil
 		for _, c := range classes {
-			names = append(names, c.plan.DatasetName)
+			names = append(names, c.Plan.DatasetName)
 		}
 	}
 	var out []workload.Kind
@@ -174,195 +167,18 @@ func (p *Plan) Datasets() string {
 	return strings.Join(names, ", ")
 }
 
-// every says whether all datasets of the plan have a property; a plan that
+// Every says whether all datasets of the plan have a property; a plan that
 // cannot be read has none.
-func (p *Plan) every(has func(workload.Kind) bool) bool {
+func (p *Plan) Every(has func(workload.Kind) bool) bool {
 	kinds, err := p.kinds()
 	return err == nil && !slices.ContainsFunc(kinds, func(k workload.Kind) bool { return !has(k) })
 }
 
-// quotes says whether a request of the plan may quote an answer.
-func (p *Plan) quotes() bool { return !p.every(func(k workload.Kind) bool { return !k.Quotes }) }
+// Quotes says whether a request of the plan may quote an answer.
+func (p *Plan) Quotes() bool { return !p.Every(func(k workload.Kind) bool { return !k.Quotes }) }
 
-// selfTimed says whether arrivals are the trace's own.
-func (p *Plan) selfTimed() bool {
+// OwnTimes says whether arrivals are the trace's own.
+func (p *Plan) OwnTimes() bool {
 	rated := p.Given("request-rate") || p.RampUpStrategy != ""
-	return p.SelfTimed && !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.every(func(k workload.Kind) bool { return k.Timed })
+	return p.SelfTimed && !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.Every(func(k workload.Kind) bool { return k.Timed })
 }
-
-func (p *Plan) validateDataset() error {
-	if p.BadLines != "stop" && p.BadLines != "skip" {
-		return fmt.Errorf("--bad-lines %q: write stop or skip", p.BadLines)
-	}
-	if p.Scenario.Given() && !p.every(func(k workload.Kind) bool { return k.Name == "random" || k.Name == "random_mm" }) {
-		return errors.New("--scenario goes with --dataset-name random: other datasets have lengths of their own")
-	}
-	if p.RandomBatchSize < 1 {
-		return fmt.Errorf("--random-batch-size %d: at least 1 is needed", p.RandomBatchSize)
-	}
-	if k, err := backend.Find(p.Backend); err == nil && p.ProbeRate > 0 && !k.Takes.Text {
-		return fmt.Errorf("--probe-request-rate: probes are short texts, and %s sends none: leave it out", p.Backend)
-	}
-	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
-		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
-	}
-	if err := cmp.Or(p.validateBatch(), p.validateTrace()); err != nil {
-		return err
-	}
-	if err := p.validateMedia(); err != nil {
-		return err
-	}
-	_, err := p.kinds()
-	return err
-}
-
-// guessDataset finds the dataset that a file belongs to where only the file is
-// named: nobody names a file that is not to be read.
-func (p *Plan) guessDataset(say func(string)) error {
-	if !p.Given("dataset-path") || p.Given("dataset-name") || len(p.Mix) > 0 {
-		return nil
-	}
-	names := []string{"hf"}
-	if !strings.HasPrefix(p.DatasetPath, hubScheme) {
-		var err error
-		if names, err = workload.Fitting(p.DatasetPath); err != nil {
-			return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name: %w", p.DatasetPath, err)
-		}
-	}
-	switch len(names) {
-	case 0:
-		return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name (tacho bench --help lists the datasets)", p.DatasetPath)
-	case 1:
-		p.DatasetName = names[0]
-		if say != nil {
-			say(fmt.Sprintf("%s is taken for --dataset-name %s.", p.DatasetPath, p.DatasetName))
-		}
-		return nil
-	}
-	return fmt.Errorf("--dataset-path %s can be read as several datasets: name one with --dataset-name: %s", p.DatasetPath, strings.Join(names, ", "))
-}
-
-// checkFiles complains about files that are not there, before any server is
-// asked for anything.
-func (p *Plan) checkFiles() error {
-	plans := []Plan{*p}
-	if len(p.Mix) > 0 {
-		classes, err := p.classes()
-		if err != nil {
-			return err
-		}
-		plans = nil
-		for _, c := range classes {
-			plans = append(plans, c.plan)
-		}
-	}
-	for _, one := range plans {
-		kind, err := workload.Find(one.DatasetName)
-		if err != nil || one.DatasetPath == "" {
-			continue
-		}
-		if _, _, hub := one.hubName(kind); hub {
-			continue
-		}
-		if _, err := os.Stat(one.DatasetPath); err != nil {
-			return fmt.Errorf("--dataset-path: %w", err)
-		}
-	}
-	name := p.Tokenizer
-	if _, err := os.Stat(name); err != nil && (filepath.IsAbs(name) || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".json")) {
-		return fmt.Errorf("--tokenizer: %w", err)
-	}
-	return nil
-}
-
-func (p *Plan) validateMedia() error {
-	for name, most := range p.MMLimit {
-		n, ok := most.(float64)
-		if _, known := defaultMMLimit[name]; !known || !ok || n < 0 || n > mostItems || n != math.Trunc(n) {
-			return fmt.Errorf("--random-mm-limit-mm-per-prompt: %s: %v: image and video can be limited, to a whole number of at most %d", name, most, mostItems)
-		}
-	}
-	if !(p.ASRMinS >= 0) || !(p.ASRMaxS > 0) || p.ASRMinS > p.ASRMaxS {
-		return fmt.Errorf("sounds from %v to %v s: --asr-min-audio-len-sec must be 0 or more, and --asr-max-audio-len-sec not less", p.ASRMinS, p.ASRMaxS)
-	}
-	return nil
-}
-
-func (t *Trace) validateTrace() error {
-	switch {
-	case !(t.TraceSpeedup > 0):
-		return fmt.Errorf("--trace-speedup %v: it must be above 0", t.TraceSpeedup)
-	case t.TraceLimit < 0:
-		return fmt.Errorf("--trace-limit %d: write a number of requests, or 0 for all", t.TraceLimit)
-	case t.TraceBlock < 0 || t.TimedChunk < 1:
-		return fmt.Errorf("--trace-block-size %d, --timed-trace-chunk-hash-size %d: a hash id stands for at least one token", t.TraceBlock, t.TimedChunk)
-	case !(t.TimedUnit > 0):
-		return fmt.Errorf("--timed-trace-sec-multiplier %v: it must be above 0", t.TimedUnit)
-	}
-	return nil
-}
-
-// A class is one part of a mix, as the plan writes it.
-type class struct {
-	plan     Plan // with the class's own dataset options
-	weight   float64
-	label    string
-	model    string
-	priority *int
-	header   []tacho.Label
-}
-
-// classes are the parts of the mix.
-func (p *Plan) classes() ([]class, error) {
-	var out []class
-	for i, text := range p.Mix {
-		c := class{plan: *p, weight: 1, label: fmt.Sprintf("class-%d", i+1)}
-		c.plan.Mix = nil
-		for word := range strings.FieldsSeq(text) {
-			name, value, ok := strings.Cut(word, "=")
-			if !ok {
-				return nil, fmt.Errorf("--mix: %q should be OPTION=VALUE", word)
-			}
-			if err := c.set(strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), value); err != nil {
-				return nil, fmt.Errorf("--mix: %s: %w", name, err)
-			}
-		}
-		if slices.ContainsFunc(out, func(o class) bool { return o.label == c.label }) {
-			return nil, fmt.Errorf("--mix: two classes have the label %s", c.label)
-		}
-		out = append(out, c)
-	}
-	return out, nil
-}
-
-// set takes one option of a class.
-func (c *class) set(name, value string) (err error) {
-	if header, ok := strings.CutPrefix(name, "header."); ok {
-		c.header = append(c.header, tacho.Label{Key: header, Value: value})
-		return nil
-	}
-	switch name {
-	case "weight":
-		c.weight, err = strconv.ParseFloat(value, 64)
-	case "label":
-		c.label = value
-	case "model", "lora":
-		c.model = value
-	case "priority":
-		var n int
-		n, err = strconv.Atoi(value)
-		c.priority = &n
-	default:
-		for _, o := range c.plan.Options() {
-			if o.Name == name && slices.Contains(datasetGroups, o.Group) {
-				return o.Set(value)
-			}
-		}
-		return errors.New("no option of a dataset has this name")
-	}
-	return err
-}
-
-// datasetGroups are the groups of options that a class of a mix can have of
-// its own.
-var datasetGroups = []string{"Dataset", "Conversations", "Traces"}

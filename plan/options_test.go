@@ -1,20 +1,20 @@
-package run_test
+package plan_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"tacho/run"
+	"tacho/plan"
 )
 
 // set gives a plan options as a command line does.
-func set(t *testing.T, p *run.Plan, words ...string) {
+func set(t *testing.T, p *plan.Plan, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		all := p.Options()
-		i := slices.IndexFunc(all, func(o run.Option) bool { return o.Name == name })
+		i := slices.IndexFunc(all, func(o plan.Option) bool { return o.Name == name })
 		if err := all[i].Set(value); err != nil {
 			t.Fatal(err)
 		}
@@ -24,9 +24,9 @@ func set(t *testing.T, p *run.Plan, words ...string) {
 // What was given is known, even where it is the default; and a copy of a plan
 // does not tell the plan what it was given.
 func TestGiven(t *testing.T) {
-	p := run.DefaultPlan()
+	p := plan.Default()
 	set(t, &p, "num-prompts=1000", "max-seconds=4", "request-rate=10", "header=a=1", "header=b=2")
-	p.MaxConcurrency = run.IntLevels{3}
+	p.MaxConcurrency = plan.IntLevels{3}
 	other := p
 	set(t, &other, "host=127.0.0.1", "header=c=3")
 	for name, want := range map[string]bool{"num-prompts": true, "max-seconds": true, "max-concurrency": true, "host": false, "burstiness": false, "no-such": false} {
@@ -40,7 +40,7 @@ func TestGiven(t *testing.T) {
 	if l := p.Levels(); len(l) != 1 || l[0].Prompts != 1000 {
 		t.Errorf("1000 requests were asked for, at most: %+v", l)
 	}
-	p = run.DefaultPlan()
+	p = plan.Default()
 	set(t, &p, "max-seconds=4", "request-rate=10")
 	if l := p.Levels(); len(l) != 1 || l[0].Prompts != 0 {
 		t.Errorf("a run by time ends by time: %+v", l)
@@ -49,7 +49,7 @@ func TestGiven(t *testing.T) {
 
 // Every option reads what it writes.
 func TestOptionsReadWhatTheyWrite(t *testing.T) {
-	p, again := run.DefaultPlan(), run.DefaultPlan()
+	p, again := plan.Default(), plan.Default()
 	set(t, &p, "seed=7", "top-k=3", "top-p=0.5", "ignore-eos=false", "request-rate=inf", "random-range-ratio=0.5", "extra-body={\"a\":1}", "burstiness=inf")
 	from, to := p.Options(), again.Options()
 	for i, o := range from {
@@ -63,7 +63,7 @@ func TestOptionsReadWhatTheyWrite(t *testing.T) {
 	}
 	for _, word := range []string{"seed=-1", "port=x", "top-p=x", "profile=maybe", "top-k=1.5", "num-prompts=many"} {
 		name, value, _ := strings.Cut(word, "=")
-		i := slices.IndexFunc(to, func(o run.Option) bool { return o.Name == name })
+		i := slices.IndexFunc(to, func(o plan.Option) bool { return o.Name == name })
 		if err := to[i].Set(value); err == nil || !strings.Contains(err.Error(), value) || strings.Contains(err.Error(), "strconv") {
 			t.Errorf("%s: %v", word, err)
 		}

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"fmt"
@@ -50,15 +50,6 @@ func (o *Option) bounded() error {
 		if n > most {
 			return fmt.Errorf("%d is too many: write %d at most", n, most)
 		}
-	}
-	return nil
-}
-
-// validateBatch bounds the prompts of one request together.
-func (p *Plan) validateBatch() error {
-	input, constant := p.RandomInputLen.Constant()
-	if tokens := (input + p.RandomPrefixLen) * p.RandomBatchSize; constant && tokens > mostTokens {
-		return fmt.Errorf("--random-batch-size %d: %d tokens in one request, and %d are the most: write a smaller batch, or a smaller --random-input-len", p.RandomBatchSize, tokens, mostTokens)
 	}
 	return nil
 }

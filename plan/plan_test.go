@@ -1,0 +1,79 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"tacho/plan"
+)
+
+func TestLevelsOfAPlan(t *testing.T) {
+	p := plan.Default()
+	p.NumPrompts = plan.IntLevels{1, 2}
+	p.MaxConcurrency = plan.IntLevels{4, 8}
+	var got []string
+	for _, l := range p.Levels() {
+		got = append(got, l.Name)
+	}
+	want := []string{
+		"--max-concurrency 4 --num-prompts 1", "--max-concurrency 4 --num-prompts 2",
+		"--max-concurrency 8 --num-prompts 1", "--max-concurrency 8 --num-prompts 2",
+	}
+	if !slices.Equal(got, want) || p.Varies() != "max-concurrency num-prompts" {
+		t.Errorf("%q, varies %q", got, p.Varies())
+	}
+}
+
+// Nothing in a plan that is written down is a secret.
+func TestPlanKeepsSecrets(t *testing.T) {
+	p := plan.Default()
+	p.Header = []string{"Authorization=Bearer sk-very-secret", "X-Api-Key=k-also-secret"}
+	p.BaseURL = []string{"https://user:pass-word-secret@example.test/v1"}
+	p.ExtraBody = plan.JSONObject{"api_key": "body-secret", "n": 1.0}
+	public := p.Public(nil)
+	b, err := json.Marshal(&public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Header[0] != "Authorization=Bearer sk-very-secret" || p.ExtraBody["api_key"] != "body-secret" {
+		t.Errorf("the plan itself lost its secrets: %q, %v", p.Header, p.ExtraBody)
+	}
+	if strings.Contains(string(b), "secret") {
+		t.Errorf("a secret in %s", b)
+	}
+	if !strings.Contains(string(b), `"header":["Authorization=[redacted]","X-Api-Key=[redacted]"]`) || !strings.Contains(string(b), `"extra_body":{"api_key":"[redacted]","n":1}`) {
+		t.Errorf("%s", b)
+	}
+}
+
+func TestPlanIsChecked(t *testing.T) {
+	start, end := 1.0, 2.0
+	for want, change := range map[string]func(*plan.Plan){
+		"goes without --request-rate":       func(p *plan.Plan) { p.RampUpStrategy, p.RequestRate = "linear", plan.FloatLevels{3} },
+		"needs --ramp-up-start-rps":         func(p *plan.Plan) { p.RampUpStrategy = "linear" },
+		"need --ramp-up-strategy":           func(p *plan.Plan) { p.RampUpStartRPS = &start },
+		"unknown ramp-up strategy":          func(p *plan.Plan) { p.RampUpStrategy, p.RampUpStartRPS, p.RampUpEndRPS = "x", &start, &end },
+		"at least 1 request":                func(p *plan.Plan) { p.MaxConcurrency = plan.IntLevels{0} },
+		"--num-prompts 0":                   func(p *plan.Plan) { p.NumPrompts = plan.IntLevels{0} },
+		"needs --request-rate":              func(p *plan.Plan) { p.MaxSeconds = 3 },
+		"--goodput":                         func(p *plan.Plan) { p.Goodput = []string{"ttft"} },
+		"--metric-percentiles":              func(p *plan.Plan) { p.MetricPercentiles = "99,x" },
+		`percentile metric "tttf"`:          func(p *plan.Plan) { p.PercentileMetrics = "tttf" },
+		"--lora-assignment":                 func(p *plan.Plan) { p.LoraAssignment = "best" },
+		"request rate 0 must be above 0":    func(p *plan.Plan) { p.RequestRate = plan.FloatLevels{0} },
+		"burstiness 0 must be above 0":      func(p *plan.Plan) { p.Burstiness = 0 },
+		"goodput metric \"ttfb\": want one": func(p *plan.Plan) { p.Goodput = []string{"ttfb:3"} },
+	} {
+		p := plan.Default()
+		change(&p)
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	p := plan.Default()
+	if err := p.Validate(); err != nil {
+		t.Errorf("the default plan: %v", err)
+	}
+}

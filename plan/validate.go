@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+
+	"tacho/backend"
+	"tacho/pace"
+	"tacho/workload"
+)
+
+// Validate says what is wrong with the plan before anything is sent.
+func (p *Plan) Validate() error {
+	if err := p.validateRamp(); err != nil {
+		return err
+	}
+	if p.LoraAssignment != "random" && p.LoraAssignment != "round-robin" {
+		return fmt.Errorf("--lora-assignment %q: write random or round-robin", p.LoraAssignment)
+	}
+	if p.OnDiskFull != WaitOnFullDisk && p.OnDiskFull != StopOnFullDisk {
+		return fmt.Errorf("--on-disk-full %q: write %s or %s", p.OnDiskFull, WaitOnFullDisk, StopOnFullDisk)
+	}
+	for _, n := range p.MaxConcurrency {
+		if n < 1 {
+			return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", n)
+		}
+	}
+	if err := p.validateIDs(); err != nil {
+		return err
+	}
+	if err := p.validateDataset(); err != nil {
+		return err
+	}
+	for _, l := range p.Levels() {
+		if err := p.validateLevel(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plan) validateRamp() error {
+	if p.RampUpStrategy == "" {
+		if p.RampUpStartRPS != nil || p.RampUpEndRPS != nil {
+			return errors.New("--ramp-up-start-rps and --ramp-up-end-rps need --ramp-up-strategy linear or exponential")
+		}
+		return nil
+	}
+	if len(p.RequestRate) != 1 || !math.IsInf(p.RequestRate[0], 1) {
+		return errors.New("--ramp-up-strategy goes without --request-rate: the ramp is the rate")
+	}
+	if p.RampUpStartRPS == nil || p.RampUpEndRPS == nil {
+		return errors.New("--ramp-up-strategy needs --ramp-up-start-rps and --ramp-up-end-rps")
+	}
+	return nil
+}
+
+func (p *Plan) validateLevel(l Level) error {
+	if l.Prompts <= 0 && p.MaxSeconds == 0 && p.Every(func(k workload.Kind) bool { return k.Endless }) {
+		return fmt.Errorf("--num-prompts %d: at least 1 is needed, or --max-seconds", l.Prompts)
+	}
+	if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 && !p.OwnTimes() {
+		return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
+	}
+	if _, _, err := pace.New(p.Pacing(l, 0)); err != nil {
+		return err
+	}
+	_, err := p.Config(l)
+	return err
+}
+
+func (p *Plan) validateIDs() error {
+	if f := p.RequestIDFormat; f != NumberIDs && f != UUIDs {
+		return fmt.Errorf("--request-id-format %q: write %s or %s", f, NumberIDs, UUIDs)
+	}
+	return nil
+}
+
+func (p *Plan) validateDataset() error {
+	if p.BadLines != "stop" && p.BadLines != "skip" {
+		return fmt.Errorf("--bad-lines %q: write stop or skip", p.BadLines)
+	}
+	if p.Scenario.Given() && !p.Every(func(k workload.Kind) bool { return k.Name == "random" || k.Name == "random_mm" }) {
+		return errors.New("--scenario goes with --dataset-name random: other datasets have lengths of their own")
+	}
+	if p.RandomBatchSize < 1 {
+		return fmt.Errorf("--random-batch-size %d: at least 1 is needed", p.RandomBatchSize)
+	}
+	if k, err := backend.Find(p.Backend); err == nil && p.ProbeRate > 0 && !k.Takes.Text {
+		return fmt.Errorf("--probe-request-rate: probes are short texts, and %s sends none: leave it out", p.Backend)
+	}
+	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
+		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
+	}
+	if err := cmp.Or(p.validateBatch(), p.validateTrace()); err != nil {
+		return err
+	}
+	if err := p.validateMedia(); err != nil {
+		return err
+	}
+	_, err := p.kinds()
+	return err
+}
+
+// validateBatch bounds the prompts of one request together.
+func (p *Plan) validateBatch() error {
+	input, constant := p.RandomInputLen.Constant()
+	if tokens := (input + p.RandomPrefixLen) * p.RandomBatchSize; constant && tokens > mostTokens {
+		return fmt.Errorf("--random-batch-size %d: %d tokens in one request, and %d are the most: write a smaller batch, or a smaller --random-input-len", p.RandomBatchSize, tokens, mostTokens)
+	}
+	return nil
+}
+
+func (p *Plan) validateMedia() error {
+	for name, most := range p.MMLimit {
+		n, ok := most.(float64)
+		if _, known := MostMedia[name]; !known || !ok || n < 0 || n > mostItems || n != math.Trunc(n) {
+			return fmt.Errorf("--random-mm-limit-mm-per-prompt: %s: %v: image and video can be limited, to a whole number of at most %d", name, most, mostItems)
+		}
+	}
+	if !(p.ASRMinS >= 0) || !(p.ASRMaxS > 0) || p.ASRMinS > p.ASRMaxS {
+		return fmt.Errorf("sounds from %v to %v s: --asr-min-audio-len-sec must be 0 or more, and --asr-max-audio-len-sec not less", p.ASRMinS, p.ASRMaxS)
+	}
+	return nil
+}
+
+func (t *Trace) validateTrace() error {
+	switch {
+	case !(t.TraceSpeedup > 0):
+		return fmt.Errorf("--trace-speedup %v: it must be above 0", t.TraceSpeedup)
+	case t.TraceLimit < 0:
+		return fmt.Errorf("--trace-limit %d: write a number of requests, or 0 for all", t.TraceLimit)
+	case t.TraceBlock < 0 || t.TimedChunk < 1:
+		return fmt.Errorf("--trace-block-size %d, --timed-trace-chunk-hash-size %d: a hash id stands for at least one token", t.TraceBlock, t.TimedChunk)
+	case !(t.TimedUnit > 0):
+		return fmt.Errorf("--timed-trace-sec-multiplier %v: it must be above 0", t.TimedUnit)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package plan_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"tacho/plan"
+)
+
+func TestLevelLists(t *testing.T) {
+	for text, want := range map[string][]float64{
+		"7":              {7},
+		"1,2,4":          {1, 2, 4},
+		"1,2,...,16":     {1, 2, 4, 8, 16},
+		"1,2,...,4096":   {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096},
+		"1,...,8":        {1, 2, 4, 8},
+		"1,2,...,6":      {1, 2, 3, 4, 5, 6},
+		"1,2,3,...,8":    {1, 2, 3, 4, 5, 6, 7, 8},
+		"10,20,...,50":   {10, 20, 30, 40, 50},
+		"3,6,…,24":       {3, 6, 12, 24},
+		"5,...,7":        {5, 6, 7},
+		"0.5,1,...,2,10": {0.5, 1, 2, 10},
+		"inf":            {math.Inf(1)},
+		"1, 2 ,4":        {1, 2, 4},
+	} {
+		var l plan.FloatLevels
+		if err := l.UnmarshalText([]byte(text)); err != nil || !slices.Equal(l, want) {
+			t.Errorf("%s: %v, %v; want %v", text, l, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                  "is not a number",
+		"x":                 "is not a number",
+		"1,,2":              "is not a number",
+		"...,4":             "a number before them",
+		"1,...":             "a number after them",
+		"1,...,...,9":       "a number before them",
+		"8,...,2":           "cannot lead from 8 to 2",
+		"1,...,inf":         "cannot lead",
+		"2,4,...,9":         "neither a doubling",
+		"1,2,...,100001":    "more than 10000 levels",
+		"nan":               "is not a number",
+		"0,...,2.5":         "neither a doubling",
+		"1,3,...,6":         "neither a doubling",
+		"1,2,2,...,5":       "neither a doubling",
+		"-4,...,4000000000": "more than",
+	} {
+		var l plan.FloatLevels
+		if err := l.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v; want %q", text, l, err, want)
+		}
+	}
+	var ints plan.IntLevels
+	if err := ints.UnmarshalText([]byte("1.5")); err == nil {
+		t.Errorf("1.5 prompts: %v", ints)
+	}
+}
+
+func FuzzLevels(f *testing.F) {
+	for _, s := range []string{"1,2,...,64", "inf", "1e300,...,1e308", "-1,...,5", "0.1,0.2,...,0.7"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var l plan.FloatLevels
+		if l.UnmarshalText([]byte(s)) != nil {
+			return
+		}
+		b, err := l.MarshalText()
+		var again plan.FloatLevels
+		if err != nil || again.UnmarshalText(b) != nil || !slices.Equal(l, again) {
+			t.Errorf("%q: %v was written as %q", s, l, b)
+		}
+	})
+}
+
+func TestSecondsAndRatios(t *testing.T) {
+	for text, want := range map[string]plan.Seconds{"30": 30, "0.5": 0.5, "500ms": 0.5, "2m": 120} {
+		var s plan.Seconds
+		if err := s.UnmarshalText([]byte(text)); err != nil || s != want {
+			t.Errorf("%s: %v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"soon", "-1", "1e30", "NaN"} {
+		var s plan.Seconds
+		if s.UnmarshalText([]byte(text)) == nil {
+			t.Errorf("%s was taken for %v", text, s)
+		}
+	}
+	var r plan.Ratios
+	if err := r.UnmarshalText([]byte(`{"input":0.1,"output":0.4}`)); err != nil || r != (plan.Ratios{Input: 0.1, Output: 0.4}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := r.UnmarshalText([]byte(`{"input":0.1}`)); err == nil {
+		t.Error("half a ratio was taken")
+	}
+}

@@ -1,0 +1,80 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tacho/plan"
+	"tacho/workload"
+)
+
+// Check finds what the plan leaves open, and says what is wrong with it before
+// anything is sent.
+func Check(p *plan.Plan, say func(string)) error {
+	if err := guessDataset(p, say); err != nil {
+		return err
+	}
+	return cmp.Or(p.Validate(), checkFiles(p))
+}
+
+// guessDataset finds the dataset that a file belongs to where only the file is
+// named: nobody names a file that is not to be read.
+func guessDataset(p *plan.Plan, say func(string)) error {
+	if !p.Given("dataset-path") || p.Given("dataset-name") || len(p.Mix) > 0 {
+		return nil
+	}
+	names := []string{"hf"}
+	if !strings.HasPrefix(p.DatasetPath, hubScheme) {
+		var err error
+		if names, err = workload.Fitting(p.DatasetPath); err != nil {
+			return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name: %w", p.DatasetPath, err)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name (tacho bench --help lists the datasets)", p.DatasetPath)
+	case 1:
+		p.DatasetName = names[0]
+		if say != nil {
+			say(fmt.Sprintf("%s is taken for --dataset-name %s.", p.DatasetPath, p.DatasetName))
+		}
+		return nil
+	}
+	return fmt.Errorf("--dataset-path %s can be read as several datasets: name one with --dataset-name: %s", p.DatasetPath, strings.Join(names, ", "))
+}
+
+// checkFiles complains about files that are not there, before any server is
+// asked for anything.
+func checkFiles(p *plan.Plan) error {
+	plans := []plan.Plan{*p}
+	if len(p.Mix) > 0 {
+		classes, err := p.Classes()
+		if err != nil {
+			return err
+		}
+		plans = nil
+		for _, c := range classes {
+			plans = append(plans, c.Plan)
+		}
+	}
+	for _, one := range plans {
+		kind, err := workload.Find(one.DatasetName)
+		if err != nil || one.DatasetPath == "" {
+			continue
+		}
+		if _, _, hub := hubName(&one, kind); hub {
+			continue
+		}
+		if _, err := os.Stat(one.DatasetPath); err != nil {
+			return fmt.Errorf("--dataset-path: %w", err)
+		}
+	}
+	name := p.Tokenizer
+	if _, err := os.Stat(name); err != nil && (filepath.IsAbs(name) || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".json")) {
+		return fmt.Errorf("--tokenizer: %w", err)
+	}
+	return nil
+}
