@@ -25,9 +25,11 @@ const (
 	// received until the reader has caught up, so that a flood stays in the
 	// kernel: a reader that is always a little behind would never empty it.
 	pauseBytes = 1 << 20
-	// gatherTime is how long the poller lets segments gather when they come
-	// thick: one wake-up then serves several connections. It is far below the
-	// gaps within a stream, so that none of its segments merge by it.
+	// batch is how many connections are served at a time.
+	batch = 512
+	// gatherTime is the period of batches when segments come thick: one wake-up
+	// then serves several connections. It is far below the gaps within a stream,
+	// so that none of its segments merge by it.
 	gatherTime = time.Millisecond
 	// gatherRate is how many segments a second are thick.
 	gatherRate = 10_000
@@ -75,7 +77,7 @@ func (p *poller) close() {
 func (p *poller) run() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	events := make([]unix.EpollEvent, 512)
+	events := make([]unix.EpollEvent, batch)
 	ready := make([]*polled, 0, len(events))
 	r := newReceiver()
 	for {
@@ -101,29 +103,41 @@ func (p *poller) run() {
 			}
 		}
 		p.release()
-		p.gather(n)
+		gather(p.pause(n, now()))
 	}
 }
 
 // waitMillis is how long to wait at most: until a held connection's time is up.
+// It is rounded up: rounded down, the last millisecond would be spent on asking
+// again and again.
 func (p *poller) waitMillis() int {
 	left := int64(holdTime)
 	if len(p.held) > 0 {
 		left = min(left, p.held[0].heldUntil-p.now)
 	}
-	return int(max(0, left) / int64(time.Millisecond))
+	return int((max(0, left) + int64(time.Millisecond) - 1) / int64(time.Millisecond))
 }
 
-// gather sleeps a little if so much comes that it pays.
-func (p *poller) gather(n int) {
+// pause is how long segments may gather after a batch of n: if so many come
+// that it pays, to the end of the period that began with the batch, and not at
+// all if more is waiting than a batch can hold.
+func (p *poller) pause(n int, now int64) time.Duration {
 	p.served += n
 	if passed := p.now - p.since; passed >= int64(10*time.Millisecond) {
 		p.thick = float64(p.served) >= gatherRate*time.Duration(passed).Seconds()
 		p.served, p.since = 0, p.now
 	}
-	if p.thick {
-		ts := unix.NsecToTimespec(int64(gatherTime))
-		_ = unix.Nanosleep(&ts, nil) // a signal may cut it short
+	if !p.thick || n == batch {
+		return 0
+	}
+	return min(gatherTime, max(0, gatherTime-time.Duration(now-p.now))) // the wall clock may be set back
+}
+
+// gather sleeps. A signal may cut it short.
+func gather(d time.Duration) {
+	if d > 0 {
+		ts := unix.NsecToTimespec(int64(d))
+		_ = unix.Nanosleep(&ts, nil)
 	}
 }
 
@@ -234,9 +248,6 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 		_ = unix.Close(c.fd)
 		return nil, os.NewSyscallError("setsockopt", err)
 	}
-	// Acknowledging every token as it is read would cost more than reading it.
-	// The kernel is free to; this only asks it to take its time.
-	_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
 	p.begin.Do(func() { go p.run() })
 	p.mu.Lock()
 	p.conns[int32(c.fd)] = c

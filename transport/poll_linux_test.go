@@ -218,3 +218,44 @@ func TestPolledEnds(t *testing.T) {
 		}
 	})
 }
+
+// The poller sleeps until a held connection is due, and does not ask again and
+// again in the last millisecond.
+func TestPollerWaits(t *testing.T) {
+	for left, want := range map[time.Duration]int{
+		-time.Second: 0, 0: 0, 1: 1, 300 * time.Microsecond: 1, time.Millisecond: 1, 1500 * time.Microsecond: 2, time.Hour: 500,
+	} {
+		p := &poller{now: 1e18}
+		p.held = []*polled{{heldUntil: p.now + int64(left)}}
+		if got := p.waitMillis(); got != want {
+			t.Errorf("due in %v: it waits %d ms, want %d", left, got, want)
+		}
+	}
+	if got := new(poller).waitMillis(); got != int(holdTime.Milliseconds()) {
+		t.Errorf("with nothing held it waits %d ms", got)
+	}
+}
+
+// It gathers when much comes: to the end of the period, and not when more is
+// waiting already.
+func TestPollerGathers(t *testing.T) {
+	const began = int64(1e18)
+	for _, tt := range []struct {
+		name   string
+		served int // in 10 ms
+		n      int // in this batch
+		took   time.Duration
+		want   time.Duration
+	}{
+		{"thin", 50, 20, 300 * time.Microsecond, 0},
+		{"thick", 150, 20, 300 * time.Microsecond, gatherTime - 300*time.Microsecond},
+		{"full batch", 150, batch, 300 * time.Microsecond, 0},
+		{"slow batch", 150, 20, 2 * time.Millisecond, 0},
+		{"clock set back", 150, 20, -time.Hour, gatherTime},
+	} {
+		p := &poller{now: began, since: began - int64(10*time.Millisecond), served: tt.served}
+		if got := p.pause(tt.n, began+int64(tt.took)); got != tt.want {
+			t.Errorf("%s: it sleeps %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
