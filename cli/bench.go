@@ -60,12 +60,7 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
   tacho bench --backend tgi --dataset-name book --dataset-path book.txt --book-input-len 10000 --num-prompts 1,2,...,64
   tacho bench --request-rate 10 --max-seconds 60 --dry-run
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(fmt.Errorf("bench takes flags only, not %q%s", args[0], flagFor(args[0])))
-			}
-			return nil
-		},
+		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readPlan(env, from, &p); err != nil {
 				return usage(err)
@@ -82,14 +77,6 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 	bind(cmd.Flags(), &p)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &p) })
 	return cmd
-}
-
-// flagFor says which flag a word belongs to that stands alone, if one can tell.
-func flagFor(word string) string {
-	if strings.Contains(word, "://") {
-		return ": write --base-url " + word
-	}
-	return ""
 }
 
 // benchUsage prints the flags by group, then the kinds they choose from.

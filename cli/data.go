@@ -48,12 +48,7 @@ unlimited size would find if the requests came one after the other.
 		Example: `  tacho data --dataset-name random --random-input-len "lognormal(600,0.8)" --num-prompts 1000
   tacho data --dataset-name mooncake --dataset-path trace.jsonl --trace-window 0-10m --block-size 512
   tacho data --dataset-name conversation --turns 5 --num-prompts 20 --write talks.jsonl`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(fmt.Errorf("data takes flags only, not %q", args[0]))
-			}
-			return nil
-		},
+		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readPlan(env, from, &p); err != nil {
 				return usage(err)

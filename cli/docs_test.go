@@ -4,9 +4,12 @@ import (
 	"encoding"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -95,3 +98,42 @@ func threshold(f float64) string {
 	}
 	return fmt.Sprintf("> %v", f)
 }
+
+// TestDocsQuoteCode finds every piece of Go in a document in a file that is
+// compiled.
+func TestDocsQuoteCode(t *testing.T) {
+	var code strings.Builder
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		code.Write(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, doc := range docs {
+		b, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range goBlock.FindAllStringSubmatch(string(b), -1) {
+			found++
+			if !strings.Contains(code.String(), block[1]) {
+				t.Errorf("%s shows code that stands nowhere else:\n%s", doc, block[1])
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("found %d pieces of code: has the notation changed?", found)
+	}
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")

@@ -102,6 +102,19 @@ func values(flag *pflag.Flag, args []string) int {
 	return min(len(args), 1)
 }
 
+// flagsOnly refuses words that belong to no flag. An address most likely belongs
+// to --base-url.
+func flagsOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if strings.Contains(args[0], "://") && cmd.Flags().Lookup("base-url") != nil {
+		hint = ": write --base-url " + args[0]
+	}
+	return fmt.Errorf("%s takes flags only, not %q%s", cmd.Name(), args[0], hint)
+}
+
 // resolve finds the flag that is meant.
 func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 	cmd.InitDefaultHelpFlag()

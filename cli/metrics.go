@@ -19,7 +19,7 @@ func threshold(f float64) string {
 
 func newMetrics(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "metrics", Short: "Print every formula and every rule of the verdict", Args: cobra.NoArgs,
+		Use: "metrics", Short: "Print every formula and every rule of the verdict", Args: flagsOnly,
 		Example: "  tacho metrics",
 		RunE: func(*cobra.Command, []string) error {
 			for _, m := range metric.All {

@@ -118,12 +118,12 @@ func replay(t *testing.T, s sort) {
 		t.Fatal(err)
 	}
 	for _, f := range report.Formats {
-		kinds := []string{""}
+		kinds := report.RowKinds[:1]
 		if slices.Contains([]string{"csv", "jsonl", "parquet"}, f.Name) {
 			kinds = report.RowKinds
 		}
 		for _, rows := range kinds {
-			compareFormat(t, f, rows, live, read)
+			compareFormat(t, f, rows.Name, live, read)
 		}
 	}
 	compareFiles(t, dirs[0], len(live.Levels), s.stop)

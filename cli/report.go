@@ -29,26 +29,51 @@ func newReport(env *Env) *cobra.Command {
 		Short: "Print a run again, or read a text report, in any layout or format",
 		Long: `report prints runs that bench has kept, in any layout, whole or cut short; and
 it reads text reports of the "Serving Benchmark Result" family, whoever wrote
-them, and prints them again byte for byte, or as JSON or CSV.`,
+them, and prints them again byte for byte, or as JSON or CSV.
+
+Formats of a run:
+` + formatLines(report.Formats) + `
+Formats of a text report:
+` + formatLines(report.FileFormats) + `
+Layouts of the classic block:
+` + strings.TrimSuffix(styleLines(), "\n"),
 		Example: `  tacho report runs/20260301-120000-vllm
   tacho report runs/20260301-120000-vllm --report-style old --metric-percentiles 50,90,99
   tacho report report.txt --format csv`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(errors.New("report needs a run directory or a text report; runs are kept in runs/"))
+				return errors.New("report needs a run directory or a text report; runs are kept in runs/")
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.print(env, args) },
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "one of the formats below")
-	cmd.Flags().StringVar(&o.rows, "rows", "", "what a line of csv, jsonl and parquet is of: "+strings.Join(report.RowKinds, ", "))
+	cmd.Flags().StringVar(&o.format, "format", "text", "one of the formats above")
+	cmd.Flags().StringVar(&o.rows, "rows", "", "what a line of csv, jsonl and parquet is of: "+report.Names(report.RowKinds))
 	cmd.Flags().IntVar(&o.level, "level", 0, "show only this level, counted from 1")
 	cmd.Flags().BoolVar(&o.detailed, "save-detailed", false, "of the format vllm: with every request's numbers and text")
-	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.StyleNames())
-	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of ttft,tpot,itl,e2el,client_queue_time,e2el_including_client_queue")
+	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.Names(report.Styles))
+	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of "+strings.Join(metric.SectionKeys(), ","))
 	cmd.Flags().StringVar(&o.percentiles, "metric-percentiles", "", "percentiles to show instead of the run's, as 50,90,99.9")
 	return cmd
+}
+
+// formatLines has a line for each of a list of formats.
+func formatLines[T any](formats []report.FormatOf[T]) string {
+	var b strings.Builder
+	for _, f := range formats {
+		fmt.Fprintf(&b, "  %-10s %s\n", f.Name, f.Doc)
+	}
+	return b.String()
+}
+
+// styleLines has a line for each layout of the classic block.
+func styleLines() string {
+	var b strings.Builder
+	for _, s := range report.Styles {
+		fmt.Fprintf(&b, "  %-18s %s\n", s, s.Doc)
+	}
+	return b.String()
 }
 
 // print shows runs together, and text reports one by one.

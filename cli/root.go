@@ -87,7 +87,7 @@ func (e *exitError) Unwrap() error { return e.err }
 // usage marks an error as the user's.
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// commands are the verbs, in the order of help.
+// commands are the verbs.
 var commands = []func(*Env) *cobra.Command{newBench, newData, newSim, newReport, newMetrics, newSelfcheck, newVersion}
 
 // Main runs the program and returns its exit code.
@@ -146,9 +146,21 @@ throughput and goodput, with a verdict on its own measurement.`,
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	for _, c := range commands {
-		root.AddCommand(c(env))
+		cmd := c(env)
+		cmd.Args = usersOwn(cmd.Args)
+		root.AddCommand(cmd)
 	}
 	return root
+}
+
+// usersOwn says that wrong words after a command are the user's mistake.
+func usersOwn(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage(err)
+		}
+		return nil
+	}
 }
 
 // conclude prints the error, if any, and says what to exit with.

@@ -17,12 +17,7 @@ func newSelfcheck(env *Env) *cobra.Command {
 	effort, quick, format := proof.Full, false, ""
 	cmd := &cobra.Command{
 		Use: "selfcheck", Short: "Check on this machine that tacho measures right",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return usage(err)
-			}
-			return nil
-		},
+		Args: flagsOnly,
 		Long: `selfcheck measures a server that writes down when it sent each token, as bench
 would measure it, and compares: times of tokens, times of sending, the arrival
 process, the cost of a token. It takes some twelve seconds, and nothing leaves

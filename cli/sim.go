@@ -51,12 +51,7 @@ a trailer.`,
   tacho sim --ttft 200ms --itl 20ms --port 0
   tacho sim --profile vllm-8b-h100 --speedup 10 --fault 503=1% --fault pause:1.3s@60s
   tacho sim --fit`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(fmt.Errorf("sim takes flags only, not %q", args[0]))
-			}
-			return nil
-		},
+		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("port") {
 				f.port = -1

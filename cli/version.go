@@ -28,7 +28,7 @@ func versionLine() string {
 
 func newVersion(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  tacho version",
+		Use: "version", Short: "Print the version", Args: flagsOnly, Example: "  tacho version",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprint(env.Stdout, versionLine())
 			return err

@@ -45,8 +45,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	for _, name := range c.Metrics {
-		if !slices.Contains(sectionKeys(), name) {
-			return fmt.Errorf("percentile metric %q: want one of %s", name, strings.Join(sectionKeys(), ", "))
+		if !slices.Contains(SectionKeys(), name) {
+			return fmt.Errorf("percentile metric %q: want one of %s", name, strings.Join(SectionKeys(), ", "))
 		}
 	}
 	for _, slo := range c.Goodput {

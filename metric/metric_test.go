@@ -45,6 +45,12 @@ func thinking() *tacho.Record {
 	return r
 }
 
+func tells(times tacho.ServerTimes) *tacho.Record {
+	r := success(1, 10*ms)
+	r.Server = &times
+	return r
+}
+
 func merged(tokens ...int16) *tacho.Record {
 	r := success(9, 30*ms, 50*ms, 80*ms)
 	for i := range r.Events {
@@ -55,6 +61,7 @@ func merged(tokens ...int16) *tacho.Record {
 
 func TestFormulas(t *testing.T) {
 	five := success(5, 30*ms, 40*ms, 60*ms, 90*ms)
+	worked := map[string]bool{}
 	for _, c := range []struct {
 		name   string
 		record *tacho.Record
@@ -63,7 +70,7 @@ func TestFormulas(t *testing.T) {
 		{"a stream of four events and five tokens", five, map[string][]float64{
 			"ttft": {30}, "tpot": {15}, "itl": {10, 20, 30}, "e2el": {90},
 			"ttft_due": {45}, "e2el_due": {105},
-			"lag": {15}, "queue": {10}, "send_lag": {5}, "connect": {2}, "write": {1},
+			"lag": {15}, "queue": {10}, "wait": {15}, "send_lag": {5}, "connect": {2}, "write": {1},
 			"read_lag": {0.003, 0.003, 0.003, 0.003}, "first_byte": {20}, "request_time": {92},
 			"stream_rate": {4 / 0.06}, "input_tokens": {10}, "output_tokens": {5},
 		}},
@@ -73,6 +80,9 @@ func TestFormulas(t *testing.T) {
 		{"thoughts before the answer, and a server that tells its times", thinking(), map[string][]float64{
 			"ttft": {10}, "ttft_content": {25}, "e2el": {40},
 			"server_ttft": {9}, "server_queue": {1.5}, "server_prefill": nil, "server_decode": {30}, "server_e2el": nil,
+		}},
+		{"a server that tells the rest of its times", tells(tacho.ServerTimes{Prefill: 7 * ms, Total: 45 * ms}), map[string][]float64{
+			"server_ttft": nil, "server_prefill": {7}, "server_e2el": {45},
 		}},
 		{"an answer without tokens", success(0), map[string][]float64{
 			"ttft": nil, "ttft_content": nil, "tpot": nil, "e2el": {2}, "e2el_due": {17}, "request_time": {2},
@@ -98,6 +108,7 @@ func TestFormulas(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for name, want := range c.want {
+				worked[name] = worked[name] || want != nil
 				var got []float64
 				metric.Named(name).Of(c.record, func(v float64) { got = append(got, v) })
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -105,6 +116,11 @@ func TestFormulas(t *testing.T) {
 				}
 			}
 		})
+	}
+	for _, m := range metric.All {
+		if !worked[m.Name] {
+			t.Errorf("%s has no value worked out here", m.Name)
+		}
 	}
 	t.Run("partial failure", func(t *testing.T) {
 		five.Failure = &tacho.Failure{Cause: tacho.Truncated}

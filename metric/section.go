@@ -31,7 +31,8 @@ func generates(c *Config) bool { return !c.Pools }
 // Shows says whether a report of c has the section.
 func (c *Config) Shows(s *Section) bool { return slices.Contains(c.Metrics, s.Key) && s.shown(c) }
 
-func sectionKeys() []string {
+// SectionKeys are the keys of all sections, in their order.
+func SectionKeys() []string {
 	var keys []string
 	for i := range Sections {
 		keys = append(keys, Sections[i].Key)

@@ -3,10 +3,7 @@ package report
 import "io"
 
 // A FileFormat is one way to print a File.
-type FileFormat struct {
-	Name, Doc string
-	Render    func(w io.Writer, f *File) error
-}
+type FileFormat = FormatOf[File]
 
 // FileFormats are all the ways to print a File, in the order help prints them.
 var FileFormats = []FileFormat{
@@ -16,9 +13,7 @@ var FileFormats = []FileFormat{
 }
 
 // FileFormatNamed is the format of that name.
-func FileFormatNamed(name string) (FileFormat, error) {
-	return named(FileFormats, func(f FileFormat) string { return f.Name }, "format", name)
-}
+func FileFormatNamed(name string) (FileFormat, error) { return named(FileFormats, "format", name) }
 
 func renderFileText(w io.Writer, f *File) error {
 	_, err := io.WriteString(w, f.String())

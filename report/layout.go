@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,8 @@ type Style struct {
 	Aliases []string
 	Doc     string
 }
+
+func (s Style) String() string { return strings.Join(append([]string{s.Name}, s.Aliases...), ", ") }
 
 // Styles are the generations, oldest first.
 var Styles = []Style{
@@ -37,16 +40,17 @@ func styleNamed(name string) (int, error) {
 	if name == "" {
 		return styleCurrent, nil
 	}
-	var all []string
-	for i, s := range Styles {
-		for _, n := range append([]string{s.Name}, s.Aliases...) {
-			if n == name {
-				return i, nil
-			}
-			all = append(all, n)
-		}
+	i := slices.IndexFunc(Styles, func(s Style) bool { return s.Name == name || slices.Contains(s.Aliases, name) })
+	if i < 0 {
+		return 0, fmt.Errorf("unknown report style %q: want one of %s", name, Names(Styles))
 	}
-	return 0, fmt.Errorf("unknown report style %q: want one of %s", name, strings.Join(all, ", "))
+	return i, nil
+}
+
+// CheckStyle complains about a style that there is not.
+func CheckStyle(name string) error {
+	_, err := styleNamed(name)
+	return err
 }
 
 // How a row of the classic block looks.

@@ -3,7 +3,6 @@ package report
 import (
 	"bufio"
 	"io"
-	"strings"
 )
 
 var levelsFormat = Format{
@@ -15,19 +14,4 @@ var levelsFormat = Format{
 		}
 		return out.Flush()
 	},
-}
-
-// CheckStyle complains about a style that there is not.
-func CheckStyle(name string) error {
-	_, err := styleNamed(name)
-	return err
-}
-
-// StyleNames are the names of the styles and their aliases, for help.
-func StyleNames() string {
-	var names []string
-	for _, s := range Styles {
-		names = append(append(names, s.Name), s.Aliases...)
-	}
-	return strings.Join(names, ", ")
 }

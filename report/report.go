@@ -39,28 +39,39 @@ func (r *Report) levels() iter.Seq2[*outcome.Run, *outcome.Level] {
 	}
 }
 
-// A Format is one way to print a Report.
-type Format struct {
+// A FormatOf is one way to print a T.
+type FormatOf[T any] struct {
 	Name, Doc string
-	Render    func(w io.Writer, r *Report) error
+	Render    func(w io.Writer, it *T) error
 }
+
+func (f FormatOf[T]) String() string { return f.Name }
+
+// A Format is one way to print a Report.
+type Format = FormatOf[Report]
 
 // Formats are all the formats, in the order help prints them.
 var Formats = []Format{textFormat, classicFormat, levelsFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, vllmFormat, timelineFormat}
 
 // FormatNamed is the format of that name.
-func FormatNamed(name string) (Format, error) {
-	return named(Formats, func(f Format) string { return f.Name }, "format", name)
-}
+func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }
 
-func named[T any](list []T, nameOf func(T) string, what, name string) (T, error) {
-	var names []string
+// named is the one of list that is called name.
+func named[T fmt.Stringer](list []T, what, name string) (T, error) {
 	for _, item := range list {
-		if nameOf(item) == name {
+		if item.String() == name {
 			return item, nil
 		}
-		names = append(names, nameOf(item))
 	}
-	var zero T
-	return zero, fmt.Errorf("unknown %s %q: want one of %s", what, name, strings.Join(names, ", "))
+	var none T
+	return none, fmt.Errorf("unknown %s %q: want one of %s", what, name, Names(list))
+}
+
+// Names are the names of all of a list, for help.
+func Names[T fmt.Stringer](list []T) string {
+	var names []string
+	for _, item := range list {
+		names = append(names, item.String())
+	}
+	return strings.Join(names, ", ")
 }

@@ -1,9 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
-	"strings"
 
 	"tacho/stat"
 )
@@ -124,18 +124,22 @@ func tableOf[T any](sources []source[T], items iter.Seq2[T, error]) Table {
 	return t
 }
 
-// RowKinds are what a row of a table may be of.
-var RowKinds = []string{"level", "request", "token"}
+// A RowKind is what a row of a table is of.
+type RowKind struct {
+	Name  string
+	table func(*Report) Table
+}
+
+// RowKinds are all kinds of row; the first is the usual one.
+var RowKinds = []RowKind{{"level", (*Report).levelTable}, {"request", (*Report).requestTable}, {"token", (*Report).tokenTable}}
+
+func (k RowKind) String() string { return k.Name }
 
 // table is the whole table of a report, with the rows it asks for.
 func (r *Report) table() (Table, error) {
-	switch r.Rows {
-	case "", RowKinds[0]:
-		return r.levelTable(), nil
-	case RowKinds[1]:
-		return r.requestTable(), nil
-	case RowKinds[2]:
-		return r.tokenTable(), nil
+	kind, err := named(RowKinds, "kind of row", cmp.Or(r.Rows, RowKinds[0].Name))
+	if err != nil {
+		return Table{}, err
 	}
-	return Table{}, fmt.Errorf("unknown kind of row %q: want one of %s", r.Rows, strings.Join(RowKinds, ", "))
+	return kind.table(r), nil
 }
