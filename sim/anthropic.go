@@ -77,6 +77,7 @@ func readAnthropic(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.stopAtFirst(stops{strings: q.StopSequences})
 	v := &anthropicVoice{ask: a}
 	text := textHole
 	v.token = newTemplate(string(appendEvent(nil, anthropic.ContentBlockDelta, anthropic.Event{
@@ -117,25 +118,30 @@ func (v *anthropicVoice) tokens(b []byte, from, to int) []byte {
 			Type: anthropic.ContentBlockStart, Index: new(int), ContentBlock: &anthropic.Block{Type: "text"},
 		})
 	}
-	if v.onlyEnds(from, to) {
+	if v.onlyEnds(from, to) || v.unheard(from, to) {
 		return b
 	}
 	b = v.text(append(b, v.token[0]...), from, to)
 	return append(b, v.token[1]...)
 }
 
-func (v *anthropicVoice) reason() *string {
-	reason := "max_tokens"
-	if v.finish == finishStop {
-		reason = "end_turn"
+// reason is why the answer ended, and the string that ended it if one did.
+func (v *anthropicVoice) reason() (reason, sequence *string) {
+	words, stop := "max_tokens", v.stoppedBy()
+	switch {
+	case stop != "":
+		words, sequence = "stop_sequence", &stop
+	case v.finish == finishStop:
+		words = "end_turn"
 	}
-	return &reason
+	return &words, sequence
 }
 
 func (v *anthropicVoice) last(b []byte) []byte {
+	reason, sequence := v.reason()
 	b = appendEvent(b, anthropic.ContentBlockStop, anthropic.Event{Type: anthropic.ContentBlockStop, Index: new(int)})
 	b = appendEvent(b, anthropic.MessageDelta, anthropic.Event{
-		Type: anthropic.MessageDelta, Delta: &anthropic.Delta{StopReason: v.reason()}, Usage: v.usage(v.counted(v.output)),
+		Type: anthropic.MessageDelta, Delta: &anthropic.Delta{StopReason: reason, StopSequence: sequence}, Usage: v.usage(v.counted(v.output)),
 	})
 	return appendEvent(b, anthropic.MessageStop, anthropic.Event{Type: anthropic.MessageStop})
 }
@@ -143,6 +149,7 @@ func (v *anthropicVoice) last(b []byte) []byte {
 func (v *anthropicVoice) whole(b []byte) []byte {
 	m := v.message()
 	m.Content = []anthropic.Block{{Type: "text", Text: textHole}}
-	m.StopReason, m.Usage = v.reason(), v.usage(v.counted(v.output))
+	m.StopReason, m.StopSequence = v.reason()
+	m.Usage = v.usage(v.counted(v.output))
 	return v.retell(b, appendJSON(nil, m), 0, v.output)
 }

@@ -58,7 +58,7 @@ func (a *ask) text(b []byte, from, to int) []byte {
 	if from == 0 {
 		b = quoted(b, a.before)
 	}
-	if a.hold > 0 || a.cutShort {
+	if a.hold > 0 || a.stopText != "" {
 		return a.piece(b, a.shown(from), a.shown(to))
 	}
 	if a.eos && a.isLast(to) {

@@ -168,8 +168,22 @@ func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 		p.addText("a b c")
 	}
 	want := (&ask{prompt: p}).text(nil, 0, tokens)
-	var got strings.Builder
-	done := false
+	got, done := readText(t, c, body)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("text (-want +got):\n%s\nin %s", diff, body)
+	}
+	if n := countTokens(got); n != tokens {
+		t.Errorf("%d tokens, want %d", n, tokens)
+	}
+	if done == (c.whole || c.noDone) {
+		t.Errorf("[DONE] seen: %v", done)
+	}
+}
+
+// readText is the text of an answer as a client reads it, and whether the
+// answer ended with [DONE].
+func readText(t *testing.T, c *conversation, body []byte) (text string, done bool) {
+	t.Helper()
 	for data := range payloads(body, c.whole) {
 		if string(data) == "[DONE]" {
 			done = true
@@ -179,21 +193,13 @@ func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 		if err := json.Unmarshal(data, &v); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
-		text := textOf(v)
+		piece := textOf(v)
 		if c.cumulative {
-			text = strings.TrimPrefix(text, got.String())
+			piece = strings.TrimPrefix(piece, text)
 		}
-		got.WriteString(text)
+		text += piece
 	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("text (-want +got):\n%s\nin %s", diff, body)
-	}
-	if n := countTokens(got.String()); n != tokens {
-		t.Errorf("%d tokens, want %d", n, tokens)
-	}
-	if done == (c.whole || c.noDone) {
-		t.Errorf("[DONE] seen: %v", done)
-	}
+	return text, done
 }
 
 // payloads are the JSON documents of an answer: the whole, the data of events,

@@ -87,6 +87,9 @@ type eventVoice struct {
 func (v *eventVoice) early(b []byte) []byte { return b }
 
 func (v *eventVoice) tokens(b []byte, from, to int) []byte {
+	if v.unheard(from, to) && !v.isLast(to) {
+		return b
+	}
 	return append(v.words(append(b, v.frame.begin...), from, to), v.frame.end...)
 }
 

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"tacho/wire/openai"
 )
 
 // A form is what a request wants of the text of its answer. The zero value is
@@ -19,9 +17,20 @@ type form struct {
 	silent bool            // the token that stops it has no text
 	reason json.RawMessage // what stopped it, if the request named it
 
-	hold     int  // bytes of text kept back, for a stop string might begin in them
-	cutShort bool // a stop string comes at stopAt
-	cut      int  // bytes of text before it
+	hold     int      // bytes of text that are held back, for a stop string might begin in them
+	begins   []string // hold back only what begins one of these, and have no event for nothing; nil: always hold back
+	stopText string   // the stop string that comes at stopAt; empty if none does
+	cut      int      // bytes of text that are told until then
+}
+
+// stops are what a request names to end its answer.
+type stops struct {
+	strings []string
+	ids     []int32
+	min     int  // tokens that come in any case
+	include bool // the string that ends the answer is part of it
+	always  bool // as much text as the longest string could hide is always held back, and every token has an event
+	atEnd   bool // a string counts only where a token ends with it, and not in the last token that is allowed
 }
 
 // count is how many tokens n tokens of each choice are.
@@ -56,22 +65,24 @@ func (a *ask) say(text string) {
 	a.end(len(a.script)+1, true, nil)
 }
 
-// stops has the answer end at the first of some strings or tokens that appears
-// after min tokens.
-func (a *ask) stops(at openai.Stop, ids []int32, include bool, min int) {
+// stopAtFirst has the answer end at the first stop string or token that appears.
+func (a *ask) stopAtFirst(of stops) {
 	if a.script != nil || a.fx.hostile != nil {
 		return // these say what they say
 	}
 	longest := 0
-	for _, s := range at {
+	for _, s := range of.strings {
 		longest = max(longest, len(s))
 	}
-	if !include && longest > 0 {
+	if !of.include && longest > 0 {
 		a.hold = longest - 1
+		if !of.always {
+			a.begins = of.strings
+		}
 	}
 	var tail string // of what was said: enough to find a stop string in
 	for k := range a.limit {
-		if slices.Contains(ids, a.tokenID(k)) && k >= min {
+		if slices.Contains(of.ids, a.tokenID(k)) && k >= of.min {
 			a.end(k+1, true, a.tokenID(k))
 			return
 		}
@@ -79,43 +90,76 @@ func (a *ask) stops(at openai.Stop, ids []int32, include bool, min int) {
 		if keep := longest + wordBytes; len(tail) > keep {
 			tail = tail[len(tail)-keep:]
 		}
-		begin, found := firstOf(tail, at)
-		if found == "" || k < min {
+		begin, found := of.find(tail)
+		if found == "" || k < of.min || of.atEnd && k+1 == a.limit {
 			continue
 		}
 		a.cut = (k+1)*wordBytes - len(tail) + begin
-		if include {
+		if of.include {
 			a.cut += len(found)
 		}
-		a.cutShort = true
+		a.stopText = found
 		a.end(k+1, false, found)
 		return
 	}
 }
 
-// firstOf finds the first of some strings in a text.
-func firstOf(text string, of []string) (begin int, found string) {
-	for _, s := range of {
-		if i := strings.Index(text, s); i >= 0 && (found == "" || i < begin) {
+// find finds the first of the strings in a text.
+func (of *stops) find(text string) (begin int, found string) {
+	index := strings.Index
+	if of.atEnd {
+		index = strings.LastIndex
+	}
+	for _, s := range of.strings {
+		i := index(text, s)
+		if i < 0 || of.atEnd && i+len(s) < len(text) {
+			continue
+		}
+		if found == "" || i < begin {
 			begin, found = i, s
 		}
 	}
 	return begin, found
 }
 
+// stoppedBy is the stop string at which the answer ended, empty if it ended at
+// something else.
+func (a *ask) stoppedBy() string {
+	if a.output != a.stopAt {
+		return ""
+	}
+	return a.stopText
+}
+
 // shown is how many bytes of text have been told with the first k tokens.
 func (a *ask) shown(k int) int {
 	n := k * wordBytes
-	if !a.isLast(k) {
+	switch {
+	case !a.isLast(k) && a.begins != nil:
+		return n - a.begun(n)
+	case !a.isLast(k):
 		return max(0, n-a.hold)
-	}
-	if a.eos {
-		n -= wordBytes
-	}
-	if a.cutShort && a.output == a.stopAt {
+	case a.stoppedBy() != "":
 		return a.cut
+	case a.eos:
+		return n - wordBytes
 	}
 	return n
+}
+
+// begun is how many of the last of n bytes of text could begin a stop string.
+func (a *ask) begun(n int) int {
+	tail := string(a.piece(nil, max(0, n-a.hold), n))
+	for tail != "" && !slices.ContainsFunc(a.begins, func(s string) bool { return strings.HasPrefix(s, tail) }) {
+		tail = tail[1:]
+	}
+	return len(tail)
+}
+
+// unheard is whether tokens from up to but not including to tell nothing,
+// because all their text is held back or is the string that ends the answer.
+func (a *ask) unheard(from, to int) bool {
+	return a.begins != nil && a.shown(from) >= a.shown(to)
 }
 
 // piece appends the bytes of text from one to another.

@@ -95,6 +95,71 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// Every dialect that has stop strings ends there, and says so in its own words.
+// Some servers keep the string in the answer; these find it only at the end of a
+// token, for they look when they have sent the token.
+func TestStopsInEveryDialect(t *testing.T) {
+	word := strings.Fields(said(8))[3]
+	across := said(4)[13:18] // from within the third token into the fourth
+	for _, tt := range []struct {
+		conversation
+		kept   bool   // the string is part of the answer
+		finish string // with STOP for the string
+	}{
+		{conversation{engine: "anthropic", path: "/v1/messages", body: `{"max_tokens":8,"stream":true,"messages":[{"role":"user","content":"a b c"}],"stop_sequences":["nowhere","STOP"]}`}, false, `"stop_reason":"stop_sequence","stop_sequence":"STOP"`},
+		{conversation{engine: "anthropic", path: "/v1/messages", whole: true, body: `{"max_tokens":8,"messages":[{"role":"user","content":"a b c"}],"stop_sequences":["STOP"]}`}, false, `"stop_reason":"stop_sequence","stop_sequence":"STOP"`},
+		{conversation{engine: "tgi", path: "/generate_stream", body: `{"inputs":"a b c","parameters":{"max_new_tokens":8,"details":true,"stop":["nowhere","STOP"]}}`}, true, `"finish_reason":"stop_sequence","generated_tokens":4`},
+		{conversation{engine: "tgi", path: "/generate", whole: true, body: `{"inputs":"a b c","parameters":{"max_new_tokens":8,"details":true,"stop":["STOP"]}}`}, true, `"finish_reason":"stop_sequence","generated_tokens":4`},
+		{conversation{engine: "tgi", path: "/v1/completions", body: `{"prompt":"a b c","max_tokens":8,"stream":true,"stop":"STOP"}`}, false, `"finish_reason":"stop_sequence"`},
+		{conversation{engine: "sglang", path: "/generate", cumulative: true, body: `{"text":"a b c","sampling_params":{"max_new_tokens":8,"stop":["nowhere","STOP"]},"stream":true}`}, false, `"finish_reason":{"type":"stop","matched":"STOP"}`},
+		{conversation{engine: "sglang", path: "/generate", whole: true, body: `{"text":"a b c","sampling_params":{"max_new_tokens":8,"stop":"STOP"}}`}, false, `"finish_reason":{"type":"stop","matched":"STOP"}`},
+		{conversation{engine: "lmdeploy", path: "/generate", body: `{"prompt":"a b c","max_tokens":8,"stream":true,"stop":"STOP"}`}, false, `"finish_reason":{"type":"stop"}`},
+		{conversation{engine: "llamacpp", path: "/completion", body: `{"prompt":"a b c","n_predict":8,"stream":true,"stop":["nowhere","STOP"]}`}, false, `"stop_type":"word","stopping_word":"STOP"`},
+		{conversation{engine: "llamacpp", path: "/completion", whole: true, body: `{"prompt":"a b c","n_predict":8,"stop":["STOP"]}`}, false, `"stop_type":"word","stopping_word":"STOP"`},
+		{conversation{engine: "ollama", path: "/api/generate", body: `{"prompt":"a b c","options":{"num_predict":8,"stop":["nowhere","STOP"]}}`}, false, `"done_reason":"stop"`},
+		{conversation{engine: "ollama", path: "/api/chat", whole: true, body: `{"stream":false,"messages":[{"role":"user","content":"a b c"}],"options":{"num_predict":8,"stop":["STOP"]}}`}, false, `"done_reason":"stop"`},
+		{conversation{engine: "gemini", path: "/v1beta/models/sim:streamGenerateContent?alt=sse", body: `{"contents":[{"parts":[{"text":"a b c"}]}],"generationConfig":{"maxOutputTokens":8,"stopSequences":["nowhere","STOP"]}}`}, false, `"finishReason":"STOP"`},
+		{conversation{engine: "triton", path: "/v2/models/m/generate_stream", body: `{"text_input":"a b c","max_tokens":8,"stream":true,"stop_words":["nowhere","STOP"]}`}, true, ""},
+		{conversation{engine: "triton", path: "/v2/models/m/generate", whole: true, body: `{"text_input":"a b c","max_tokens":8,"stop_words":"STOP"}`}, true, ""},
+		{conversation{engine: "triton-vllm", path: "/v2/models/m/generate_stream", body: `{"text_input":"a b c","exclude_input_in_output":true,"return_finish_reason":true,"parameters":{"stream":true,"max_tokens":8,"stop":"STOP"}}`}, false, `"finish_reason":"stop"`},
+	} {
+		for _, stop := range []string{word, across} {
+			t.Run(tt.engine+" "+tt.path+" "+stop, func(t *testing.T) {
+				want, tokens, finish := strings.TrimSuffix(said(4), stop), 4, finishStop
+				switch {
+				case stop == across && tt.kept:
+					want, tokens, finish = said(8), 8, finishLength
+				case stop == across:
+					want = said(4)[:13]
+				case tt.kept:
+					want = said(4)
+				}
+				synctest.Test(t, func(t *testing.T) {
+					s, client := start(t, Options{Engine: tt.engine})
+					body, err := io.ReadAll(post(t, client, tt.path, strings.ReplaceAll(tt.body, "STOP", stop)).Body)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if text, _ := readText(t, &tt.conversation, body); text != want {
+						t.Errorf("%q, want %q, in\n%s", text, want, body)
+					}
+					words := tt.finish
+					if tt.engine != "gemini" {
+						words = strings.ReplaceAll(words, "STOP", stop)
+					}
+					if finish == finishStop && !strings.Contains(string(body), words) {
+						t.Errorf("no %s in\n%s", words, body)
+					}
+					truth := s.Truth()
+					if len(truth) != 1 || truth[0].Output != tokens || truth[0].Finish != finish {
+						t.Errorf("truth %+v, want %d tokens and %s", truth, tokens, finish)
+					}
+				})
+			})
+		}
+	}
+}
+
 // A natural stop is a token without text, which counts and has an event of its
 // own that brings the finish reason.
 func TestStopTokenHasAnEvent(t *testing.T) {

@@ -75,6 +75,7 @@ func readGemini(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.stopAtFirst(stops{strings: q.GenerationConfig.StopSequences})
 	v := &eventVoice{ask: a, frame: geminiFrame, words: a.geminiWords}
 	if stream && !events { // it is one list
 		v.words = func(b []byte, from, to int) []byte { return append(a.geminiWords(append(b, '['), from, to), ']') }

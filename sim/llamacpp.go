@@ -53,6 +53,7 @@ func readLlama(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.stopAtFirst(stops{strings: q.Stop})
 	v := &llamaVoice{ask: a, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
 	v.token = newTemplate(string(appendEvent(nil, "", llamacpp.Chunk{
 		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.input,
@@ -72,6 +73,9 @@ type llamaVoice struct {
 func (v *llamaVoice) early(b []byte) []byte { return b }
 
 func (v *llamaVoice) tokens(b []byte, from, to int) []byte {
+	if v.unheard(from, to) {
+		return b
+	}
 	b = v.text(append(b, v.token[0]...), from, to)
 	b = append(b, v.token[1]...)
 	if v.ids {
@@ -91,7 +95,11 @@ func (v *llamaVoice) final(content string) llamacpp.Final {
 			"top_p": 0.95, "min_p": 0.05, "samplers": []string{"penalties", "dry", "top_k", "typ_p", "top_p", "min_p", "temperature"},
 		},
 	}
-	if v.eos {
+	f.StoppingWord = v.stoppedBy()
+	switch {
+	case f.StoppingWord != "":
+		f.StopType = "word"
+	case v.eos:
 		f.StopType = "eos"
 	}
 	if !v.fx.noUsage {

@@ -29,6 +29,7 @@ func readLMDeploy(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.stopAtFirst(stops{strings: q.Stop, ids: q.StopTokenIDs, include: q.IncludeStop})
 	a.voice = &eventVoice{ask: a, frame: sseFrame, words: a.lmdeployWords, after: doneEvent}
 	return a, nil
 }

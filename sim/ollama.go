@@ -72,6 +72,7 @@ func (in *incoming) askOllama(p prompt, model string, o *ollama.Options, stream 
 	if err != nil {
 		return nil, err
 	}
+	a.stopAtFirst(stops{strings: o.Stop})
 	v := &ollamaVoice{ask: a, line: line}
 	v.token = newTemplate(string(appendJSON(nil, line(a.model, holeTime, ollama.Final{}, textHole)))+"\n", holeTimeText, textHole)
 	a.voice = v
@@ -98,7 +99,7 @@ type ollamaVoice struct {
 func (v *ollamaVoice) early(b []byte) []byte { return b }
 
 func (v *ollamaVoice) tokens(b []byte, from, to int) []byte {
-	if v.onlyEnds(from, to) {
+	if v.onlyEnds(from, to) || v.unheard(from, to) {
 		return b
 	}
 	b = time.Now().UTC().AppendFormat(append(b, v.token[0]...), time.RFC3339Nano)

@@ -227,7 +227,7 @@ func (a *ask) constrain(c *openai.Constraints, min int) {
 	case s != nil && len(s.Choice) > 0:
 		a.say(s.Choice[0])
 	}
-	a.stops(c.Stop, c.StopTokenIDs, c.IncludeStop, min)
+	a.stopAtFirst(stops{strings: c.Stop, ids: c.StopTokenIDs, min: min, include: c.IncludeStop, always: true})
 }
 
 // strictFields are all that a server which allows no others allows.

@@ -243,8 +243,9 @@ func (v *completionVoice) tokenTemplate(last bool) template {
 
 func (v *completionVoice) chunk(text string, last bool, u *openai.Usage) *openai.Completion {
 	finish := v.finishReason(last)
-	if last && v.eos && v.manner.eosFinish != "" {
-		finish = &v.manner.eosFinish
+	if last && v.manner.tgiFinish {
+		reason := v.tgiReason()
+		finish = &reason
 	}
 	return &openai.Completion{
 		ID: v.name("cmpl-"), Object: "text_completion", Created: v.created, Model: v.model, Usage: u,

@@ -74,7 +74,7 @@ type manner struct {
 	reasoning   bool    // chat: reasoning goes by that name, and not by reasoning_content
 	emptyDelta  bool    // chat: a token without text has a delta without content
 	finishAlone bool    // chat: the finish reason comes in a chunk of its own
-	eosFinish   string  // completions: the finish reason at the end of sequence, if not stop
+	tgiFinish   bool    // completions: the finish reason is in the words of TGI's own protocol
 
 	usage         usageManner
 	usageAlways   bool // completions: the last chunk has the usage, asked for or not
@@ -116,7 +116,7 @@ const (
 var (
 	vllmManner     = manner{emptyDelta: true, toolParser: true, reasoning: true, optionsStream: true, errorDone: true}
 	sglangManner   = manner{refusal: flatRefusal, finishAlone: true, errorDone: true}
-	tgiManner      = manner{refusal: tgiRefusal, role: roleEach, noFinish: new(string), noID: true, eosFinish: "eos_token", usageAlways: true, errorDone: true, textOnly: true}
+	tgiManner      = manner{refusal: tgiRefusal, role: roleEach, noFinish: new(string), noID: true, tgiFinish: true, usageAlways: true, errorDone: true, textOnly: true}
 	llamaManner    = manner{refusal: llamaRefusal, lenient: true, role: roleNull, finishAlone: true, usageAlways: true, timings: true}
 	ollamaManner   = manner{refusal: ollamaOpenAIRefusal, lenient: true, role: roleEach, reasoning: true, finishAlone: true, usage: usageZero, errorDone: true}
 	trtllmManner   = manner{role: roleBare, dropNulls: true, usageImplied: true, optionsStream: true, refusal: flatRefusal, errorCuts: true, strict: true}

@@ -41,6 +41,7 @@ func readSGLang(in *incoming) (*ask, error) {
 	if q.RequestID != "" {
 		a.id = q.RequestID
 	}
+	a.stopAtFirst(stops{strings: o.Stop, ids: o.StopTokenIDs, min: o.MinNewTokens})
 	v := &sglangVoice{interval: max(1, o.StreamInterval)}
 	v.eventVoice = eventVoice{ask: a, frame: sseFrame, words: v.answer, after: doneEvent}
 	a.voice = v
@@ -62,7 +63,7 @@ func (v *sglangVoice) tokens(b []byte, from, to int) []byte {
 	}
 	v.soFar = v.text(v.soFar, from, to)
 	v.idsSoFar = v.ids(v.idsSoFar, from, to)
-	if to-v.spoken < v.interval && !v.isLast(to) && v.spoken > 0 {
+	if !v.isLast(to) && (v.unheard(from, to) || v.spoken > 0 && to-v.spoken < v.interval) {
 		return b
 	}
 	v.spoken = to
@@ -77,9 +78,12 @@ func (v *sglangVoice) answer(b []byte, _, to int) []byte {
 	}
 	if v.isLast(to) {
 		m.FinishReason = &sglang.FinishReason{Type: v.finish}
-		if v.finish == finishLength {
+		switch {
+		case v.finish == finishLength:
 			m.FinishReason.Length = v.output
-		} else {
+		case v.output == v.stopAt:
+			m.FinishReason.Matched = v.reason
+		default:
 			m.FinishReason.Matched = eosID
 		}
 		m.E2ELatency = v.took(v.arrivedAt, v.lastAt).Seconds()

@@ -100,6 +100,7 @@ func readTGI(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.stopAtFirst(stops{strings: o.Stop, include: true, atEnd: true})
 	h := in.w.Header()
 	h.Set("X-Compute-Type", "cpu+simulated")
 	h.Set("X-Compute-Characters", strconv.Itoa(p.chars))
@@ -146,7 +147,7 @@ func (v *tgiVoice) token(b []byte, k int) []byte {
 	b = append(v.text(append(b, '"'), 0, v.output), `","details":`...)
 	if v.details && !v.fx.noUsage {
 		b = appendJSON(b, tgi.StreamDetails{
-			FinishReason: v.reason(), GeneratedTokens: v.counted(v.output), InputLength: v.input,
+			FinishReason: v.tgiReason(), GeneratedTokens: v.counted(v.output), InputLength: v.input,
 		})
 	} else {
 		b = append(b, "null"...)
@@ -165,11 +166,15 @@ func (v *tgiVoice) appendToken(b []byte, k int) []byte {
 	return append(b, `","logprob":-0.1,"special":false`...)
 }
 
-func (v *tgiVoice) reason() string {
-	if v.finish == finishStop {
+// tgiReason is why the answer ended, in TGI's words.
+func (a *ask) tgiReason() string {
+	switch {
+	case a.stoppedBy() != "":
+		return "stop_sequence"
+	case a.finish == finishStop:
 		return "eos_token"
 	}
-	return v.finish
+	return a.finish
 }
 
 func (v *tgiVoice) last(b []byte) []byte { return b }
@@ -186,7 +191,7 @@ func (v *tgiVoice) whole(b []byte) []byte {
 	v.header.Set("X-Generated-Tokens", strconv.Itoa(v.counted(v.output)))
 	b = append(v.text(append(b, `{"generated_text":"`...), 0, v.output), '"')
 	if v.details && !v.fx.noUsage {
-		b = append(b, fmt.Sprintf(`,"details":{"finish_reason":%q,"generated_tokens":%d,"seed":null,"prefill":[],"tokens":[`, v.reason(), v.counted(v.output))...)
+		b = append(b, fmt.Sprintf(`,"details":{"finish_reason":%q,"generated_tokens":%d,"seed":null,"prefill":[],"tokens":[`, v.tgiReason(), v.counted(v.output))...)
 		for k := range v.output {
 			if k > 0 {
 				b = append(b, ',')

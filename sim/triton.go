@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tacho/wire/openai"
 	"tacho/wire/triton"
 )
 
@@ -50,15 +51,21 @@ func tritonRefusal(_ *pose, c *complaint) []byte {
 }
 
 func readTriton(in *incoming) (*ask, error) {
-	var q triton.Request
+	var q struct {
+		triton.Request
+		StopWords openai.Stop `json:"stop_words"` // a list is allowed, too
+	}
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
 	w := wish{limit: q.MaxTokens, min: max(q.MinTokens, q.MinLength)}
 	w.ignoreEOS = q.EndID != nil && (*q.EndID < 0 || *q.EndID > vocabSize) // it never comes
+	// TensorRT-LLM compares tokens, and has sent them by then.
+	stop := stops{strings: q.StopWords, min: w.min, include: true, atEnd: true}
 	wantsStream := q.Stream
 	if o := q.Parameters; o != nil {
 		w = wish{limit: o.MaxTokens, min: o.MinTokens, ignoreEOS: o.IgnoreEOS}
+		stop = stops{strings: o.Stop, ids: o.StopTokenIDs, min: o.MinTokens, include: o.IncludeStop, always: true}
 		wantsStream = o.Stream
 	}
 	if wantsStream && strings.HasSuffix(in.r.URL.Path, "/generate") {
@@ -70,7 +77,8 @@ func readTriton(in *incoming) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &tritonVoice{q: &q, served: in.r.PathValue("model")}
+	a.stopAtFirst(stop)
+	v := &tritonVoice{q: &q.Request, served: in.r.PathValue("model")}
 	if q.Parameters != nil && !q.ExcludeInputInOutput {
 		v.echo = string(quoted(nil, q.TextInput))
 	}

@@ -48,6 +48,8 @@ type Request struct {
 	TopP        *float64  `json:"top_p,omitempty"`
 	TopK        *int      `json:"top_k,omitempty"`
 
+	StopSequences []string `json:"stop_sequences,omitempty"`
+
 	Tools      []Tool      `json:"tools,omitempty"`
 	ToolChoice *ToolChoice `json:"tool_choice,omitempty"`
 }

@@ -116,6 +116,7 @@ type GenerationConfig struct {
 	TopK             *int     `json:"topK,omitempty"`
 	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
 	PresencePenalty  *float64 `json:"presencePenalty,omitempty"`
+	StopSequences    []string `json:"stopSequences,omitempty"`
 }
 
 // A CountTokensRequest is the body of a request to CountTokensPath.

@@ -2,7 +2,11 @@
 // the types of both ends.
 package llamacpp
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"tacho/wire/openai"
+)
 
 // The paths of the protocol.
 const (
@@ -17,6 +21,7 @@ type Request struct {
 	NPredict        int             `json:"n_predict,omitempty"`
 	MaxTokens       int             `json:"max_tokens,omitempty"` // the same under another name
 	Temperature     *float64        `json:"temperature,omitempty"`
+	Stop            openai.Stop     `json:"stop,omitempty"`
 	IgnoreEOS       bool            `json:"ignore_eos,omitempty"`
 	Stream          bool            `json:"stream,omitempty"`
 	CachePrompt     *bool           `json:"cache_prompt,omitempty"` // nil is true

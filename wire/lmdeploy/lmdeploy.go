@@ -2,6 +2,8 @@
 // both ends.
 package lmdeploy
 
+import "tacho/wire/openai"
+
 // The paths of the protocol.
 const (
 	GeneratePath = "/generate"
@@ -25,6 +27,10 @@ type Request struct {
 	TopK              *int     `json:"top_k,omitempty"`
 	MinP              *float64 `json:"min_p,omitempty"`
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+
+	Stop         openai.Stop `json:"stop,omitempty"`
+	StopTokenIDs []int32     `json:"stop_token_ids,omitempty"`
+	IncludeStop  bool        `json:"include_stop_str_in_output,omitempty"`
 }
 
 // MetaInfo is the server's account of an answer so far.

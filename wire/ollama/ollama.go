@@ -70,6 +70,7 @@ type Options struct {
 	TopP        *float64 `json:"top_p,omitempty"`
 	TopK        *int     `json:"top_k,omitempty"`
 	Seed        *int64   `json:"seed,omitempty"`
+	Stop        []string `json:"stop,omitempty"`
 }
 
 // A GenerateResponse is a line of a stream of GeneratePath, or its whole

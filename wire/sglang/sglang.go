@@ -2,6 +2,8 @@
 // ends.
 package sglang
 
+import "tacho/wire/openai"
+
 // The paths of the protocol.
 const (
 	GeneratePath   = "/generate"
@@ -34,6 +36,9 @@ type SamplingParams struct {
 	TopP           *float64 `json:"top_p,omitempty"`
 	TopK           *int     `json:"top_k,omitempty"`
 	StreamInterval int      `json:"stream_interval,omitempty"`
+
+	Stop         openai.Stop `json:"stop,omitempty"`
+	StopTokenIDs []int32     `json:"stop_token_ids,omitempty"`
 }
 
 // MetaInfo is the server's account of an answer so far.

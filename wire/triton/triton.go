@@ -2,6 +2,8 @@
 // TensorRT-LLM and the vLLM backend: the types of both ends.
 package triton
 
+import "tacho/wire/openai"
+
 // StreamPath and GeneratePath are where requests for a model go.
 func StreamPath(model string) string { return "/v2/models/" + model + "/generate_stream" }
 
@@ -69,6 +71,10 @@ type Parameters struct {
 	MinTokens   int      `json:"min_tokens,omitempty"`
 	IgnoreEOS   bool     `json:"ignore_eos,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
+
+	Stop         openai.Stop `json:"stop,omitempty"`
+	StopTokenIDs []int32     `json:"stop_token_ids,omitempty"`
+	IncludeStop  bool        `json:"include_stop_str_in_output,omitempty"`
 }
 
 // An ErrorResponse is the body of a failure, and its event within a stream.
