@@ -67,6 +67,7 @@ type Client struct {
 	dialer    *dialer
 	keeping   keeping
 	spares    *spares  // nil where connections are not to the server itself
+	lines     *lines   // nil where net/http has the connections
 	urls      sync.Map // path to *url.URL
 	open      atomic.Int64
 }
@@ -81,7 +82,7 @@ func New(o Options) (*Client, error) {
 		o.DialTimeout = defaultDialTimeout
 	}
 	c := &Client{base: base}
-	c.keeping.onBroken = func() { c.transport.CloseIdleConnections() }
+	c.keeping.onBroken = c.closeIdle
 	c.dialer = newDialer(o, socket, base.Scheme == "https", &c.keeping)
 	proxied, err := isProxied(o.Proxy, base)
 	if err != nil {
@@ -107,7 +108,27 @@ func New(o Options) (*Client, error) {
 	if o.Clock != tacho.ReadClock {
 		c.dialer.clock = newKernelClock()
 	}
+	if c.dialer.clock != nil && !proxied && !o.HTTP2 && base.Scheme == "http" && socket == "" && o.Dial == nil {
+		c.lines = &lines{connect: c.connect}
+	}
 	return c, nil
+}
+
+// connect makes a connection for a line, or takes one that was made before.
+func (c *Client) connect(ctx context.Context) (*conn, error) {
+	nc, err := c.dialPlain(ctx, "tcp", hostPort(c.base))
+	if err != nil {
+		return nil, err
+	}
+	return nc.(*conn), nil
+}
+
+// closeIdle closes connections that served a request and wait for another.
+func (c *Client) closeIdle() {
+	c.transport.CloseIdleConnections()
+	if c.lines != nil {
+		c.lines.drop(false)
+	}
 }
 
 func protocols(http2 bool, scheme string) *http.Protocols {
@@ -251,8 +272,8 @@ func (c *Client) locate(path string) (*url.URL, error) {
 // Host is the server's name, without a port.
 func (c *Client) Host() string { return c.base.Hostname() }
 
-// HTTP is an ordinary client over the same connections, for small calls beside
-// the measured ones.
+// HTTP is an ordinary client of the same server, for small calls beside the
+// measured ones.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.transport, CheckRedirect: SameServer}
 }
@@ -285,6 +306,9 @@ func (c *Client) Warm(ctx context.Context, n, least int) error {
 func (c *Client) Close() {
 	if c.spares != nil {
 		c.spares.close()
+	}
+	if c.lines != nil {
+		c.lines.drop(true)
 	}
 	c.transport.CloseIdleConnections()
 	if c.dialer.clock != nil {

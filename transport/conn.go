@@ -102,6 +102,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	s.writing()
 	n, err := c.Conn.Write(p)
+	c.lease.wrote.Add(int64(n - len(p)))
 	s.written(err)
 	c.closedBy(err)
 	return n, err

@@ -25,6 +25,8 @@ type polled struct{ net.Conn }
 
 func (*polled) receive([]byte) (n int, at stamp, err error) { return 0, stamp{}, net.ErrClosed }
 
+func (*polled) quiet() bool { return false }
+
 // alive says whether the peer still holds the connection open, as far as can
 // be told.
 func alive(net.Conn) bool { return true }

@@ -28,7 +28,9 @@ func (c *Client) Do(ctx context.Context, req *http.Request, x *Exchange, sink Co
 	if err == nil {
 		x.Status, x.Header = resp.StatusCode, resp.Header
 		err = c.follow(t, resp, sink, live)
-		_ = resp.Body.Close() // all that was wanted of it has been read
+		if t.ride == nil { // on a line it would wait for the rest
+			_ = resp.Body.Close() // all that was wanted of it has been read
+		}
 		if err == nil && !resp.Close && t.conn != nil {
 			t.conn.lease.answered()
 		}
@@ -43,12 +45,11 @@ func (c *Client) Do(ctx context.Context, req *http.Request, x *Exchange, sink Co
 func (c *Client) send(ctx context.Context, req *http.Request, x *Exchange) (*trail, *http.Response, error) {
 	for {
 		t := &trail{x: x}
-		attempt := req.WithContext(httptrace.WithClientTrace(ctx, t.hooks()))
-		attempt.Close = req.Close || !c.Keeps()
-		resp, err := c.transport.RoundTrip(attempt)
+		resp, err := c.roundTrip(ctx, t, req)
 		if err == nil || ctx.Err() != nil || !t.untaken() {
 			return t, resp, err
 		}
+		t.hangUp(err)
 		t.release()
 		if req.GetBody != nil {
 			if req.Body, err = req.GetBody(); err != nil {
@@ -56,6 +57,19 @@ func (c *Client) send(ctx context.Context, req *http.Request, x *Exchange) (*tra
 			}
 		}
 	}
+}
+
+// roundTrip tries one connection, or what net/http takes for one.
+func (c *Client) roundTrip(ctx context.Context, t *trail, req *http.Request) (*http.Response, error) {
+	if c.lines == nil {
+		ctx = httptrace.WithClientTrace(ctx, t.hooks())
+	}
+	attempt := req.WithContext(ctx)
+	attempt.Close = req.Close || !c.Keeps()
+	if c.lines != nil {
+		return c.lines.roundTrip(ctx, t, attempt)
+	}
+	return c.transport.RoundTrip(attempt)
 }
 
 // follow reads the body of a response to its end.
@@ -88,6 +102,9 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 		}
 		if err == io.EOF { //nolint:errorlint // bare: a wrapped one is a body that broke off
 			s.bodyEnd()
+			if t.ride != nil {
+				t.ride.whole = true
+			}
 			return b.flush(sink)
 		}
 		if err != nil || left == 0 {
@@ -135,6 +152,7 @@ type trail struct {
 	x      *Exchange
 	trying bool // a connection was asked for and not got yet
 	conn   *conn
+	ride   *ride                // nil where net/http has the connection
 	span   atomic.Pointer[span] // of the connection tried last; hooks of the writing goroutine look for it
 }
 
@@ -201,7 +219,7 @@ func (t *trail) attach(nc net.Conn) {
 // another request, before it got anything of this one.
 func (t *trail) untaken() bool {
 	s := t.span.Load()
-	return t.conn != nil && t.x.Reused && s.silent() && t.conn.lease.untaken(s.before)
+	return t.conn != nil && t.x.Reused && s.silent() && (t.conn.lease.untaken(s.before) || t.conn.lease.wrote.Load() == s.before)
 }
 
 // release ends the ownership: what comes now is not ours.
@@ -213,8 +231,20 @@ func (t *trail) release() {
 	t.span.Store(nil)
 }
 
+// hangUp lets go of the line, if there is one, unless it is good for another
+// request.
+func (t *trail) hangUp(err error) (keep *line) {
+	r := t.ride
+	t.ride = nil
+	if r == nil || !r.end(err) {
+		return nil
+	}
+	return r.line
+}
+
 func (t *trail) finish(err error) {
-	x := t.x
+	x, ride := t.x, t.ride
+	keep := t.hangUp(err)
 	if s := t.span.Load(); s != nil {
 		if err == nil {
 			s.settle()
@@ -226,6 +256,9 @@ func (t *trail) finish(err error) {
 		x.End = now()
 	}
 	t.release()
+	if keep != nil {
+		ride.lines.put(keep)
+	}
 }
 
 // multiplexed says whether nc, which is c or TLS over it, speaks HTTP/2.

@@ -498,6 +498,14 @@ func (c *polled) alive() bool {
 	return !c.closed && c.err == nil && established(c.fd)
 }
 
+// quiet says whether the peer still holds the connection open, and has said
+// nothing.
+func (c *polled) quiet() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.closed && c.err == nil && c.unread() == 0 && established(c.fd)
+}
+
 // onSocket does something with the socket if it is not closed.
 func (c *polled) onSocket(do func(fd int)) {
 	c.mu.Lock()

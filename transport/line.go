@@ -1,0 +1,217 @@
+package transport
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"tacho/internal/limit"
+)
+
+const (
+	// inlineBody is the longest body that is written before the answer is looked
+	// for: the kernels of both ends have room for it even if the server does not
+	// read. A longer one is written beside, for an answer may come before its end.
+	inlineBody = 32 << 10
+	// maxInformed is how many heads of status 1xx may come before an answer's own,
+	// as many as net/http takes.
+	maxInformed = 5
+)
+
+// lines are the plain HTTP/1 connections of a client to its server, where a
+// poller receives for them. One goroutine writes a request and reads its answer.
+// net/http has two more for each connection and sends every request through all
+// three: that is most of what a request costs, and of what a stream holds.
+type lines struct {
+	connect func(context.Context) (*conn, error)
+
+	mu     sync.Mutex
+	idle   []idleLine // the youngest last
+	closed bool
+}
+
+type idleLine struct {
+	*line
+	since int64
+}
+
+// A line is a connection with what has been read of it and not been used.
+type line struct {
+	*conn
+	in   *bufio.Reader
+	left int64 // bytes that may still come of a head
+	body bool  // the head is over: what comes has no bound here
+}
+
+// Read is for the buffered reader.
+func (l *line) Read(p []byte) (int, error) {
+	if l.body {
+		return l.conn.Read(p)
+	}
+	if l.left <= 0 {
+		return 0, limit.Bytes("a head", limit.Header)
+	}
+	n, err := l.conn.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
+// take returns a line, and whether it has served another request.
+func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
+	for l := ls.pop(); l != nil; l = ls.pop() {
+		if l.kernel.quiet() {
+			return l, true, nil
+		}
+		_ = l.Close() // the server has closed it, or said something that nobody asked for
+	}
+	c, err := ls.connect(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	l = &line{conn: c}
+	l.in = bufio.NewReaderSize(l, readBufferSize)
+	return l, false, nil
+}
+
+func (ls *lines) pop() *line {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	top := len(ls.idle) - 1
+	if top < 0 {
+		return nil
+	}
+	l := ls.idle[top]
+	ls.idle[top] = idleLine{}
+	ls.idle = ls.idle[:top]
+	return l.line
+}
+
+// put keeps a line for the next request, and closes those that nobody wanted
+// for long.
+func (ls *lines) put(l *line) {
+	at := now()
+	ls.mu.Lock()
+	if ls.closed {
+		ls.mu.Unlock()
+		_ = l.Close() // nothing is lost with it
+		return
+	}
+	ls.idle = append(ls.idle, idleLine{l, at})
+	old := 0
+	for old < len(ls.idle) && at-ls.idle[old].since > int64(idleTimeout) {
+		old++
+	}
+	dropped := append([]idleLine(nil), ls.idle[:old]...)
+	ls.idle = ls.idle[old:]
+	ls.mu.Unlock()
+	for _, d := range dropped {
+		_ = d.Close() // as above
+	}
+}
+
+// drop closes what is idle, and with last what comes back later, too.
+func (ls *lines) drop(last bool) {
+	ls.mu.Lock()
+	idle := ls.idle
+	ls.idle, ls.closed = nil, ls.closed || last
+	ls.mu.Unlock()
+	for _, l := range idle {
+		_ = l.Close() // nothing is lost with it
+	}
+}
+
+// A ride is a request's time on a line.
+type ride struct {
+	*line
+	lines   *lines
+	wrote   chan error  // of a body that is written beside
+	stop    func() bool // ends the watch over the context
+	closing bool        // one of both ends wants the line closed behind the answer
+	whole   bool        // the answer was read to its end
+}
+
+// roundTrip sends req on a line and reads the head of its answer. The line is
+// t's from then on, whatever comes of it.
+func (ls *lines) roundTrip(ctx context.Context, t *trail, req *http.Request) (*http.Response, error) {
+	t.x.Conns++
+	t.x.Conn = 0
+	l, reused, err := ls.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.x.Conn, t.x.Reused = now(), reused
+	l.left, l.body = limit.Header, false
+	t.attach(l.conn)
+	t.ride = &ride{line: l, lines: ls, closing: req.Close}
+	t.ride.stop = context.AfterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
+	span := t.span.Load()
+	if req.ContentLength > inlineBody {
+		wrote := make(chan error, 1)
+		t.ride.wrote = wrote
+		go func() { wrote <- l.write(req, span) }()
+	} else {
+		err = l.write(req, span)
+	}
+	// Even where writing failed there may be an answer that says why.
+	resp, readErr := l.readHead(req)
+	if readErr != nil {
+		return nil, cmp.Or(err, readErr)
+	}
+	t.ride.closing = t.ride.closing || resp.Close || err != nil || resp.StatusCode < http.StatusOK
+	return resp, nil
+}
+
+// writers are buffers for whole requests, so that most leave with one write.
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2*inlineBody) }}
+
+func (l *line) write(req *http.Request, s *span) error {
+	w := writers.Get().(*bufio.Writer)
+	w.Reset(l.conn)
+	err := req.Write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	w.Reset(nil)
+	writers.Put(w)
+	s.handedOver(err)
+	return err
+}
+
+// readHead reads up to the body of an answer.
+func (l *line) readHead(req *http.Request) (*http.Response, error) {
+	for informed := 0; ; informed++ {
+		resp, err := http.ReadResponse(l.in, req)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
+			l.body = true
+			return resp, nil
+		}
+		if informed == maxInformed {
+			return nil, errors.New("too many heads of status 1xx before the answer")
+		}
+	}
+}
+
+// end closes the line unless another request may have it; the rest is for
+// after the stamps were taken.
+func (r *ride) end(err error) (kept bool) {
+	kept = err == nil && r.whole && !r.closing && r.in.Buffered() == 0
+	if r.wrote != nil {
+		select {
+		case writeErr := <-r.wrote:
+			kept = kept && writeErr == nil
+		default: // the answer came before the request was written
+			kept = false
+		}
+	}
+	kept = r.stop() && kept
+	if !kept {
+		_ = r.Close() // what was wanted of it has been read
+	}
+	return kept
+}
