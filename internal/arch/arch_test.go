@@ -50,6 +50,7 @@ var layers = map[string]string{
 	"store":                         ". instrument metric outcome",
 	"archive":                       ". instrument metric outcome store",
 	"transport":                     ". internal/limit",
+	"transport/tap":                 "",
 	"workload":                      ". internal/jsonscan internal/spelling internal/wholefile stat token",
 	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling transport wire/*",
 	"metric":                        ". stat",
