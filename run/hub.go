@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tacho/hub"
+	"tacho/internal/rows"
 	"tacho/plan"
 	"tacho/workload"
 )
@@ -167,7 +168,7 @@ func (d *download) from(ctx context.Context, repo hub.Repo, online bool) ([]stri
 // fetch gets files in order until they have rows enough.
 func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want []string) ([]string, error) {
 	var out []string
-	rows := 0
+	have := 0
 	for i, file := range want {
 		if _, ok := d.hub.Have(repo, commit, file); !ok && !d.hub.Offline {
 			d.say("Downloading %s of the dataset %s (file %d of %d).", file, d.name, i+1, len(want))
@@ -187,11 +188,11 @@ func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want
 		if d.whole || d.rows == 0 || len(want) == 1 {
 			continue
 		}
-		n, err := workload.CountRows(local)
+		n, err := rows.Count(local)
 		if err != nil {
 			return nil, err
 		}
-		if rows += n; rows >= d.rows {
+		if have += n; have >= d.rows {
 			break
 		}
 	}
@@ -200,7 +201,7 @@ func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want
 
 // choose picks the files of the subset and the split.
 func (d *download) choose(files []string, converted bool) ([]string, error) {
-	files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !workload.IsData(f) })
+	files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !rows.IsData(f) })
 	slices.Sort(files)
 	if len(files) == 0 {
 		return nil, fmt.Errorf("the hub has no parquet, json, jsonl or csv file of it: %w", fs.ErrNotExist)

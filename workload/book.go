@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var book = Kind{
@@ -43,7 +44,7 @@ func newBook(ctx context.Context, o Options) (Workload, error) {
 			return nil, fmt.Errorf("book: %v tokens in and %v out: at least 1 of each is needed (--book-input-len, --book-output-len)", o.Input, o.Output)
 		}
 	}
-	text, cut, err := readText(o.Path, o.mostText())
+	text, cut, err := rows.ReadText(o.Path, o.mostText())
 	if err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
@@ -89,8 +90,8 @@ func (w *bookWorkload) Notes() []string {
 	return notes
 }
 
-// mostText bounds the part of a text that is read.
-func (o *Options) mostText() int { return int(cmp.Or(o.mostKept, mostText)) }
+// mostText bounds the part of a text that is read, in bytes.
+func (o *Options) mostText() int { return int(cmp.Or(o.mostKept, 64<<20)) }
 
 // guess is how long a slice from start must be to have nearly n tokens.
 func (w *bookWorkload) guess(start, n int) (int, error) {

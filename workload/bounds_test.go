@@ -3,15 +3,11 @@ package workload
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/parquet-go/parquet-go"
 
 	"tacho/token"
 )
@@ -87,31 +83,6 @@ func TestKeptIsBounded(t *testing.T) {
 		o.mostKept = 0
 		if _, err := test.kind.New(t.Context(), o); err != nil {
 			t.Errorf("%s: %v", test.kind.Name, err)
-		}
-	}
-}
-
-// One value that is too long is an error in every format.
-func TestRowsAreBounded(t *testing.T) {
-	long := strings.Repeat("x", mostLine+(4<<20))
-	dir := t.TempDir()
-	type row struct {
-		Prompt string `parquet:"prompt,zstd"`
-	}
-	for name, text := range map[string]string{
-		"a.json": `[{"prompt":"` + long + `"}]`, "a.jsonl": `{"prompt":"` + long + `"}`, "a.csv": "prompt\n\"" + long + "\"\n", "a.parquet": "",
-	} {
-		path := filepath.Join(dir, name)
-		if text == "" {
-			if err := parquet.WriteFile(path, []row{{long}}); err != nil {
-				t.Fatal(err)
-			}
-		} else if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		err := eachRow(path, &badLines{}, func(json.RawMessage) error { return nil })
-		if want := fmt.Sprintf("%d MiB", mostLine>>20); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var conversation = Kind{
@@ -257,8 +258,8 @@ func (w *madeTalks) Notes() []string { return w.notes() }
 func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
 	list := o.keeping()
 	short := 0
-	bad := badLines{skip: o.Trace.SkipBad}
-	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
+	bad := rows.Bad{Skip: o.Trace.SkipBad}
+	err := rows.Each(o.Path, &bad, func(row json.RawMessage) error {
 		e, err := talkOfRow(row)
 		if err != nil {
 			return err
@@ -276,9 +277,9 @@ func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("conversation: %w", err)
 	}
 	if len(list.entries) == 0 {
-		return nil, fmt.Errorf("conversation: %s has no conversation with a question in it%s", o.Path, bad.also())
+		return nil, fmt.Errorf("conversation: %s has no conversation with a question in it%s", o.Path, bad.Also())
 	}
-	said := bad.notes()
+	said := bad.Notes()
 	if short > 0 {
 		said = append(said, fmt.Sprintf("%d conversations without a question were left out; give them one, or take them out of the file", short))
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"tacho/internal/rows"
 )
 
 var custom = Kind{
@@ -22,74 +24,23 @@ func newCustomOf(ctx context.Context, o Options, name string, need func(*entry) 
 	if o.Path == "" {
 		return nil, fmt.Errorf("%s: no data: give a JSONL file with --dataset-path prompts.jsonl", name)
 	}
-	bad := badLines{skip: o.Trace.SkipBad}
+	bad := rows.Bad{Skip: o.Trace.SkipBad}
 	list := o.keeping()
-	lines, err := openLines(o.Path)
+	err := rows.EachLine(o.Path, &bad, func(text json.RawMessage) error {
+		var e entry
+		if err := json.Unmarshal(text, &e); err != nil {
+			return fmt.Errorf(`not a JSON object with a "prompt": %w`, err)
+		}
+		if err := errors.Join(e.check(o.wantsData()), need(&e)); err != nil {
+			return err
+		}
+		return list.add(e, len(text))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	defer lines.Close()
-	for text := range lines.All {
-		var e entry
-		err := json.Unmarshal(text, &e)
-		if err != nil {
-			err = fmt.Errorf(`not a JSON object with a "prompt": %w`, err)
-		} else {
-			err = errors.Join(e.check(o.wantsData()), need(&e))
-		}
-		if err == nil {
-			err = list.add(e, len(text))
-		}
-		if errors.Is(err, errEnough) {
-			break
-		}
-		if err != nil && !errors.Is(err, errTooMuch) {
-			err = bad.take(fmt.Errorf("%s:%d: %w", o.Path, lines.Number(), err))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
 	if len(list.entries) == 0 {
-		return nil, fmt.Errorf("%s: %s has no lines in it%s", name, o.Path, bad.also())
+		return nil, fmt.Errorf("%s: %s has no lines in it%s", name, o.Path, bad.Also())
 	}
-	return newPool(ctx, o, list.entries, bad.notes()...)
-}
-
-// badLines counts the lines that could not be read.
-type badLines struct {
-	skip  bool // else the first one stops
-	count int
-	first error
-}
-
-// take is told what is wrong with a line and where it is: it stops at it, or
-// counts it.
-func (b *badLines) take(err error) error {
-	if !b.skip {
-		return fmt.Errorf("%w (--bad-lines skip goes on without it)", err)
-	}
-	if b.count == 0 {
-		b.first = err
-	}
-	b.count++
-	return nil
-}
-
-// notes tells how many lines were skipped, and why the first was.
-func (b *badLines) notes() []string {
-	if b.count == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%d bad lines were skipped; the first: %v; mend them, or measure without", b.count, b.first)}
-}
-
-func (b *badLines) also() string {
-	if b.count == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" that can be used: %d bad lines were skipped; the first: %v", b.count, b.first)
+	return newPool(ctx, o, list.entries, bad.Notes()...)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"tacho/internal/rows"
 )
 
 // bounds are the lengths in tokens that vLLM's benchmark keeps of questions
@@ -22,7 +24,7 @@ var (
 
 // newFiltered makes a workload of those entries whose prompts and answers have
 // fitting lengths, as many as are asked for.
-func newFiltered(ctx context.Context, name string, o Options, entries []entry, b bounds, bad badLines) (Workload, error) {
+func newFiltered(ctx context.Context, name string, o Options, entries []entry, b bounds, bad rows.Bad) (Workload, error) {
 	if o.Shuffle {
 		rngOf(o.Seed, 0).Shuffle(len(entries), func(a, b int) { entries[a], entries[b] = entries[b], entries[a] })
 	}
@@ -34,10 +36,10 @@ func newFiltered(ctx context.Context, name string, o Options, entries []entry, b
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(fit) == 0 {
-		return nil, fmt.Errorf("%s: %s has no conversation of fitting length (prompts of %d to %d tokens, at most %d with the answer)%s", name, o.Path, b.least, b.prompt, b.total, bad.also())
+		return nil, fmt.Errorf("%s: %s has no conversation of fitting length (prompts of %d to %d tokens, at most %d with the answer)%s", name, o.Path, b.least, b.prompt, b.total, bad.Also())
 	}
 	o.Shuffle = false // they are
-	return newPool(ctx, o, fit, bad.notes()...)
+	return newPool(ctx, o, fit, bad.Notes()...)
 }
 
 // filter keeps the entries that fit, in order. They are counted several at

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"tacho/internal/rows"
 )
 
 // Fitting are the names of the datasets that a file can be read as, by its
@@ -16,10 +18,10 @@ func Fitting(path string) ([]string, error) {
 		return nil, err
 	}
 	var row map[string]json.RawMessage
-	ending := func(e string) bool { return strings.HasSuffix(strings.ToLower(bareName(path)), e) }
+	ending := func(e string) bool { return strings.HasSuffix(strings.ToLower(rows.BareName(path)), e) }
 	if !info.IsDir() && !ending(".txt") {
-		err = eachRow(path, &badLines{}, func(text json.RawMessage) error {
-			return errors.Join(json.Unmarshal(text, &row), errEnough)
+		err = rows.Each(path, &rows.Bad{}, func(text json.RawMessage) error {
+			return errors.Join(json.Unmarshal(text, &row), rows.ErrEnough)
 		})
 	}
 	var names []string

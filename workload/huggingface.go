@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var huggingFace = Kind{
@@ -50,7 +51,7 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		set.bounds = nil
 	}
 	o.Output = set.outputOf(o.Output)
-	bad := badLines{skip: o.Trace.SkipBad}
+	bad := rows.Bad{Skip: o.Trace.SkipBad}
 	t := table{Options: o, kept: o.keeping(), set: set, bad: &bad, media: mediaRows{Options: o}, unsent: map[string]int{}}
 	if set.bounds != nil || set.rounds {
 		t.enough = 0 // the first rows will not do
@@ -59,14 +60,14 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("hf: %w", err)
 	}
 	if len(t.entries) == 0 {
-		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.also()+t.media.also())
+		return nil, fmt.Errorf("hf: %s has no rows%s", o.Path, bad.Also()+t.media.also())
 	}
 	var w Workload
 	var err error
 	if set.bounds != nil {
 		w, err = newFiltered(ctx, "hf", o, t.entries, *set.bounds, bad)
 	} else {
-		w, err = newPool(ctx, o, t.entries, slices.Concat(bad.notes(), t.media.notes())...)
+		w, err = newPool(ctx, o, t.entries, slices.Concat(bad.Notes(), t.media.notes())...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.unsent)) {
 		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent; choose a --backend that takes it, if it matters", t.unsent[name], name)}
@@ -79,7 +80,7 @@ type table struct {
 	Options
 	*kept
 	set    namedSet
-	bad    *badLines
+	bad    *rows.Bad
 	media  mediaRows
 	unsent map[string]int // rows with something in a column that is not sent
 }
@@ -88,7 +89,7 @@ func (t *table) read(files []string) error {
 	var parts [][]entry // of the files
 	for _, path := range files {
 		from := len(t.entries)
-		if err := eachRow(path, t.bad, t.row); err != nil {
+		if err := rows.Each(path, t.bad, t.row); err != nil {
 			return err
 		}
 		parts = append(parts, t.entries[from:])
@@ -160,7 +161,7 @@ func dataFiles(path, subset string) ([]string, error) {
 		}
 		rel := strings.TrimPrefix(p, path)
 		named := !slices.ContainsFunc(strings.Fields(subset), func(part string) bool { return !strings.Contains(rel, part) })
-		if IsData(p) && named {
+		if rows.IsData(p) && named {
 			out = append(out, p)
 		}
 		return nil

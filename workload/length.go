@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tacho/internal/rows"
 	"tacho/stat"
 )
 
@@ -262,7 +263,7 @@ func (l *Length) bound(text string) error {
 
 // readFile reads a histogram.
 func (l *Length) readFile(path string) error {
-	lines, err := openLines(path)
+	lines, err := rows.OpenLines(path)
 	if err != nil {
 		return err
 	}

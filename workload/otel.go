@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var otel = Kind{
@@ -49,15 +50,14 @@ type otelBody struct {
 // An otelSpot is the part of a call that is kept in memory: 32 bytes.
 type otelSpot struct {
 	start, end time.Duration
-	rowPlace
+	rows.Place // its tag is the number of the trace
 }
 
 // otelTrace replays the calls of each trace.
 type otelTrace struct {
 	tokenMaker
 	Options
-	paths  []string
-	texts  []*scratch // of the paths: the spans are there
+	kept   rows.Kept  // the spans
 	calls  []otelSpot // of all sessions, one after the other
 	starts []uint32   // of the sessions in calls, and the end of the last
 	origin time.Duration
@@ -73,7 +73,7 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	w := &otelTrace{Options: o, tokenMaker: newTokenMaker(o)}
-	bad := badLines{skip: o.Trace.SkipBad}
+	bad := rows.Bad{Skip: o.Trace.SkipBad}
 	x := otelIndex{otelTrace: w, traces: map[uint64]uint32{}}
 	for _, path := range files {
 		if err := x.read(path, &bad); err != nil {
@@ -81,9 +81,9 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 		}
 	}
 	if len(w.calls) == 0 {
-		return nil, fmt.Errorf("otel: %s has no span with gen_ai.usage tokens%s", o.Path, bad.also())
+		return nil, fmt.Errorf("otel: %s has no span with gen_ai.usage tokens%s", o.Path, bad.Also())
 	}
-	w.said = bad.notes()
+	w.said = bad.Notes()
 	if x.others > 0 {
 		w.said = append(w.said, fmt.Sprintf("%d spans are no calls of a model, and were left out", x.others))
 	}
@@ -101,18 +101,9 @@ type otelIndex struct {
 	others int               // spans that are no calls
 }
 
-// fileBits is where the number of the file stands in the offset of a place.
-const fileBits = 44
-
 // read finds the calls in a file.
-func (x *otelIndex) read(path string, bad *badLines) error {
-	text, err := openScratch(path)
-	if err != nil {
-		return err
-	}
-	file := int64(len(x.texts)) << fileBits
-	x.paths, x.texts = append(x.paths, path), append(x.texts, text)
-	err = eachRowFrom(path, bad, func(row json.RawMessage, offset int64) error {
+func (x *otelIndex) read(path string, bad *rows.Bad) error {
+	return x.kept.Each(path, bad, func(row json.RawMessage, offset int64) error {
 		n := 0
 		ok, err := spansIn(row, func(raw []byte, from int, f *spanFields) error {
 			n++
@@ -124,8 +115,9 @@ func (x *otelIndex) read(path string, bad *badLines) error {
 				x.others++
 				return nil
 			}
-			place, err := text.keep(raw, offset+int64(from))
-			spot.offset, spot.size = file|place.offset, place.size
+			place, err := x.kept.Keep(raw, offset+int64(from))
+			place.Tag = spot.Tag
+			spot.Place = place
 			x.calls = append(x.calls, spot)
 			return err
 		})
@@ -134,7 +126,6 @@ func (x *otelIndex) read(path string, bad *badLines) error {
 		}
 		return fmt.Errorf("not spans: %w", cmpErr(json.Unmarshal(row, new(any)), errors.New("no JSON object")))
 	})
-	return errors.Join(err, text.done())
 }
 
 // spot is what is kept in memory of a span that is a call. Those that are
@@ -159,7 +150,7 @@ func (x *otelIndex) spot(raw []byte, f *spanFields) (spot otelSpot, isCall bool,
 		number = uint32(len(x.traces))
 		x.traces[trace] = number
 	}
-	return otelSpot{start, end, rowPlace{tag: number}}, true, nil
+	return otelSpot{start, end, rows.Place{Tag: number}}, true, nil
 }
 
 // callOf reads a span; false if it is no call of a model.
@@ -230,7 +221,7 @@ func (w *otelTrace) group(traces int) {
 	var session []uint32
 	kept := w.calls[:0]
 	for _, c := range w.calls {
-		n := &numbers[c.tag]
+		n := &numbers[c.Tag]
 		if *n == unseen {
 			since := c.start - w.origin
 			in := since >= w.Trace.Window.From && (w.Trace.Window.To == 0 || since < w.Trace.Window.To)
@@ -266,19 +257,13 @@ func (w *otelTrace) Arrivals() iter.Seq[time.Duration] {
 func (w *otelTrace) bodies(calls []otelSpot) ([]otelBody, error) {
 	out := make([]otelBody, len(calls))
 	for k, spot := range calls {
-		file, place := spot.offset>>fileBits, spot.rowPlace
-		place.offset &= 1<<fileBits - 1
-		text, err := w.texts[file].read(place)
-		var c otelCall
-		if err == nil {
-			c, _, err = callOf(text)
-		}
+		text, err := w.kept.Read(spot.Place)
 		if err != nil {
-			where := ""
-			if !w.texts[file].copy {
-				where = fmt.Sprintf(":%d", w.texts[file].line(place.offset))
-			}
-			return nil, fmt.Errorf("otel: %s%s: %w (--bad-lines skip goes on without it)", w.paths[file], where, err)
+			return nil, fmt.Errorf("otel: %w", err)
+		}
+		c, _, err := callOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("otel: %s: %w (--bad-lines skip goes on without it)", w.kept.Where(spot.Place, 0), err)
 		}
 		out[k] = c.otelBody
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 // An entry is one request of a file, or one conversation.
@@ -94,9 +95,6 @@ const mostKept = 1 << 30
 // entryCost is what an entry takes besides its text.
 const entryCost = 512
 
-// errTooMuch is that a file has more in it than may be kept.
-var errTooMuch = errors.New("too much to keep in memory: give a smaller file, or --num-prompts with --disable-shuffle, which reads no further than it must")
-
 // kept are the entries of a file, as many as will be used.
 type kept struct {
 	entries []entry
@@ -118,10 +116,10 @@ func (o *Options) keeping() *kept {
 // add keeps an entry that was made of so many bytes.
 func (k *kept) add(e entry, bytes int) error {
 	if k.bytes += int64(bytes) + entryCost; k.bytes > k.most {
-		return fmt.Errorf("more than %d MiB of requests in the data: %w", k.most>>20, errTooMuch)
+		return fmt.Errorf("more than %d MiB of requests in the data: %w", k.most>>20, rows.ErrTooMuch)
 	}
 	if k.entries = append(k.entries, e); len(k.entries) == k.enough {
-		return errEnough
+		return rows.ErrEnough
 	}
 	return nil
 }

@@ -17,26 +17,6 @@ type fileColumn struct {
 	Path  string `json:"path"`
 }
 
-// markBytes makes the bytes in a row of Parquet, which come as a string, known
-// as bytes: JSON has them in base64.
-func markBytes(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		data, isFile := v["bytes"].(string)
-		if _, ok := v["path"]; ok && isFile {
-			return map[string]any{"bytes": []byte(data), "path": v["path"]}
-		}
-		for name, value := range v {
-			v[name] = markBytes(value)
-		}
-	case []any:
-		for i := range v {
-			v[i] = markBytes(v[i])
-		}
-	}
-	return v
-}
-
 // mediaRows reads the sounds and pictures of a dataset's rows, where the
 // backend can send them.
 type mediaRows struct {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/rows"
 	"tacho/internal/wholefile"
 	"tacho/stat"
 )
@@ -104,7 +105,7 @@ func readClient(path string, span Window) (serveClient, error) {
 // readClientWindows reads all windows of a client. Each lasts to the next, and
 // the last as long as the one before it.
 func readClientWindows(path string) ([]clientWindow, error) {
-	lines, err := openLines(path)
+	lines, err := rows.OpenLines(path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var sharegpt = Kind{
@@ -61,8 +62,8 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	pairs := o.keeping()
 	pairs.enough = 0 // some will not fit
 	unsent := 0      // images and videos
-	bad := badLines{skip: o.Trace.SkipBad}
-	err := eachRow(o.Path, &bad, func(row json.RawMessage) error {
+	bad := rows.Bad{Skip: o.Trace.SkipBad}
+	err := rows.Each(o.Path, &bad, func(row json.RawMessage) error {
 		var t shareGPTTalk
 		if err := json.Unmarshal(row, &t); err != nil {
 			return fmt.Errorf("not a conversation of ShareGPT: %w", err)

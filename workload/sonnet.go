@@ -2,13 +2,16 @@ package workload
 
 import (
 	"context"
-	_ "embed" // the poems
+	_ "embed"
 	"fmt"
 	"math"
 	"strings"
 	"sync"
 
+	// the poems
+
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var sonnet = Kind{
@@ -46,7 +49,7 @@ func newSonnet(ctx context.Context, o Options) (Workload, error) {
 	if o.Path != "" {
 		var err error
 		var cut bool
-		if text, cut, err = readText(o.Path, o.mostText()); err != nil {
+		if text, cut, err = rows.ReadText(o.Path, o.mostText()); err != nil {
 			return nil, fmt.Errorf("sonnet: %w", err)
 		}
 		if cut {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var specBench = Kind{
@@ -35,8 +36,8 @@ var speedBench = Kind{
 // which only the first is asked.
 func newSpeculative(ctx context.Context, name string, o Options, path string) (Workload, error) {
 	list := o.keeping()
-	bad := badLines{skip: o.Trace.SkipBad}
-	err := eachRow(path, &bad, func(row json.RawMessage) error {
+	bad := rows.Bad{Skip: o.Trace.SkipBad}
+	err := rows.Each(path, &bad, func(row json.RawMessage) error {
 		var line struct {
 			Category string          `json:"category"`
 			Turns    []string        `json:"turns"`
@@ -67,7 +68,7 @@ func newSpeculative(ctx context.Context, name string, o Options, path string) (W
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(list.entries) == 0 {
-		return nil, fmt.Errorf("%s: %s has no questions of category %q%s", name, path, o.Category, bad.also())
+		return nil, fmt.Errorf("%s: %s has no questions of category %q%s", name, path, o.Category, bad.Also())
 	}
-	return newPool(ctx, o, list.entries, bad.notes()...)
+	return newPool(ctx, o, list.entries, bad.Notes()...)
 }

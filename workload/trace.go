@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 // TraceOptions are how a trace is replayed.
@@ -105,7 +106,7 @@ type traceFormat struct {
 type traceCursor struct {
 	*Options
 	format  *traceFormat
-	lines   *lineReader
+	lines   *rows.Lines
 	line    []byte // the line of the request last given
 	columns []string
 	origin  time.Duration // of the first line
@@ -113,7 +114,7 @@ type traceCursor struct {
 	begun   bool
 	untimed bool   // nobody wants to know when, so lines may be in any order
 	index   uint64 // of the next request in the window
-	bad     badLines
+	bad     rows.Bad
 	empty   int // requests without tokens
 }
 
@@ -121,13 +122,13 @@ func openTrace(f *traceFormat, o *Options) (*traceCursor, error) {
 	if o.Path == "" {
 		return nil, fmt.Errorf("%s: no trace: give its file with --dataset-path", f.name)
 	}
-	lines, err := openLines(o.Path)
+	lines, err := rows.OpenLines(o.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
-	c := &traceCursor{Options: o, format: f, lines: lines, bad: badLines{skip: o.Trace.SkipBad}}
+	c := &traceCursor{Options: o, format: f, lines: lines, bad: rows.Bad{Skip: o.Trace.SkipBad}}
 	if f.header {
-		for column := range bytes.SplitSeq(lines.next(), []byte(",")) {
+		for column := range bytes.SplitSeq(lines.Next(), []byte(",")) {
 			c.columns = append(c.columns, strings.Trim(string(column), "\" \r"))
 		}
 	}
@@ -138,13 +139,13 @@ func openTrace(f *traceFormat, o *Options) (*traceCursor, error) {
 // last.
 func (c *traceCursor) next() (traceRow, time.Duration, error) {
 	t := &c.Trace
-	for line := c.lines.next(); line != nil; line = c.lines.next() {
+	for line := c.lines.Next(); line != nil; line = c.lines.Next() {
 		if t.Limit > 0 && c.index >= uint64(t.Limit) || c.Count > 0 && c.index >= uint64(c.Count) {
 			return traceRow{}, 0, io.EOF
 		}
 		row, since, err := c.read(line)
 		if err != nil {
-			if err := c.bad.take(fmt.Errorf("%s:%d: %w", c.Path, c.lines.Number(), err)); err != nil {
+			if err := c.bad.Take(fmt.Errorf("%s:%d: %w", c.Path, c.lines.Number(), err)); err != nil {
 				return row, 0, fmt.Errorf("%s: %w", c.format.name, err)
 			}
 			continue
@@ -259,7 +260,7 @@ type lineTrace struct {
 	columns []string // of a trace that names them
 	mu      sync.Mutex
 	cursor  *traceCursor
-	bad     badLines // of the cursor that has seen most
+	bad     rows.Bad // of the cursor that has seen most
 	empty   int
 }
 
@@ -282,7 +283,7 @@ func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
 			if o.Trace.Window != (Window{}) {
 				where = " in the window (--trace-window), or"
 			}
-			return nil, fmt.Errorf("%s: %s has no request%s in it%s", f.name, o.Path, where, c.bad.also())
+			return nil, fmt.Errorf("%s: %s has no request%s in it%s", f.name, o.Path, where, c.bad.Also())
 		} else if err != nil {
 			return nil, err
 		}
@@ -329,7 +330,7 @@ func (w *lineTrace) seen(c *traceCursor) {
 }
 
 func (w *lineTrace) note(c *traceCursor) {
-	if c.bad.count > w.bad.count {
+	if c.bad.Count > w.bad.Count {
 		w.bad = c.bad
 	}
 	w.empty = max(w.empty, c.empty)
@@ -410,7 +411,7 @@ func (w *lineTrace) Warmup(i uint64) (tacho.Session, error) {
 func (w *lineTrace) Notes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := append(w.bad.notes(), w.notes()...)
+	out := append(w.bad.Notes(), w.notes()...)
 	if w.empty > 0 {
 		out = append(out, fmt.Sprintf("%d requests of the trace have no tokens in or out, and were left out; the load is lighter than the trace by as many", w.empty))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 // traceSessions replays a trace by conversations: a request is due at its own
@@ -17,9 +18,9 @@ import (
 // memory.
 type traceSessions struct {
 	*lineTrace
-	text   *scratch
-	rows   []rowPlace // of all sessions, one after the other; the tag is the number of the request
-	starts []uint32   // of the sessions in rows, and the end of the last
+	kept   rows.Kept
+	places []rows.Place // of all sessions, one after the other; the tag is the number of the request
+	starts []uint32     // of the sessions in places, and the end of the last
 	origin time.Duration
 }
 
@@ -33,12 +34,12 @@ func newTraceSessions(w *lineTrace) (Workload, error) {
 	}
 	defer c.close()
 	t := &traceSessions{lineTrace: w}
-	if t.text, err = openScratch(w.Path); err != nil {
+	if err := t.kept.Open(w.Path); err != nil {
 		return nil, err
 	}
-	var places []rowPlace // in the order of the file
-	var session []uint32  // of each
-	known := talkNumbers{known: make(map[uint64]uint32, t.text.guess())}
+	var places []rows.Place // in the order of the file
+	var session []uint32    // of each
+	known := talkNumbers{known: make(map[uint64]uint32, t.kept.Guess())}
 	for {
 		row, _, err := c.next()
 		if errors.Is(err, io.EOF) {
@@ -46,19 +47,19 @@ func newTraceSessions(w *lineTrace) (Workload, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		place, err := t.text.keep(c.line, c.lines.offset)
+		place, err := t.kept.Keep(c.line, c.lines.Offset())
 		if err != nil {
 			return nil, err
 		}
-		if place.tag = uint32(c.index - 1); c.index > math.MaxUint32 {
+		if place.Tag = uint32(c.index - 1); c.index > math.MaxUint32 {
 			return nil, fmt.Errorf("%s: %s has more than %d requests: cut it with --trace-window or --trace-limit", w.format.name, w.Path, uint32(math.MaxUint32))
 		}
 		places, session = append(places, place), append(session, known.of(&row))
 	}
 	t.origin = c.origin
 	w.note(c)
-	t.rows, t.starts = bySession(places, session, known.count)
-	return t, t.text.done()
+	t.places, t.starts = bySession(places, session, known.count)
+	return t, t.kept.Done()
 }
 
 // talkNumbers gives conversations their numbers, by the hashes of the ids that
@@ -112,10 +113,10 @@ func bySession[T any](items []T, session []uint32, sessions uint32) (out []T, st
 }
 
 // at reads a request again, and tells when it is due.
-func (t *traceSessions) at(p rowPlace) (traceRow, time.Duration, error) {
-	text, err := t.text.read(p)
+func (t *traceSessions) at(p rows.Place) (traceRow, time.Duration, error) {
+	text, err := t.kept.Read(p)
 	if err != nil {
-		return traceRow{}, 0, fmt.Errorf("%s: %s: %w", t.format.name, t.Path, err)
+		return traceRow{}, 0, fmt.Errorf("%s: %w", t.format.name, err)
 	}
 	row, err := t.format.parse(text, t.columns, &t.Trace)
 	if err != nil {
@@ -130,7 +131,7 @@ func (t *traceSessions) at(p rowPlace) (traceRow, time.Duration, error) {
 func (t *traceSessions) Arrivals() iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		for _, start := range t.starts[:len(t.starts)-1] {
-			_, due, err := t.at(t.rows[start])
+			_, due, err := t.at(t.places[start])
 			if !yield(due) || err != nil {
 				return
 			}
@@ -145,7 +146,7 @@ func (t *traceSessions) Session(i uint64) (tacho.Session, error) {
 	}
 	s := tacho.Session{ID: i}
 	begin := time.Duration(0)
-	for k, p := range t.rows[t.starts[i]:t.starts[i+1]] {
+	for k, p := range t.places[t.starts[i]:t.starts[i+1]] {
 		row, due, err := t.at(p)
 		if err != nil {
 			return s, err
@@ -153,7 +154,7 @@ func (t *traceSessions) Session(i uint64) (tacho.Session, error) {
 		if k == 0 {
 			begin = due
 		}
-		q := t.request(uint64(p.tag), &row, t.Seed)
+		q := t.request(uint64(p.Tag), &row, t.Seed)
 		q.Session, q.Turn = i, k
 		s.Turns = append(s.Turns, tacho.Turn{At: due - begin, Request: q})
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"tacho"
+	"tacho/internal/rows"
 )
 
 var weka = Kind{
@@ -51,8 +52,9 @@ type wekaTurn struct {
 type wekaTrace struct {
 	tokenMaker
 	Options
-	rows *rowIndex
-	said []string
+	rows   rows.Kept
+	places []rows.Place // of the conversations; the tag is the number in its file
+	said   []string
 }
 
 func newWeka(_ context.Context, o Options) (Workload, error) {
@@ -64,20 +66,44 @@ func newWeka(_ context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("weka: %w", err)
 	}
 	w := &wekaTrace{Options: o, tokenMaker: newTokenMaker(o)}
-	bad := badLines{skip: o.Trace.SkipBad}
-	check := func(row []byte) error { _, _, err := w.parse(row); return err }
-	if !bad.skip {
-		check = nil // what is wrong with one is told when it is its turn
+	bad := rows.Bad{Skip: o.Trace.SkipBad}
+	for _, path := range files {
+		if err := w.find(path, &bad); err != nil {
+			return nil, fmt.Errorf("weka: %w", err)
+		}
 	}
-	if w.rows, err = indexRows(files, w.most(), &bad, check); err != nil {
-		return nil, fmt.Errorf("weka: %w", err)
+	if len(w.places) == 0 {
+		return nil, fmt.Errorf("weka: %s has no conversation in it%s", o.Path, bad.Also())
 	}
-	if w.rows.len() == 0 {
-		return nil, fmt.Errorf("weka: %s has no conversation in it%s", o.Path, bad.also())
-	}
-	w.said = bad.notes()
+	w.said = bad.Notes()
 	_, _, err = w.talk(0) // tells whether it is such a trace at all
 	return w, err
+}
+
+// find finds the conversations of a file, as far as they are wanted. Unless bad
+// ones are to be skipped, what is wrong with one is told when it is its turn.
+func (w *wekaTrace) find(path string, bad *rows.Bad) error {
+	if len(w.places) == w.most() && len(w.places) > 0 {
+		return nil
+	}
+	n := uint32(0)
+	return w.rows.Each(path, bad, func(row json.RawMessage, offset int64) error {
+		n++
+		if bad.Skip {
+			if _, _, err := w.parse(row); err != nil {
+				return err
+			}
+		}
+		place, err := w.rows.Keep(row, offset)
+		if err != nil {
+			return err
+		}
+		place.Tag = n
+		if w.places = append(w.places, place); len(w.places) == w.most() {
+			return rows.ErrEnough
+		}
+		return nil
+	})
 }
 
 // most is how many conversations are wanted of the trace; 0 is all.
@@ -90,13 +116,14 @@ func (w *wekaTrace) most() int {
 
 // talk reads a conversation of the trace.
 func (w *wekaTrace) talk(at uint64) (*wekaTalk, []wekaTurn, error) {
-	row, err := w.rows.row(at)
+	place := w.places[at]
+	row, err := w.rows.Read(place)
 	if err != nil {
 		return nil, nil, fmt.Errorf("weka: %w", err)
 	}
 	talk, turns, err := w.parse(row)
 	if err != nil {
-		return nil, nil, fmt.Errorf("weka: %s: %w (--bad-lines skip goes on without it)", w.rows.place(at), err)
+		return nil, nil, fmt.Errorf("weka: %s: %w (--bad-lines skip goes on without it)", w.rows.Where(place, place.Tag), err)
 	}
 	return talk, turns, nil
 }
@@ -211,7 +238,7 @@ func (l *wekaLine) add(r *wekaRequest, after []int, idle float64) (int, error) {
 
 // total is how many conversations there are, 0 if there is no end.
 func (w *wekaTrace) total() uint64 {
-	n := uint64(w.rows.len())
+	n := uint64(len(w.places))
 	switch {
 	case w.Repeat && w.Count > 0:
 		n = uint64(w.Count)
@@ -234,7 +261,7 @@ func (w *wekaTrace) Session(i uint64) (tacho.Session, error) {
 	if n := w.total(); n > 0 && i >= n {
 		return tacho.Session{}, io.EOF
 	}
-	n := uint64(w.rows.len())
+	n := uint64(len(w.places))
 	return w.session(i, i%n, w.Seed+i/n)
 }
 
@@ -262,7 +289,7 @@ func (w *wekaTrace) session(i, at, seed uint64) (tacho.Session, error) {
 
 // Warmup implements Workload.
 func (w *wekaTrace) Warmup(i uint64) (tacho.Session, error) {
-	s, err := w.session(warmupBase+i, i%uint64(w.rows.len()), w.Seed^(warmupBase+i))
+	s, err := w.session(warmupBase+i, i%uint64(len(w.places)), w.Seed^(warmupBase+i))
 	if err == nil {
 		s.Turns = s.Turns[:1]
 	}
@@ -272,7 +299,7 @@ func (w *wekaTrace) Warmup(i uint64) (tacho.Session, error) {
 // Notes implements Workload.
 func (w *wekaTrace) Notes() []string {
 	out := append(w.said, w.notes()...)
-	if n, have := w.total(), uint64(w.rows.len()); n > have {
+	if n, have := w.total(), uint64(len(w.places)); n > have {
 		out = append(out, fmt.Sprintf("%d conversations were made of the %d in the trace, each time of other tokens", n, have))
 	}
 	return out

@@ -1,4 +1,4 @@
-package workload
+package rows
 
 import (
 	"bufio"
@@ -13,34 +13,34 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// mostLine bounds a line: longer ones are no line of any dataset, and must not
-// fill the memory.
+// mostLine bounds a line and a row: a longer one belongs to no dataset, and
+// must not fill the memory.
 const mostLine = 64 << 20
 
-// A lineReader gives the lines of a file that have something in them, one
-// after the other, and knows the number of each.
-type lineReader struct {
+// Lines reads the lines of a file that have something in them, one after the
+// other, and knows the number of each.
+type Lines struct {
 	file   io.ReadCloser
 	buf    *bufio.Reader
 	number int
-	offset int64 // of the line last given, in the unpacked text
+	offset int64 // of the line last given
 	end    int64 // of all that was read
 	err    error
 	long   []byte // a line that did not fit the buffer
 }
 
-// openLines opens a file of lines, packed or not.
-func openLines(path string) (*lineReader, error) {
+// OpenLines opens a file of lines, packed or not.
+func OpenLines(path string) (*Lines, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return &lineReader{file: f, buf: bufio.NewReaderSize(f, 1<<16)}, nil
+	return &Lines{file: f, buf: bufio.NewReaderSize(f, 1<<16)}, nil
 }
 
-// next is the next line without its end; nil when there is none. It is good
+// Next is the next line without its end; nil when there is none. It is good
 // until the next call.
-func (l *lineReader) next() []byte {
+func (l *Lines) Next() []byte {
 	for l.err == nil {
 		line := l.read()
 		l.offset = l.end
@@ -53,7 +53,7 @@ func (l *lineReader) next() []byte {
 	return nil
 }
 
-func (l *lineReader) read() []byte {
+func (l *Lines) read() []byte {
 	l.number++
 	line, err := l.buf.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -73,8 +73,8 @@ func (l *lineReader) read() []byte {
 }
 
 // All yields the lines to the end.
-func (l *lineReader) All(yield func([]byte) bool) {
-	for line := l.next(); line != nil; line = l.next() {
+func (l *Lines) All(yield func([]byte) bool) {
+	for line := l.Next(); line != nil; line = l.Next() {
 		if !yield(line) {
 			return
 		}
@@ -82,10 +82,13 @@ func (l *lineReader) All(yield func([]byte) bool) {
 }
 
 // Number is the number of the line last given.
-func (l *lineReader) Number() int { return l.number }
+func (l *Lines) Number() int { return l.number }
+
+// Offset is where the line last given begins, in the unpacked text.
+func (l *Lines) Offset() int64 { return l.offset }
 
 // Err is what went wrong with the file itself.
-func (l *lineReader) Err() error {
+func (l *Lines) Err() error {
 	if errors.Is(l.err, io.EOF) {
 		return nil
 	}
@@ -93,7 +96,7 @@ func (l *lineReader) Err() error {
 }
 
 // Close lets go of the file.
-func (l *lineReader) Close() { _ = l.file.Close() } // only read
+func (l *Lines) Close() { _ = l.file.Close() } // only read
 
 // openFile opens a file of text for reading, and unpacks it on the way if its
 // name ends in .gz or .zst. A byte order mark is left out.
@@ -111,12 +114,9 @@ func openFile(path string) (io.ReadCloser, error) {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// mostText bounds a text that is held in memory as a whole.
-const mostText = 64 << 20
-
-// readText is the text of a file, as far as it may be held in memory; cut says
-// that there is more.
-func readText(path string, most int) (text string, cut bool, err error) {
+// ReadText is the text of a file up to most bytes; cut says that there is
+// more.
+func ReadText(path string, most int) (text string, cut bool, err error) {
 	f, err := openFile(path)
 	if err != nil {
 		return "", false, err
@@ -127,9 +127,9 @@ func readText(path string, most int) (text string, cut bool, err error) {
 		return "", false, err
 	}
 	if text = b.String(); len(text) > most {
-		return strings.ToValidUTF8(wholeRunes(text, most), "\ufffd"), true, nil
+		text, cut = text[:most], true
 	}
-	return strings.ToValidUTF8(text, "\ufffd"), false, nil
+	return strings.ToValidUTF8(text, "\ufffd"), cut, nil
 }
 
 func openPacked(path string) (io.ReadCloser, error) {
@@ -172,7 +172,7 @@ func (c closer) Close() error {
 	return c.f.Close()
 }
 
-// bareName is the name of a file without the ending of its packing.
-func bareName(path string) string {
+// BareName is the name of a file without the ending of its packing.
+func BareName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
 }

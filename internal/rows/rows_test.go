@@ -1,0 +1,128 @@
+package rows
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// One value that is too long is an error in every format.
+func TestRowsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", mostLine+(4<<20))
+	dir := t.TempDir()
+	type row struct {
+		Prompt string `parquet:"prompt,zstd"`
+	}
+	for name, text := range map[string]string{
+		"a.json": `[{"prompt":"` + long + `"}]`, "a.jsonl": `{"prompt":"` + long + `"}`, "a.csv": "prompt\n\"" + long + "\"\n", "a.parquet": "",
+	} {
+		path := filepath.Join(dir, name)
+		if text == "" {
+			if err := parquet.WriteFile(path, []row{{long}}); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Each(path, &Bad{}, func(json.RawMessage) error { return nil })
+		if want := fmt.Sprintf("%d MiB", mostLine>>20); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// A file has the same rows in every form, packed or not, and each row that was
+// kept can be read again.
+func TestFormsHaveTheSameRows(t *testing.T) {
+	type row struct {
+		Name string `json:"name" parquet:"name"`
+	}
+	want := []string{`{"name":"a"}`, `{"name":"b c"}`, `{"name":"d"}`}
+	dir := t.TempDir()
+	forms := map[string]string{
+		"a.json": "[" + strings.Join(want, ",\n ") + "]", "b.json": strings.Join(want, "\n"), "a.jsonl": "\n" + strings.Join(want, "\n\n"),
+		"a.csv": "name\na\nb c\nd\n", "marked.jsonl": byteOrderMark + strings.Join(want, "\n"),
+	}
+	for name, text := range forms {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, err := z.Write([]byte(text))
+		if err := errors.Join(err, z.Close(), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600), os.WriteFile(filepath.Join(dir, name+".gz"), packed.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := parquet.WriteFile(filepath.Join(dir, "a.parquet"), []row{{"a"}, {"b c"}, {"d"}}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 2*len(forms)+1 {
+		t.Fatal(files, err)
+	}
+	var k Kept
+	places := map[string][]Place{}
+	for _, path := range files {
+		err := k.Each(path, &Bad{}, func(row json.RawMessage, offset int64) error {
+			p, err := k.Keep(row, offset)
+			places[path] = append(places[path], p)
+			return err
+		})
+		if n, err2 := Count(path); err != nil || err2 != nil || n != len(want) {
+			t.Errorf("%s: %d rows, %v, %v", path, n, err, err2)
+		}
+	}
+	for path, all := range places {
+		for i, p := range slices.Backward(all) {
+			if got, err := k.Read(p); err != nil || string(got) != want[i] {
+				t.Errorf("%s: row %d is %s, %v", path, i, got, err)
+			}
+		}
+	}
+	if where := k.Where(places[filepath.Join(dir, "a.jsonl")][2], 3); where != filepath.Join(dir, "a.jsonl:6") {
+		t.Error(where)
+	}
+	if where := k.Where(places[filepath.Join(dir, "a.csv.gz")][2], 3); where != filepath.Join(dir, "a.csv.gz: row 3") {
+		t.Error(where)
+	}
+}
+
+// Bad rows stop the reading or are counted; a reader that has enough, or no
+// room, stops it in any case.
+func TestBadRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	if err := os.WriteFile(path, []byte("1\n2\n3\n4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrong := errors.New("wrong")
+	for _, c := range []struct {
+		skip  bool
+		third error
+		want  string // the error
+		read  int
+	}{
+		{false, nil, path + ":2: wrong (--bad-lines skip goes on without it)", 2},
+		{true, nil, "", 4},
+		{true, ErrEnough, "", 3},
+		{true, ErrTooMuch, ErrTooMuch.Error(), 3},
+	} {
+		bad, read := Bad{Skip: c.skip}, 0
+		err := Each(path, &bad, func(row json.RawMessage) error {
+			read++
+			return map[string]error{"2": wrong, "3": c.third}[string(row)]
+		})
+		if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") || read != c.read {
+			t.Errorf("%+v: %s after %d rows", c, got, read)
+		}
+		if c.skip && (bad.Count != 1 || !strings.Contains(bad.Notes()[0], path+":2: wrong")) {
+			t.Errorf("%+v: %v", c, bad)
+		}
+	}
+}
