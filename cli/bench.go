@@ -153,7 +153,7 @@ func bench(ctx context.Context, env *Env, p plan.Plan, dry bool) error {
 	}
 	defer r.Close()
 	b.runner = r
-	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.ModelID, r.Plan.DatasetName, r.Counter.Name()))
+	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
 	err = r.Run(ctx, b, b.end)

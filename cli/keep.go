@@ -29,19 +29,19 @@ func (b *benchRun) manifest() store.Manifest {
 		},
 		Varies: r.Plan.Varies(),
 		Plan:   b.given,
-		Target: store.Target{Backend: r.Plan.Backend, Model: r.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter.Name(), IDPrefix: r.Plan.RequestIDPrefix},
+		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
 	if m.Label == "" {
 		m.Label = r.Plan.Backend
 	}
 	m.Label = b.env.secrets.Sweep(m.Label) // it is a part of the directory's name
-	if r.Model != r.ModelID {
-		m.Target.Requested = r.Model
+	if r.Target.Model != r.Target.ModelID {
+		m.Target.Requested = r.Target.Model
 	}
-	for _, s := range r.Servers {
+	for _, s := range r.Target.Servers {
 		m.Target.Servers = append(m.Target.Servers, store.Server{URL: s.URL, Name: s.Name, Version: s.Version, MaxModelTokens: s.MaxLen, Settings: s.Settings})
 	}
-	for _, g := range r.GPUs {
+	for _, g := range r.Target.GPUs {
 		m.Target.GPUs = append(m.Target.GPUs, store.GPUs(g))
 	}
 	return m

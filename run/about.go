@@ -18,13 +18,13 @@ type Server struct {
 
 // describe asks the servers, and their metrics pages, what they are. None has to
 // tell.
-func (r *Runner) describe(ctx context.Context) {
+func (t *Target) describe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
-	pages, gpus := instrument.Describe(ctx, r.pages.client, r.pages.targets)
-	urls := r.Plan.BaseURLs()
-	for i, about := range r.server.About(ctx) {
-		for _, page := range r.pages.targets {
+	pages, gpus := instrument.Describe(ctx, t.pages.client, t.pages.targets)
+	urls := t.Plan.BaseURLs()
+	for i, about := range t.server.About(ctx) {
+		for _, page := range t.pages.targets {
 			if strings.HasPrefix(page.URL, strings.TrimRight(urls[i], "/")+"/") {
 				for key, value := range pages[page.URL] {
 					about.Set(key, value)
@@ -33,16 +33,16 @@ func (r *Runner) describe(ctx context.Context) {
 		}
 		for key, value := range about.Settings {
 			if text, is := value.(string); is {
-				about.Settings[key] = r.env.Secrets.Hide(text)
+				about.Settings[key] = t.env.Secrets.Hide(text)
 			}
 		}
-		r.Servers = append(r.Servers, Server{redact.URL(urls[i]), about})
+		t.Servers = append(t.Servers, Server{redact.URL(urls[i]), about})
 	}
-	r.GPUs = r.Plan.GPUs
-	if len(r.GPUs) > 0 {
+	t.GPUs = t.Plan.GPUs
+	if len(t.GPUs) > 0 {
 		return
 	}
 	for name, n := range gpus {
-		r.GPUs = append(r.GPUs, plan.GPU{Count: n, Name: name})
+		t.GPUs = append(t.GPUs, plan.GPU{Count: n, Name: name})
 	}
 }

@@ -72,8 +72,8 @@ func TestTokenizerCountsPrompts(t *testing.T) {
 		out := do(t, planFor(url, func(p *plan.Plan) {
 			p.Backend, p.Tokenizer, p.RandomInputLen = backend, dir, workload.Fixed(200)
 		}))
-		if !out.runner.Counter.Exact() || !strings.Contains(out.runner.Counter.Name(), "tokenizer.json") {
-			t.Errorf("%s: counted by %s", backend, out.runner.Counter.Name())
+		if !out.runner.Counter().Exact() || !strings.Contains(out.runner.Counter().Name(), "tokenizer.json") {
+			t.Errorf("%s: counted by %s", backend, out.runner.Counter().Name())
 		}
 		for _, r := range out.records {
 			if r.Input != 200 {
@@ -97,8 +97,8 @@ func TestTokenizerFromCache(t *testing.T) {
 	url, _ := serve(t, nil)
 	p := planFor(url, func(p *plan.Plan) { p.Backend, p.Model = "tgi", "tiny/model" })
 	out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
-	if out.err != nil || !strings.Contains(out.runner.Counter.Name(), "tiny/model") {
-		t.Fatalf("counted by %v, %v", out.runner.Counter, out.err)
+	if out.err != nil || !strings.Contains(out.runner.Counter().Name(), "tiny/model") {
+		t.Fatalf("counted by %v, %v", out.runner.Counter(), out.err)
 	}
 	for revision, want := range map[string]bool{"abc123": true, "main": true, "v2": false} {
 		p := planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer = "tgi", "tiny/model@"+revision })
@@ -129,8 +129,8 @@ func TestTokenizerFromHub(t *testing.T) {
 	ask := func(name string) result {
 		return execute(t.Context(), planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer = "openai-chat", name }), env)
 	}
-	if out := ask("tiny/model"); out.err != nil || out.runner.Counter.Name() != "tokenizer.json of tiny/model under its chat template" {
-		t.Fatalf("counted by %v, %v", out.runner.Counter, out.err)
+	if out := ask("tiny/model"); out.err != nil || out.runner.Counter().Name() != "tokenizer.json of tiny/model under its chat template" {
+		t.Fatalf("counted by %v, %v", out.runner.Counter(), out.err)
 	}
 	if asked := strings.Join(server.Asked(), " "); strings.Contains(asked, "weights") {
 		t.Errorf("asked for more than it takes: %s", asked)
@@ -178,7 +178,7 @@ func TestBuiltinTokenizer(t *testing.T) {
 	for name, want := range map[string]string{"cl100k_base": "built-in cl100k_base", "gpt-4o-mini": "built-in o200k_base of gpt-4o-mini"} {
 		url, _ := serve(t, nil)
 		out := do(t, planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer, p.RandomInputLen = "tgi", name, workload.Fixed(200) }))
-		if c := out.runner.Counter; !c.Exact() || c.Name() != want {
+		if c := out.runner.Counter(); !c.Exact() || c.Name() != want {
 			t.Errorf("%s: counted by %s (exact: %v), want %s", name, c.Name(), c.Exact(), want)
 		}
 	}
@@ -213,7 +213,7 @@ func TestBuiltinTokenizerByModelName(t *testing.T) {
 		if out.runner == nil {
 			t.Fatal(out.err)
 		}
-		if c := out.runner.Counter; c.Exact() != test.exact || c.Name() != test.want {
+		if c := out.runner.Counter(); c.Exact() != test.exact || c.Name() != test.want {
 			t.Errorf("%s, %s: counted by %s (exact: %v), want %s", test.backend, test.model, c.Name(), c.Exact(), test.want)
 		}
 	}

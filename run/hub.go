@@ -48,7 +48,7 @@ func hubName(p *plan.Plan, kind workload.Kind) (name, file string, ok bool) {
 
 // locate puts into o where the data is, if the plan names a dataset of the
 // hub: in the local cache, or downloaded into it.
-func (r *Runner) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *workload.Options) error {
+func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *workload.Options) error {
 	name, file, ok := hubName(p, kind)
 	if !ok {
 		locateNamed(p, o)
@@ -58,7 +58,7 @@ func (r *Runner) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o
 		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file: name it, as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
 	}
 	d := &download{
-		Runner: r, named: workload.NamedFiles(name, p.BFCLCategories), hub: r.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
+		job: f.job, named: workload.NamedFiles(name, p.BFCLCategories), hub: f.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
 	}
 	d.whole = d.whole || len(d.named) > 1 // each has rows of another sort
 	files, err := d.files(ctx, file)
@@ -84,7 +84,7 @@ func locateNamed(p *plan.Plan, o *workload.Options) {
 
 // A download is a dataset on its way from the hub.
 type download struct {
-	*Runner
+	*job
 	hub           hub.Hub
 	named         []string // files by their names, where that is how the dataset is read
 	name          string

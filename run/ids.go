@@ -7,25 +7,18 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"tacho"
 	"tacho/metric"
 	"tacho/plan"
 )
 
-// drawPrefix fills in the random part of the prefix of request ids.
-func (r *Runner) drawPrefix() {
-	random := fmt.Sprintf("%08x", uint32(r.env.Random>>16))
-	r.Plan.RequestIDPrefix = strings.ReplaceAll(r.Plan.RequestIDPrefix, plan.RandomHole, random)
-}
-
 // requestID is the id of the request of that name, which is unique in the run.
-func (r *Runner) requestID(name string) string {
-	if r.Plan.RequestIDFormat != plan.UUIDs {
-		return r.Plan.RequestIDPrefix + name
+func (j *job) requestID(name string) string {
+	if j.Plan.RequestIDFormat != plan.UUIDs {
+		return j.Plan.RequestIDPrefix + name
 	}
-	id := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", r.env.Random, r.Plan.RequestIDPrefix, name))
+	id := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", j.env.Random, j.Plan.RequestIDPrefix, name))
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // as one that was drawn at random: version 4, variant 1
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
 }
@@ -44,7 +37,7 @@ func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Fai
 	r.Plan.PromptText = true
 	r.idsRefused = fmt.Sprintf("status %d: %s", f.Status, r.env.Secrets.Hide(f.Message))
 	r.say("The server refused a prompt of token ids (%s): trying text, as --prompt-text does.", r.idsRefused)
-	if err := r.findCounter(ctx); err != nil {
+	if err := r.counting.findCounter(ctx); err != nil {
 		return err
 	}
 	return errAsText
@@ -57,6 +50,6 @@ func (r *Runner) refusal() []metric.Reason {
 	}
 	return []metric.Reason{{
 		Code: "prompt-text", Level: metric.Note,
-		Text: "the server refused token ids (" + r.idsRefused + "), so prompts were sent as text, counted by " + r.Counter.Name() + ": --prompt-text does so from the start",
+		Text: "the server refused token ids (" + r.idsRefused + "), so prompts were sent as text, counted by " + r.counting.counter.Name() + ": --prompt-text does so from the start",
 	}}
 }

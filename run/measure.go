@@ -55,7 +55,7 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	if err != nil {
 		return nil, err
 	}
-	stop, err := r.profile(ctx)
+	stop, err := r.Target.profile(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,17 +73,19 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 func (r *Runner) stage(ctx context.Context, l plan.Level) (*stage, error) {
 	s := &stage{Level: l, sharing: &workload.Sharing{}}
 	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
-		if err := r.warm(ctx, len(r.clients), 0); err != nil {
-			return nil, r.unreachable(ctx, err)
+		if err := r.Target.warm(ctx, len(r.Target.clients), 0); err != nil {
+			return nil, r.Target.unreachable(ctx, err)
 		}
 	}
 	if err := r.load(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := r.fits(l, s.work); err != nil {
-		return nil, err
+	if r.counting.counter.Exact() {
+		if err := r.Target.fits(l, s.work); err != nil {
+			return nil, err
+		}
 	}
-	if err := r.flush(ctx); err != nil {
+	if err := r.Target.flush(ctx); err != nil {
 		return nil, err
 	}
 	s.work = s.sharing.Watch(s.work)
@@ -97,8 +99,8 @@ func (r *Runner) stage(ctx context.Context, l plan.Level) (*stage, error) {
 	if err := r.warmUp(ctx, l, s.work); err != nil {
 		return nil, err
 	}
-	if err := r.warm(ctx, r.connections(l), r.spares(l)); err != nil {
-		return nil, r.unreachable(ctx, err)
+	if err := r.Target.warm(ctx, r.connections(l), r.spares(l)); err != nil {
+		return nil, r.Target.unreachable(ctx, err)
 	}
 	return s, nil
 }
@@ -106,7 +108,7 @@ func (r *Runner) stage(ctx context.Context, l plan.Level) (*stage, error) {
 // load settles what is sent, when, and what the summary must know of it.
 func (r *Runner) load(ctx context.Context, s *stage) (err error) {
 	l := s.Level
-	if s.work, err = r.workload(ctx, l, r.seedOf(l)); err != nil {
+	if s.work, err = r.feed.workload(ctx, l, r.seedOf(l)); err != nil {
 		return err
 	}
 	if s.pacer, err = r.arrivals(l, s.work); err != nil {
@@ -115,11 +117,11 @@ func (r *Runner) load(ctx context.Context, s *stage) (err error) {
 	if s.config, err = r.Plan.Config(l); err != nil {
 		return &UsageError{err}
 	}
-	s.config.InputEstimated, s.config.Pools = !r.Counter.Exact(), r.kind.Pools
-	if r.kind.Pools && r.Plan.PercentileMetrics == "" {
+	s.config.InputEstimated, s.config.Pools = !r.counting.counter.Exact(), r.Target.kind.Pools
+	if r.Target.kind.Pools && r.Plan.PercentileMetrics == "" {
 		s.config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}
-	s.config.Known = slices.Concat(s.config.Known, r.cannot(), r.refusal())
+	s.config.Known = slices.Concat(s.config.Known, r.Target.cannot(), r.refusal())
 	s.outcome.Setting = outcome.Setting{
 		Index: l.Index, Name: l.Name, Value: l.Value, Prompts: l.Inputs, Rate: l.Rate, Concurrency: l.Concurrency, Ramp: r.ramp(s.pacer),
 	}
@@ -172,7 +174,7 @@ func (r *Runner) spares(l plan.Level) int {
 
 // measure runs the stage itself and sums it up.
 func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
-	r.pages.readFirst(ctx)
+	r.Target.pages.readFirst(ctx)
 	live := &engine.Live{}
 	r.live = live
 	sum := &metric.Accumulator{Goodput: s.config.Goodput}
@@ -180,13 +182,13 @@ func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
 	out.Summary.Config = s.config
 	var began error
 	var health *health
-	speed, late := r.Speed(), r.simLateness(ctx)
+	speed, late := r.Speed(), r.Target.simLateness(ctx)
 	probes := newProbes(r, s.Index)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err := engine.Run(ctx, engine.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(speed.arrivals(s.pacer.Arrivals()), 0, 1), Limit: s.Concurrency,
-		Source: speed.source(r.named(s.work, s.Level)), Backend: r.backend, Live: live, Precise: true, Count: r.answerCounter(),
+		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: live, Precise: true, Count: r.counting.answerCounter(),
 		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
 		Begin: func(epoch time.Time) {
 			out.Epoch, out.Monotonic = epoch, monotonicSeconds()
@@ -197,13 +199,13 @@ func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
 				}
 			}
 			probes.start(ctx, epoch)
-			r.pages.start(ctx, epoch)
+			r.Target.pages.start(ctx, epoch)
 		},
-	}, r.counting(scrubber{stretched{tee{sum, keeping(&r.Plan, sink)}, speed}, r.env.Secrets}))
+	}, r.counting.countOutput(scrubber{stretched{tee{sum, keeping(&r.Plan, sink)}, speed}, r.env.Secrets}))
 	s.config.Interrupted, s.config.Client, s.config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
 	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
-	out.Samples = speed.samples(r.pages.stop())
-	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.simLateness(context.WithoutCancel(ctx))), r.unkept())
+	out.Samples = speed.samples(r.Target.pages.stop())
+	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept())
 	for _, n := range s.work.Notes() {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
 	}

@@ -27,52 +27,47 @@ type pages struct {
 // findPages settles which metrics pages to read. The servers' own are read if
 // they are there; what the plan names is read in any case, and missed aloud.
 // Nothing waits for long for a page of which nobody has spoken.
-func (r *Runner) findPages(ctx context.Context) {
-	p := &r.Plan
-	r.pages = &pages{interval: p.MetricsInterval.Duration()}
-	if r.pages.interval <= 0 {
-		r.pages.interval = time.Second
+func (t *Target) findPages(ctx context.Context) {
+	p := &t.Plan
+	t.pages = &pages{interval: p.MetricsInterval.Duration()}
+	if t.pages.interval <= 0 {
+		t.pages.interval = time.Second
 	}
-	tlsConfig, err := transport.TLSConfig(transport.TLSOptions{
-		Insecure: p.Insecure, CAFile: p.CACert, CertFile: p.ClientCert, KeyFile: p.ClientKey,
-	})
+	tlsConfig, err := t.tls()
 	if err != nil {
 		return // the connections to the servers have told
 	}
 	// Connections of their own: the measured ones must not wait for a page.
-	r.pages.client = &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: tlsConfig, Proxy: r.env.Proxy, MaxResponseHeaderBytes: limit.Header},
+	t.pages.client = &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: tlsConfig, Proxy: t.env.Proxy, MaxResponseHeaderBytes: limit.Header},
 		CheckRedirect: transport.SameServer,
 	}
-	r.pages.targets = r.ownPages()
+	t.pages.targets = t.ownPages()
 	for _, url := range append(p.MetricsURL, p.GPUMetricsURL...) {
 		if url == noPages {
 			continue
 		}
 		page := instrument.Target{URL: url}
-		if err := instrument.Probe(ctx, r.pages.client, page); err != nil {
-			r.say("The metrics page %s says nothing yet: %s", redact.URL(url), r.env.Secrets.Hide(err.Error()))
+		if err := instrument.Probe(ctx, t.pages.client, page); err != nil {
+			t.say("The metrics page %s says nothing yet: %s", redact.URL(url), t.env.Secrets.Hide(err.Error()))
 		}
-		r.pages.targets = append(r.pages.targets, page)
+		t.pages.targets = append(t.pages.targets, page)
 	}
 }
 
 // ownPages are where the servers themselves may have one.
-func (r *Runner) ownPages() []instrument.Target {
-	if len(r.Plan.MetricsURL) > 0 || r.kind.MetricsPath == "" {
+func (t *Target) ownPages() []instrument.Target {
+	if len(t.Plan.MetricsURL) > 0 || t.kind.MetricsPath == "" {
 		return nil
 	}
-	header, err := r.header()
-	if err != nil {
-		return nil // it was used before
-	}
-	if key := r.env.APIKey; key != "" && header.Get("Authorization") == "" {
+	header := t.header.Clone()
+	if key := t.env.APIKey; key != "" && header.Get("Authorization") == "" {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	var out []instrument.Target
-	for _, base := range r.Plan.BaseURLs() {
+	for _, base := range t.Plan.BaseURLs() {
 		if strings.HasPrefix(base, "http") {
-			out = append(out, instrument.Target{URL: strings.TrimRight(base, "/") + r.kind.MetricsPath, Header: header, Optional: true})
+			out = append(out, instrument.Target{URL: strings.TrimRight(base, "/") + t.kind.MetricsPath, Header: header, Optional: true})
 		}
 	}
 	return out

@@ -43,7 +43,7 @@ func (p *probes) start(ctx context.Context, epoch time.Time) {
 
 func (p *probes) send(ctx context.Context, epoch time.Time, i int) {
 	q := &tacho.Request{ID: p.r.requestID(fmt.Sprintf("probe-%d", i)), Input: tacho.Input{Text: "Hi"}, MaxTokens: 1}
-	call, err := p.r.backend.Prepare(q)
+	call, err := p.r.Target.backend.Prepare(q)
 	if err != nil {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 const readyPause = time.Second
 
 // pause waits before another try; false: there is no time for one.
-func (r *Runner) pause(ctx context.Context, deadline time.Time) bool {
+func pause(ctx context.Context, deadline time.Time) bool {
 	if time.Until(deadline) < readyPause {
 		return false
 	}
@@ -41,7 +41,7 @@ func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
 		r.say("Waiting up to %v for the server to answer.", wait)
 	}
 	deadline := time.Now().Add(wait)
-	for i := range r.each {
+	for i := range r.Target.each {
 		for {
 			f, err := r.try(ctx, i, work, deadline)
 			if err != nil {
@@ -50,8 +50,8 @@ func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
 			if f == nil {
 				break
 			}
-			if hopeless(f) || !r.pause(ctx, deadline) {
-				return r.refused(ctx, i, f)
+			if hopeless(f) || !pause(ctx, deadline) {
+				return r.Target.refused(ctx, i, f)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 	q.ID = r.requestID(fmt.Sprintf("trial-%d", r.tries))
 	r.tries++
 	q.Quote(nil)
-	call, err := r.each[server].Prepare(q)
+	call, err := r.Target.each[server].Prepare(q)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
@@ -112,8 +112,8 @@ func (r *Runner) warmUp(ctx context.Context, l plan.Level, work workload.Workloa
 		limit = n
 	}
 	err := engine.Run(ctx, engine.Stage{
-		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.backend,
-		Source: warmups{work, r, levelPrefix(&r.Plan, l)}, Timeout: r.Plan.RequestTimeout.Duration(),
+		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.Target.backend,
+		Source: warmups{work, r.job, levelPrefix(&r.Plan, l)}, Timeout: r.Plan.RequestTimeout.Duration(),
 	}, &sum)
 	if err != nil {
 		return err

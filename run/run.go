@@ -3,20 +3,18 @@
 package run
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"tacho"
-	"tacho/backend"
 	"tacho/engine"
 	"tacho/internal/redact"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/token"
-	"tacho/transport"
 )
 
 // Env is what a run needs of the world around it.
@@ -41,73 +39,88 @@ type Hooks struct {
 	Begin func(*outcome.Level, *engine.Live) error // it has begun
 }
 
-// A Runner carries out one plan against one server.
-type Runner struct {
-	Plan    plan.Plan
-	Seed    uint64
-	Model   string // as requests name it
-	ModelID string // as people know it
-	Counter token.Counter
-	Servers []Server  // what the servers say of themselves
-	GPUs    plan.GPUs // what they run on, as far as anybody tells
-
-	env        Env
-	tokenizer  *token.Tokenizer    // the model's own, if it is at hand
-	template   *token.ChatTemplate // likewise
-	kind       backend.Kind
-	clients    []*transport.Client // one for each server
-	server     backend.Server
-	backend    tacho.Backend
-	each       []tacho.Backend // the servers, one by one
-	idsRefused string          // the server's words for it, where it takes no token ids
-	tries      uint64          // requests sent before the measured ones, to see whether the servers answer
-	limit      int             // tokens of prompt and output together; 0 unknown
-	vocab      int             // tokens of the model's vocabulary, by the server; 0 unknown
-	pages      *pages
-	live       *engine.Live // of the level that runs
-	hooks      Hooks
+// A job is a plan and what it is carried out with. What the plan leaves open is
+// filled in when it is found out.
+type job struct {
+	Plan  plan.Plan
+	Seed  uint64
+	env   Env
+	hooks Hooks
 }
 
-// Open gets in touch with the server: what it serves, and whether it counts
-// tokens. Nothing is generated yet.
-func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, error) {
+// newJob checks a plan, and draws what it leaves to chance.
+func newJob(p plan.Plan, env Env, hooks Hooks) (*job, error) {
 	if err := Check(&p, hooks.Say); err != nil {
 		return nil, &UsageError{err}
 	}
 	env.learn(&p)
 	takeVersion(&p)
-	r := &Runner{Plan: p, Seed: env.Random, env: env, live: &engine.Live{}, hooks: hooks}
-	if p.Seed != nil {
-		r.Seed = *p.Seed
+	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
+	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomHole, random)
+	return &job{p, *cmp.Or(p.Seed, &env.Random), env, hooks}, nil
+}
+
+func (j *job) say(format string, a ...any) {
+	if j.hooks.Say != nil {
+		j.hooks.Say(j.env.Secrets.Sweep(fmt.Sprintf(format, a...)))
 	}
-	r.drawPrefix()
-	var err error
-	if err := r.meet(ctx); err != nil {
-		r.Close()
+}
+
+// A Runner measures the levels of a plan.
+type Runner struct {
+	*job
+	Target *Target
+
+	counting   *counting
+	feed       *feed
+	live       *engine.Live // of the level that runs
+	tries      uint64       // requests sent before the measured ones, to see whether the servers answer
+	idsRefused string       // the server's words for it, where it takes no token ids
+}
+
+func newRunner(j *job, t *Target) *Runner {
+	c := &counting{job: j, target: t}
+	return &Runner{job: j, Target: t, counting: c, feed: &feed{j, t, c}, live: &engine.Live{}}
+}
+
+// Open gets in touch with the servers, and settles who counts tokens. Nothing is
+// generated yet.
+func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, error) {
+	j, err := newJob(p, env, hooks)
+	if err != nil {
 		return nil, err
 	}
-	if err := r.findModel(ctx); err != nil {
-		r.Close()
-		return nil, err
-	}
-	if err := r.findTokenizer(ctx); err != nil {
-		r.Close()
-		return nil, err
-	}
-	if r.backend, r.server, err = r.newBackend(true); err != nil {
-		r.Close()
-		return nil, &UsageError{err}
-	}
-	if r.limit == 0 {
-		r.findLimit(ctx)
-	}
-	r.findPages(ctx)
-	r.describe(ctx)
-	if err := r.findCounter(ctx); err != nil {
-		r.Close()
-		return nil, err
+	r := newRunner(j, &Target{job: j})
+	for _, step := range []func(context.Context) error{
+		r.Target.connect,
+		r.Target.findModel,
+		r.counting.findTokenizer,
+		r.openServers,
+		r.Target.inspect,
+		r.counting.findCounter,
+	} {
+		if err := step(ctx); err != nil {
+			r.Close()
+			return nil, err
+		}
 	}
 	return r, nil
+}
+
+// openServers makes the servers ready for requests. Where there is a tokenizer,
+// it counts what they generate, so that the text must be kept.
+func (r *Runner) openServers(context.Context) error {
+	return r.Target.open(r.counting.tokenizer != nil, func(n int) { r.live.Tokens.Add(int64(n)) })
+}
+
+// Counter is who counts prompt tokens.
+func (r *Runner) Counter() token.Counter { return r.counting.counter }
+
+// Close lets go of the connections.
+func (r *Runner) Close() {
+	for _, c := range r.Target.clients {
+		c.Close()
+	}
 }
 
 // A UsageError is a plan that cannot be carried out as it is written.
@@ -117,22 +130,3 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
-
-// Close lets go of the connections.
-func (r *Runner) Close() {
-	for _, c := range r.clients {
-		c.Close()
-	}
-}
-
-func (r *Runner) header() (http.Header, error) {
-	h := http.Header{}
-	for _, e := range r.Plan.Header {
-		key, value, ok := strings.Cut(e, "=")
-		if !ok || key == "" || strings.ContainsAny(key, ": \t\"") {
-			return nil, errors.New("--header: write KEY=VALUE")
-		}
-		h.Set(key, value)
-	}
-	return h, nil
-}

@@ -144,8 +144,8 @@ func TestEveryBackend(t *testing.T) {
 			if !got.asked(path) {
 				t.Errorf("asked %q", got.paths)
 			}
-			if out.runner.Model != "tiny" && backend != "tgi" {
-				t.Errorf("model %q was not found out", out.runner.Model)
+			if out.runner.Target.Model != "tiny" && backend != "tgi" {
+				t.Errorf("model %q was not found out", out.runner.Target.Model)
 			}
 			for _, r := range out.records {
 				if r.Due > r.Slot || r.Slot > r.Start || r.Start > r.Conn || r.Conn > r.Sent || r.Sent > r.Wrote || r.Wrote > r.End || r.Head > r.First() {

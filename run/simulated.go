@@ -21,11 +21,11 @@ import (
 type Speed float64
 
 // Speed is that of the engine, which is 1 unless it is simulated.
-func (r *Runner) Speed() Speed {
-	if r.Plan.Sim == "" {
+func (j *job) Speed() Speed {
+	if j.Plan.Sim == "" {
 		return 1
 	}
-	return Speed(r.Plan.SimSpeedup)
+	return Speed(j.Plan.SimSpeedup)
 }
 
 // Squeeze is how long something takes by our clock. What is below zero has a
@@ -124,15 +124,15 @@ type lateness struct {
 }
 
 // simLateness asks the simulated engine; what it does not tell is nothing.
-func (r *Runner) simLateness(ctx context.Context) (l lateness) {
-	if r.Plan.Sim == "" || len(r.Plan.BaseURL) == 0 {
+func (t *Target) simLateness(ctx context.Context) (l lateness) {
+	if t.Plan.Sim == "" || len(t.Plan.BaseURL) == 0 {
 		return l
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Plan.BaseURL[0]+"/sim/lateness", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Plan.BaseURL[0]+"/sim/lateness", nil)
 	if err != nil {
 		return l
 	}
-	res, err := r.pages.client.Do(req)
+	res, err := t.pages.client.Do(req)
 	if err != nil {
 		return l
 	}
@@ -149,11 +149,11 @@ const (
 )
 
 // simulated is what is known of a level that a simulated engine served.
-func (r *Runner) simulated(before, after lateness) []metric.Reason {
-	if r.Plan.Sim == "" {
+func (j *job) simulated(before, after lateness) []metric.Reason {
+	if j.Plan.Sim == "" {
 		return nil
 	}
-	name, speed := r.Plan.Sim, float64(r.Speed())
+	name, speed := j.Plan.Sim, float64(j.Speed())
 	if speed != 1 {
 		name = fmt.Sprintf("%s, %g times faster than the real thing; all times and rates are in its own time", name, speed)
 	}

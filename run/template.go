@@ -26,8 +26,8 @@ func templates(p *plan.Plan) bool {
 // templates says whether the prompts of a dataset, one of the hub by its name
 // there, go under the chat template here: the plan wants it and the server does
 // not do it.
-func (r *Runner) templates(p *plan.Plan, kind workload.Kind, hub string) bool {
-	return r.template != nil && !r.kind.Takes.Messages && r.kind.Takes.Text && !p.SkipChatTemplate &&
+func (f *feed) templates(p *plan.Plan, kind workload.Kind, hub string) bool {
+	return f.counting.template != nil && !f.target.kind.Takes.Messages && f.target.kind.Takes.Text && !p.SkipChatTemplate &&
 		slices.Contains(templatedSets, kind.Name) && !workload.SentPlain(hub)
 }
 
@@ -128,18 +128,4 @@ func plainTalk(s *tacho.Session, turn int) (out []token.Message) {
 		out = append(out, token.Message{Role: m.Role, Content: m.Content})
 	}
 	return out
-}
-
-// exactPrompts makes random prompts that need no counting, if the tokenizer
-// allows it and nothing but its own tokens comes around them.
-func (r *Runner) exactPrompts(seed uint64) func(i uint64, n int) string {
-	if _, plain := r.Counter.(promptCounter); !plain {
-		return nil
-	}
-	prompts, err := token.NewPrompts(r.tokenizer, seed)
-	if err != nil {
-		return nil // texts are fitted by counting
-	}
-	around := r.tokenizer.Overhead()
-	return func(i uint64, n int) string { return prompts.Text(i, max(n-around, 1)) }
 }

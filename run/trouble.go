@@ -16,24 +16,24 @@ import (
 
 // unreachable is the error of servers that gave no answer, or none that can be
 // used: one line, with what to do.
-func (r *Runner) unreachable(ctx context.Context, err error) error {
+func (t *Target) unreachable(ctx context.Context, err error) error {
 	f := (*tacho.Failure)(nil)
 	if !errors.As(err, &f) {
 		f = transport.Classify(err, nil)
 	}
-	return r.trouble(ctx, strings.Join(r.Plan.ShownURLs(), ", "), f, r.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
+	return t.trouble(ctx, strings.Join(t.Plan.ShownURLs(), ", "), f, t.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
 }
 
 // refused is the error of a server that did not answer the first request.
-func (r *Runner) refused(ctx context.Context, server int, f *tacho.Failure) error {
-	text := r.env.Secrets.Hide(f.Message)
+func (t *Target) refused(ctx context.Context, server int, f *tacho.Failure) error {
+	text := t.env.Secrets.Hide(f.Message)
 	if f.Status != 0 && f.Status != http.StatusOK {
 		text = fmt.Sprintf("status %d: %s", f.Status, text)
 	}
-	if wait := r.Plan.ReadyCheck.Duration(); wait > 0 && !hopeless(f) {
+	if wait := t.Plan.ReadyCheck.Duration(); wait > 0 && !hopeless(f) {
 		text = fmt.Sprintf("no answer to a request within %v: %s", wait, text)
 	}
-	return r.trouble(ctx, r.Plan.ShownURLs()[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
+	return t.trouble(ctx, t.Plan.ShownURLs()[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
 }
 
 // unconnected are the failures in which a server was not even spoken to.
@@ -41,12 +41,12 @@ var unconnected = []tacho.Cause{tacho.Refused, tacho.DNS, tacho.TLS, tacho.Conne
 
 // trouble says what is wrong with the server at an address, and what to do; in
 // the other words where its failure is none that many have.
-func (r *Runner) trouble(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
+func (t *Target) trouble(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
 	switch {
 	case ctx.Err() != nil: // the run was told to stop: that is why
 		return ctx.Err()
 	case f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden:
-		return fmt.Errorf("the server at %s %s (%s)", at, r.keyTrouble(), text)
+		return fmt.Errorf("the server at %s %s (%s)", at, t.keyTrouble(), text)
 	case f.Cause == tacho.Refused:
 		return fmt.Errorf("cannot reach the server at %s: %s (--base-url, --host, --port; --ready-check-timeout-sec waits for it)", at, text)
 	case slices.Contains(unconnected, f.Cause):
@@ -55,9 +55,9 @@ func (r *Runner) trouble(ctx context.Context, at string, f *tacho.Failure, text,
 		return fmt.Errorf("the server at %s speaks TLS there: write https:// instead of http:// (%s)", at, text)
 	case f.Status == http.StatusNotFound:
 		return fmt.Errorf("the server at %s knows no %s, or no model %s there (%s)%s: see --endpoint, --backend and --model",
-			at, r.endpoint(), r.Model, text, r.otherModels(ctx))
+			at, t.endpoint(), t.Model, text, t.otherModels(ctx))
 	case f.Status == http.StatusBadRequest:
-		text += r.otherModels(ctx)
+		text += t.otherModels(ctx)
 	}
 	return fmt.Errorf("the server at %s "+other, at, text)
 }
@@ -69,31 +69,31 @@ func speaksTLS(text string) bool {
 }
 
 // keyTrouble says what is wrong with the key, and where it comes from.
-func (r *Runner) keyTrouble() string {
-	if r.env.APIKey == "" {
+func (t *Target) keyTrouble() string {
+	if t.env.APIKey == "" {
 		return "wants an API key: put it into OPENAI_API_KEY, or name a file with --api-key-file"
 	}
-	return "does not accept the API key of " + cmp.Or(r.env.KeyFrom, "the environment")
+	return "does not accept the API key of " + cmp.Or(t.env.KeyFrom, "the environment")
 }
 
 // endpoint is the path of requests.
-func (r *Runner) endpoint() string {
-	if r.Plan.Endpoint != "" {
-		return r.Plan.Endpoint
+func (t *Target) endpoint() string {
+	if t.Plan.Endpoint != "" {
+		return t.Plan.Endpoint
 	}
-	return r.kind.Endpoint
+	return t.kind.Endpoint
 }
 
 // otherModels are the models that the server lists, as words to go on with;
 // nothing if the one that was asked for is among them.
-func (r *Runner) otherModels(ctx context.Context) string {
-	if r.server == nil {
+func (t *Target) otherModels(ctx context.Context) string {
+	if t.server == nil {
 		return "" // it was asked in vain
 	}
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
-	models, err := r.server.Models(ctx)
-	if err != nil || len(models) == 0 || slices.ContainsFunc(models, func(m backend.Model) bool { return m.ID == r.Model }) {
+	models, err := t.server.Models(ctx)
+	if err != nil || len(models) == 0 || slices.ContainsFunc(models, func(m backend.Model) bool { return m.ID == t.Model }) {
 		return ""
 	}
 	const most = 10
@@ -104,5 +104,5 @@ func (r *Runner) otherModels(ctx context.Context) string {
 	if len(models) > most {
 		names = append(names, fmt.Sprintf("and %d more", len(models)-most))
 	}
-	return "; it lists no model " + r.Model + " but " + strings.Join(names, ", ")
+	return "; it lists no model " + t.Model + " but " + strings.Join(names, ", ")
 }

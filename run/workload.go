@@ -15,13 +15,20 @@ import (
 	"tacho/workload"
 )
 
+// A feed makes what is sent: the dataset of a plan, or those of its mix.
+type feed struct {
+	*job
+	target   *Target
+	counting *counting
+}
+
 // workload makes the dataset of the plan ready for a level, or all those of
 // its mix.
-func (r *Runner) workload(ctx context.Context, l plan.Level, seed uint64) (workload.Workload, error) {
-	if len(r.Plan.Mix) == 0 {
-		return r.dataset(ctx, &r.Plan, max(l.Inputs, 0), seed)
+func (f *feed) workload(ctx context.Context, l plan.Level, seed uint64) (workload.Workload, error) {
+	if len(f.Plan.Mix) == 0 {
+		return f.dataset(ctx, &f.Plan, max(l.Inputs, 0), seed)
 	}
-	parts, err := r.Plan.Classes()
+	parts, err := f.Plan.Classes()
 	if err != nil {
 		return nil, &UsageError{err}
 	}
@@ -35,7 +42,7 @@ func (r *Runner) workload(ctx context.Context, l plan.Level, seed uint64) (workl
 		if l.Prompts > 0 { // its part, and a round to spare
 			count = min(int(float64(l.Prompts)*c.Weight/sum)+1000, l.Prompts)
 		}
-		work, err := r.dataset(ctx, &c.Plan, count, seed+uint64(i+1)*0xd1342543de82ef95)
+		work, err := f.dataset(ctx, &c.Plan, count, seed+uint64(i+1)*0xd1342543de82ef95)
 		if err != nil {
 			return nil, err
 		}
@@ -51,21 +58,21 @@ func (r *Runner) workload(ctx context.Context, l plan.Level, seed uint64) (workl
 }
 
 // dataset makes one dataset ready, as the plan p describes it.
-func (r *Runner) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64) (workload.Workload, error) {
+func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64) (workload.Workload, error) {
 	kind, err := workload.Find(p.DatasetName)
 	if err != nil {
 		return nil, &UsageError{fmt.Errorf("--dataset-name: %w", err)}
 	}
-	o := r.datasetOptions(p, kind)
+	o := f.datasetOptions(p, kind)
 	o.Seed, o.Count = seed, count
-	o.Exact = r.exactPrompts(seed)
+	o.Exact = f.counting.exactPrompts(seed)
 	o.Repeat = !p.NoOversample && (count > 0 || p.MaxSeconds > 0)
-	if err := r.locate(ctx, p, kind, &o); err != nil {
+	if err := f.locate(ctx, p, kind, &o); err != nil {
 		return nil, err
 	}
-	template := r.templates(p, kind, o.Hub)
+	template := f.templates(p, kind, o.Hub)
 	if template && kind.Name == "hf" { // which chooses prompts by their lengths
-		o.Counter, o.Framed = templateCounter{promptCounter{r.tokenizer}, r.template}, true
+		o.Counter, o.Framed = templateCounter{promptCounter{f.counting.tokenizer}, f.counting.template}, true
 	}
 	work, err := kind.New(ctx, o)
 	if err != nil {
@@ -75,17 +82,17 @@ func (r *Runner) dataset(ctx context.Context, p *plan.Plan, count int, seed uint
 		return nil, err
 	}
 	if template {
-		work = underTemplate{work, templateCounter{promptCounter{r.tokenizer}, r.template}}
+		work = underTemplate{work, templateCounter{promptCounter{f.counting.tokenizer}, f.counting.template}}
 	}
 	return p.Structured.Shape(work, p.StructuredRatio, seed), nil
 }
 
 // datasetOptions are the options of p that a dataset of this kind takes.
-func (r *Runner) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
+func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
 	o := workload.Options{
-		Counter: r.Counter, IDs: r.asIDs(p, kind), Messages: r.kind.Takes.Messages, Path: p.DatasetPath,
-		Media: r.kind.Takes.Media, Audio: r.kind.Takes.Audio, SendFiles: p.CustomSendFiles, Sounds: soundOptions(p),
-		Shuffle: !p.DisableShuffle, Vocab: r.vocabulary(), Progress: r.hooks.Ready,
+		Counter: f.counting.counter, IDs: f.target.takesIDs(p, kind), Messages: f.target.kind.Takes.Messages, Path: p.DatasetPath,
+		Media: f.target.kind.Takes.Media, Audio: f.target.kind.Takes.Audio, SendFiles: p.CustomSendFiles, Sounds: soundOptions(p),
+		Shuffle: !p.DisableShuffle, Vocab: f.counting.vocabulary(), Progress: f.hooks.Ready,
 		Scenario: p.Scenario, Trace: traceOptions(p, kind), Talk: talkOptions(p), Zipf: p.RandomPrefixZipf,
 	}
 	exact := kind.Timed
@@ -121,7 +128,7 @@ func (r *Runner) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Optio
 	case "weka":
 		exact = true
 	}
-	if o.IgnoreEOS = exact && r.kind.ExactLength; p.IgnoreEOS != nil {
+	if o.IgnoreEOS = exact && f.target.kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
 	}
 	if p.Given("input-len") {
@@ -172,23 +179,15 @@ func traceOptions(p *plan.Plan, kind workload.Kind) workload.TraceOptions {
 	return o
 }
 
-// asIDs says whether the prompts of a dataset are sent as token ids.
-func (r *Runner) asIDs(p *plan.Plan, kind workload.Kind) bool {
-	return kind.Tokens && r.kind.Takes.IDs && !p.PromptText
-}
-
-// sendsIDs says whether all prompts are token ids.
-func (r *Runner) sendsIDs() bool {
-	return r.Plan.Every(func(k workload.Kind) bool { return r.asIDs(&r.Plan, k) })
+// takesIDs says whether the prompts of a dataset are sent as token ids.
+func (t *Target) takesIDs(p *plan.Plan, kind workload.Kind) bool {
+	return kind.Tokens && t.kind.Takes.IDs && !p.PromptText
 }
 
 // Workload is what the plan would send, made without a server, and who counted
 // its prompts: the tokenizer that the plan names, or an estimate.
 func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
-	if err := guessDataset(p, hooks.Say); err != nil {
-		return nil, nil, &UsageError{err}
-	}
-	if err := p.Validate(); err != nil {
+	if err := Check(p, hooks.Say); err != nil {
 		return nil, nil, &UsageError{err}
 	}
 	kind, err := backend.Find(p.Backend)
@@ -196,12 +195,13 @@ func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hoo
 		return nil, nil, &UsageError{err}
 	}
 	env.learn(p)
-	r := &Runner{Plan: *p, kind: kind, env: env, hooks: hooks}
-	if err := r.countAlone(ctx); err != nil {
+	j := &job{Plan: *p, env: env, hooks: hooks}
+	r := newRunner(j, &Target{job: j, kind: kind})
+	if err := r.counting.countAlone(ctx); err != nil {
 		return nil, nil, err
 	}
-	work, err := r.workload(ctx, p.Levels()[0], seed)
-	return work, r.Counter, err
+	work, err := r.feed.workload(ctx, p.Levels()[0], seed)
+	return work, r.Counter(), err
 }
 
 // arrivals is when the sessions of a level are due: at the workload's own
@@ -242,12 +242,12 @@ func levelPrefix(p *plan.Plan, l plan.Level) string {
 // plan has some.
 func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
 	p := &r.Plan
-	return &named{work, r, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.LoraAssignment == "random", r.seedOf(l)}
+	return &named{work, r.job, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.LoraAssignment == "random", r.seedOf(l)}
 }
 
 type named struct {
 	tacho.Source
-	r        *Runner
+	job      *job
 	prefix   string // of the level
 	header   string // that carries the session's number; empty is none
 	adapters []string
@@ -265,12 +265,12 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 		q := &s.Turns[t].Request
 		name := fmt.Sprintf("%s%d", n.prefix, i)
 		if n.header != "" {
-			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: n.r.requestID(name)})
+			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: n.job.requestID(name)})
 		}
 		if t > 0 {
 			name = fmt.Sprintf("%s.%d", name, t)
 		}
-		q.ID = n.r.requestID(name)
+		q.ID = n.job.requestID(name)
 		if len(n.adapters) > 0 && q.Model == "" {
 			pick := i
 			if n.random {
@@ -286,7 +286,7 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 // warmups is the source of the warm-up.
 type warmups struct {
 	work   workload.Workload
-	r      *Runner
+	job    *job
 	prefix string // of the level
 }
 
@@ -294,7 +294,7 @@ type warmups struct {
 func (w warmups) Session(i uint64) (tacho.Session, error) {
 	s, err := w.work.Warmup(i)
 	if err == nil {
-		s.Turns[0].Request.ID = w.r.requestID(fmt.Sprintf("%swarmup-%d", w.prefix, i))
+		s.Turns[0].Request.ID = w.job.requestID(fmt.Sprintf("%swarmup-%d", w.prefix, i))
 	}
 	return s, err
 }

@@ -1,0 +1,171 @@
+package run
+
+import (
+	"context"
+
+	"tacho"
+	"tacho/token"
+	"tacho/workload"
+)
+
+// counting is who counts the tokens of prompts and answers, and how.
+type counting struct {
+	*job
+	target    *Target
+	tokenizer *token.Tokenizer    // the model's own, if it is at hand
+	template  *token.ChatTemplate // likewise
+	counter   token.Counter       // of prompts
+}
+
+// findCounter settles who counts prompt tokens: nobody, where prompts are
+// token ids; the model's tokenizer; the server; a built-in tokenizer; or an
+// estimate.
+func (c *counting) findCounter(ctx context.Context) error {
+	if c.counter = c.ownCounter(); c.counter != nil {
+		return nil
+	}
+	c.counter = token.Estimate{}
+	if c.Plan.SkipTokenizer {
+		return nil
+	}
+	server := serverCounter{c.target.server, !c.target.kind.Takes.Messages, c.target.askTimeout()}
+	_, err := server.Count(ctx, "one two three")
+	if err == nil {
+		c.counter = server
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.countByName(err)
+	return nil
+}
+
+// ownCounter counts as the server does, without it; nil where that takes more
+// than is at hand.
+func (c *counting) ownCounter() token.Counter {
+	switch {
+	case c.Plan.Every(func(k workload.Kind) bool { return c.target.takesIDs(&c.Plan, k) }):
+		return idCounter{}
+	case c.tokenizer != nil && !c.target.kind.Takes.Messages:
+		return promptCounter{c.tokenizer}
+	case c.tokenizer != nil && c.Plan.Every(func(k workload.Kind) bool { return k.Name == "random_rerank" }):
+		return c.tokenizer // a query and a document are no conversation
+	case c.tokenizer != nil && c.template != nil:
+		return chatCounter{c.tokenizer, c.template}
+	}
+	return nil
+}
+
+// countAlone settles who counts where there is no server.
+func (c *counting) countAlone(ctx context.Context) error {
+	if c.Plan.Tokenizer != "" {
+		if err := c.findTokenizer(ctx); err != nil {
+			return err
+		}
+	}
+	if c.counter = c.ownCounter(); c.counter != nil {
+		return nil
+	}
+	c.counter = token.Estimate{}
+	if c.tokenizer != nil {
+		c.counter = bareCounter{c.tokenizer}
+	}
+	return nil
+}
+
+// countByName is for servers that do not count: a tokenizer without a chat
+// template, or the built-in one of the OpenAI model that the server says it is.
+// A name is no proof (some servers answer to any), so whoever can count is
+// asked before.
+func (c *counting) countByName(refused error) {
+	if c.tokenizer == nil {
+		var err error
+		if c.tokenizer, err = token.Builtin(c.target.ModelID); err != nil {
+			c.tokenizer = nil
+			c.say("No tokenizer of the model is at hand (--tokenizer) and the server does not count tokens (%v): prompt lengths are estimates.", refused)
+			return
+		}
+	}
+	if c.target.kind.Takes.Messages {
+		c.counter = bareCounter{c.tokenizer}
+		c.say("Prompts are counted by %s without a chat template, so the server's own counts are a little higher.", c.tokenizer.Name())
+		return
+	}
+	c.counter = promptCounter{c.tokenizer}
+	c.say("Prompts are counted by %s, going by the model's name.", c.tokenizer.Name())
+}
+
+// vocabulary is below which ids are ordinary tokens; 0 is not known. Special
+// tokens mostly come last, and a prompt must not have any.
+func (c *counting) vocabulary() int {
+	const usual = 30_000 // less than most have, so that the server's number says something of small ones only
+	switch {
+	case c.Plan.RandomVocab != 0:
+		return c.Plan.RandomVocab
+	case c.tokenizer == nil && (c.target.vocab == 0 || c.target.vocab > usual):
+		return 0
+	case c.tokenizer == nil:
+		return c.target.vocab - c.target.vocab/16 // where the special ones are, nobody says
+	}
+	size := c.tokenizer.VocabSize()
+	for _, s := range c.tokenizer.Specials() {
+		if int(s.ID) > size/2 {
+			size = min(size, int(s.ID))
+		}
+	}
+	if c.target.vocab > 0 {
+		size = min(size, c.target.vocab)
+	}
+	return size
+}
+
+// exactPrompts makes random prompts that need no counting, if the tokenizer
+// allows it and nothing but its own tokens comes around them.
+func (c *counting) exactPrompts(seed uint64) func(i uint64, n int) string {
+	if _, plain := c.counter.(promptCounter); !plain {
+		return nil
+	}
+	prompts, err := token.NewPrompts(c.tokenizer, seed)
+	if err != nil {
+		return nil // texts are fitted by counting
+	}
+	around := c.tokenizer.Overhead()
+	return func(i uint64, n int) string { return prompts.Text(i, max(n-around, 1)) }
+}
+
+// answerCounter counts answers as the server will when it is told them again;
+// nil where no tokenizer is at hand.
+func (c *counting) answerCounter() func(string) int {
+	if c.tokenizer == nil {
+		return nil
+	}
+	return func(text string) int { return len(c.tokenizer.Encode(text, false)) }
+}
+
+// outputCounter is a Sink that counts what the server did not: where only the
+// events tell how many tokens there were, the tokenizer knows better.
+type outputCounter struct {
+	tacho.Sink
+	tokenizer *token.Tokenizer
+}
+
+// countOutput has output counted by the tokenizer, if there is one.
+func (c *counting) countOutput(sink tacho.Sink) tacho.Sink {
+	if c.tokenizer == nil {
+		return sink
+	}
+	return outputCounter{sink, c.tokenizer}
+}
+
+// Add implements tacho.Sink.
+func (c outputCounter) Add(r *tacho.Record) error {
+	if r.OK() && r.OutputFrom == tacho.FromEvents && r.Text != "" {
+		n, err := c.tokenizer.Count(context.Background(), r.Text)
+		if err != nil {
+			return err
+		}
+		r.Output, r.OutputFrom = n, tacho.FromTokenizer
+	}
+	return c.Sink.Add(r)
+}
