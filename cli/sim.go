@@ -104,11 +104,7 @@ func (f *simFlags) run(ctx context.Context, env *Env) error {
 	case f.list:
 		return listProfiles(env.Stdout)
 	case f.fit:
-		rows, err := step.Compare()
-		if err != nil {
-			return err
-		}
-		return step.WriteFit(env.Stdout, rows)
+		return step.WriteFit(env.Stdout)
 	}
 	if f.profile != "" {
 		p, err := step.Load(f.profile)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tacho/sim/step"
 	"tacho/wire/openai"
 )
 
@@ -41,8 +42,8 @@ type ask struct {
 
 // The reasons for an answer to end.
 const (
-	finishLength = "length"
-	finishStop   = "stop"
+	finishLength = step.FinishLength
+	finishStop   = step.FinishStop
 )
 
 // isLast is whether the event that ends with token to is the last of the answer.

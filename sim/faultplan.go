@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Fault says what shall go wrong, how often and when. As text it is
+// A fault says what shall go wrong, how often and when. As text it is
 //
 //	NAME[:ARG...][=RATE%][@START[+LENGTH][/PERIOD]]
 //
@@ -19,34 +19,34 @@ import (
 // tenth token, every answer that is asked for between the 30th and the 35th
 // second; pause:1.3s@60s/120s stops the model in the first minute and every
 // two minutes after it.
-type Fault struct {
-	Name string
-	Args []string
-	Rate float64 // share of the requests it happens to, 0 to 1
+type fault struct {
+	name string
+	args []string
+	rate float64 // share of the requests it happens to, 0 to 1
 
-	Scheduled bool
-	Start     time.Duration // from the start of the server
-	Length    time.Duration // 0: for a pause one moment, for others until the end
-	Period    time.Duration // 0: once
+	scheduled bool
+	start     time.Duration // from the start of the server
+	length    time.Duration // 0: for a pause one moment, for others until the end
+	period    time.Duration // 0: once
 
 	kind *FaultKind
 }
 
-// ParseFault reads a fault.
-func ParseFault(text string) (Fault, error) {
-	f := Fault{Rate: 1}
+// parseFault reads a fault.
+func parseFault(text string) (fault, error) {
+	f := fault{rate: 1}
 	what, when, scheduled := strings.Cut(text, "@")
 	what, rate, hasRate := strings.Cut(what, "=")
 	parts := strings.Split(what, ":")
-	f.Name, f.Args, f.Scheduled = parts[0], parts[1:], scheduled
-	fail := func(err error) (Fault, error) { return Fault{}, fmt.Errorf("fault %q: %w", text, err) }
-	i := slices.IndexFunc(FaultKinds, func(k FaultKind) bool { return k.Name == f.Name })
+	f.name, f.args, f.scheduled = parts[0], parts[1:], scheduled
+	fail := func(err error) (fault, error) { return fault{}, fmt.Errorf("fault %q: %w", text, err) }
+	i := slices.IndexFunc(FaultKinds, func(k FaultKind) bool { return k.Name == f.name })
 	if i < 0 {
-		return fail(fmt.Errorf("there is no %q; there are %s", f.Name, strings.Join(faultNames(), ", ")))
+		return fail(fmt.Errorf("there is no %q; there are %s", f.name, strings.Join(faultNames(), ", ")))
 	}
 	f.kind = &FaultKinds[i]
 	fx := noEffects()
-	if err := f.kind.apply(&fx, f.Args); err != nil {
+	if err := f.kind.apply(&fx, f.args); err != nil {
 		return fail(err)
 	}
 	if hasRate {
@@ -54,7 +54,7 @@ func ParseFault(text string) (Fault, error) {
 		if err != nil || math.IsNaN(percent) || percent < 0 || percent > 100 {
 			return fail(fmt.Errorf("%q is no rate: write it as 5%%", rate))
 		}
-		f.Rate = percent / 100
+		f.rate = percent / 100
 	}
 	if scheduled {
 		if err := f.parseSchedule(when); err != nil {
@@ -64,36 +64,36 @@ func ParseFault(text string) (Fault, error) {
 	return f, f.check(text)
 }
 
-func (f *Fault) parseSchedule(when string) error {
+func (f *fault) parseSchedule(when string) error {
 	when, period, hasPeriod := strings.Cut(when, "/")
 	start, length, hasLength := strings.Cut(when, "+")
 	words := args{start, length, period}
 	var err error
-	if f.Start, err = words.duration(0, 0); err != nil {
+	if f.start, err = words.duration(0, 0); err != nil {
 		return err
 	}
-	if f.Length, err = words.duration(1, 0); err != nil {
+	if f.length, err = words.duration(1, 0); err != nil {
 		return err
 	}
-	if f.Period, err = words.duration(2, 0); err != nil {
+	if f.period, err = words.duration(2, 0); err != nil {
 		return err
 	}
-	if hasLength && f.Length == 0 || hasPeriod && f.Period == 0 {
+	if hasLength && f.length == 0 || hasPeriod && f.period == 0 {
 		return fmt.Errorf("a length or a period of nothing: leave it out")
 	}
 	return nil
 }
 
-func (f *Fault) check(text string) error {
+func (f *fault) check(text string) error {
 	switch {
-	case f.kind.scope == perServer && f.Rate != 1:
-		return fmt.Errorf("fault %q: it happens to the whole server, so it has no rate; give it a time, as in %s@60s", text, f.Name)
-	case f.Name == "refuse" && (!f.Scheduled || f.Rate != 1 || f.Length == 0):
+	case f.kind.scope == perServer && f.rate != 1:
+		return fmt.Errorf("fault %q: it happens to the whole server, so it has no rate; give it a time, as in %s@60s", text, f.name)
+	case f.name == "refuse" && (!f.scheduled || f.rate != 1 || f.length == 0):
 		return fmt.Errorf("fault %q: a server that refuses connections needs a schedule with a length, as in refuse@10s+5s", text)
-	case f.Period > 0 && f.Length == 0 && f.kind.scope != perServer:
-		return fmt.Errorf("fault %q: what comes again needs a length, as in %s@10s+5s/60s", text, f.Name)
-	case f.Period > 0 && f.Length >= f.Period:
-		return fmt.Errorf("fault %q: a length of %v leaves no gap in a period of %v", text, f.Length, f.Period)
+	case f.period > 0 && f.length == 0 && f.kind.scope != perServer:
+		return fmt.Errorf("fault %q: what comes again needs a length, as in %s@10s+5s/60s", text, f.name)
+	case f.period > 0 && f.length >= f.period:
+		return fmt.Errorf("fault %q: a length of %v leaves no gap in a period of %v", text, f.length, f.period)
 	}
 	return nil
 }
@@ -107,34 +107,34 @@ func faultNames() []string {
 }
 
 // active is whether the fault may happen at a time since the start.
-func (f *Fault) active(at time.Duration) bool {
-	if !f.Scheduled {
+func (f *fault) active(at time.Duration) bool {
+	if !f.scheduled {
 		return true
 	}
-	at -= f.Start
+	at -= f.start
 	if at < 0 {
 		return false
 	}
-	if f.Period > 0 {
-		at %= f.Period
+	if f.period > 0 {
+		at %= f.period
 	}
-	return f.Length == 0 || at < f.Length
+	return f.length == 0 || at < f.length
 }
 
 // next is the first time at or after at when the fault begins, false if none.
-func (f *Fault) next(at time.Duration) (time.Duration, bool) {
+func (f *fault) next(at time.Duration) (time.Duration, bool) {
 	switch {
-	case at <= f.Start:
-		return f.Start, true
-	case f.Period == 0:
+	case at <= f.start:
+		return f.start, true
+	case f.period == 0:
 		return 0, false
 	}
-	return at + (f.Period-(at-f.Start)%f.Period)%f.Period, true
+	return at + (f.period-(at-f.start)%f.period)%f.period, true
 }
 
 // faultPlan draws the faults of requests.
 type faultPlan struct {
-	faults []Fault
+	faults []fault
 
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -143,11 +143,11 @@ type faultPlan struct {
 func newFaultPlan(texts []string, seed uint64) (*faultPlan, error) {
 	p := &faultPlan{rng: rand.New(rand.NewPCG(seed, 1))}
 	for _, t := range texts {
-		f, err := ParseFault(t)
+		f, err := parseFault(t)
 		if err != nil {
 			return nil, err
 		}
-		if f.kind.scope == perServer && !f.Scheduled {
+		if f.kind.scope == perServer && !f.scheduled {
 			return nil, fmt.Errorf("fault %q: when? give it a time, as in %s@60s", t, t)
 		}
 		p.faults = append(p.faults, f)
@@ -160,17 +160,17 @@ func newFaultPlan(texts []string, seed uint64) (*faultPlan, error) {
 func (p *faultPlan) pick(header string, at time.Duration) (effects, error) {
 	fx := noEffects()
 	var names []string
-	add := func(f *Fault) error {
-		names = append(names, f.Name)
-		return f.kind.apply(&fx, f.Args)
+	add := func(f *fault) error {
+		names = append(names, f.name)
+		return f.kind.apply(&fx, f.args)
 	}
 	if header != "" {
 		for text := range strings.SplitSeq(header, ",") {
-			f, err := ParseFault(strings.TrimSpace(text))
+			f, err := parseFault(strings.TrimSpace(text))
 			if err != nil {
 				return fx, err
 			}
-			if f.Scheduled || f.kind.scope == perAccept {
+			if f.scheduled || f.kind.scope == perAccept {
 				return fx, fmt.Errorf("fault %q: that cannot happen to one request", text)
 			}
 			if err := add(&f); err != nil {
@@ -179,7 +179,7 @@ func (p *faultPlan) pick(header string, at time.Duration) (effects, error) {
 		}
 	}
 	for i := range p.faults {
-		if f := &p.faults[i]; f.kind.scope == perRequest && f.active(at) && p.hit(f.Rate) {
+		if f := &p.faults[i]; f.kind.scope == perRequest && f.active(at) && p.hit(f.rate) {
 			if err := add(f); err != nil {
 				return fx, err
 			}
@@ -193,8 +193,8 @@ func (p *faultPlan) pick(header string, at time.Duration) (effects, error) {
 func (p *faultPlan) accepting(at time.Duration) effects {
 	fx := noEffects()
 	for i := range p.faults {
-		if f := &p.faults[i]; f.kind.scope == perAccept && f.active(at) && p.hit(f.Rate) {
-			_ = f.kind.apply(&fx, f.Args) // it was applied once when it was parsed
+		if f := &p.faults[i]; f.kind.scope == perAccept && f.active(at) && p.hit(f.rate) {
+			_ = f.kind.apply(&fx, f.args) // it was applied once when it was parsed
 		}
 	}
 	return fx

@@ -432,16 +432,16 @@ func FuzzParseFault(f *testing.F) {
 		f.Add(s, int64(time.Second))
 	}
 	f.Fuzz(func(t *testing.T, text string, at int64) {
-		fault, err := ParseFault(text)
+		fault, err := parseFault(text)
 		if err != nil || at < 0 {
 			return
 		}
 		fault.active(time.Duration(at))
-		if next, ok := fault.next(time.Duration(at)); ok && fault.Scheduled && next >= 0 && next < time.Duration(at) {
+		if next, ok := fault.next(time.Duration(at)); ok && fault.scheduled && next >= 0 && next < time.Duration(at) {
 			t.Errorf("%q begins at %v, which is before %v", text, next, time.Duration(at))
 		}
-		if fault.Rate < 0 || fault.Rate > 1 {
-			t.Errorf("%q has a rate of %v", text, fault.Rate)
+		if fault.rate < 0 || fault.rate > 1 {
+			t.Errorf("%q has a rate of %v", text, fault.rate)
 		}
 	})
 }

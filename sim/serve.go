@@ -95,21 +95,13 @@ func (l *simListener) plan() error {
 	s := l.server
 	for i := range s.faults.faults {
 		f := &s.faults.faults[i]
-		if f.Name != "refuse" {
+		if f.name != "refuse" {
 			continue
 		}
 		if _, ok := l.inner.Addr().(*net.TCPAddr); !ok {
 			return fmt.Errorf("fault refuse: only a TCP listener can refuse, not %s", l.inner.Addr().Network())
 		}
-		s.workers.Go(func() {
-			at, again := f.next(0)
-			for again && stall(s.open, max(1, at-s.sinceStart(time.Now()))) == nil {
-				if l.refuse(f.Length) != nil {
-					return
-				}
-				at, again = f.next(at + 1)
-			}
-		})
+		s.schedule(f, func() error { return l.refuse(f.length) })
 	}
 	return nil
 }

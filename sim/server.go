@@ -42,7 +42,7 @@ type Options struct {
 	Speedup       float64  // how much faster than the real thing it runs; 0 is 1
 	Seed          uint64   // of everything that is left to chance
 
-	Faults []string // what shall go wrong, see Fault
+	Faults []string // what shall go wrong: NAME[:ARG...][=RATE%][@START[+LENGTH][/PERIOD]], with a name of FaultKinds
 
 	TruthLog    io.Writer // gets one line of JSON for each finished request; may be nil
 	ForgetTruth bool      // keep no truth in memory
@@ -157,16 +157,24 @@ func (s *Server) startPauses() {
 		if f.kind.scope != perServer {
 			continue
 		}
-		s.workers.Go(func() {
-			at, again := f.next(0)
-			for again && stall(s.open, max(1, at-s.sinceStart(time.Now()))) == nil {
-				fx := noEffects()
-				_ = f.kind.apply(&fx, f.Args) // it was applied once when it was parsed
-				s.clock.stop(fx.pause)
-				at, again = f.next(at + 1)
-			}
+		s.schedule(f, func() error {
+			fx := noEffects()
+			_ = f.kind.apply(&fx, f.args) // it was applied once when it was parsed
+			s.clock.stop(fx.pause)
+			return nil
 		})
 	}
+}
+
+// schedule calls do whenever the fault begins, until do fails or the server is
+// closed.
+func (s *Server) schedule(f *fault, do func() error) {
+	s.workers.Go(func() {
+		at, again := f.next(0)
+		for again && stall(s.open, max(1, at-s.sinceStart(time.Now()))) == nil && do() == nil {
+			at, again = f.next(at + 1)
+		}
+	})
 }
 
 // ServeHTTP implements http.Handler.

@@ -54,18 +54,15 @@ type Emission struct {
 	Preemptions int           // times it has been preempted so far
 }
 
-// EOSOnly says whether the event carries no text at all.
-func (m Emission) EOSOnly() bool { return m.EOS && m.Tokens == 1 }
-
 // The reasons for which a request ends.
 const (
 	FinishStop   = "stop"   // the model stopped by itself
 	FinishLength = "length" // it reached its limit
 )
 
-// ErrTooLong is in the chain of Add's error for a request the engine could
+// errTooLong is wrapped in Add's error for a request that the engine could
 // never hold.
-var ErrTooLong = errors.New("request too long for this engine")
+var errTooLong = errors.New("request too long for this engine")
 
 // Stats is the state of an engine and what it has done so far.
 type Stats struct {
@@ -90,7 +87,7 @@ type Stats struct {
 // An Engine is the state of the step loop.
 type Engine struct {
 	p      Profile
-	policy Policy
+	policy policy
 	seed   uint64
 	rng    *rand.Rand
 
@@ -146,9 +143,9 @@ func New(p Profile, seed uint64) (*Engine, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
-	i := slices.IndexFunc(Policies, func(k Policy) bool { return k.Name == p.Policy })
+	i := slices.IndexFunc(policies, func(k policy) bool { return k.Name == p.Policy })
 	return &Engine{
-		p: p, policy: Policies[i], seed: seed,
+		p: p, policy: policies[i], seed: seed,
 		rng:   rand.New(rand.NewPCG(seed, 0)),
 		front: newFrontEnd(p.FrontEnd),
 		live:  map[uint64]*seq{},
@@ -187,10 +184,10 @@ func (e *Engine) check(s *seq) error {
 	}
 	total := s.Prompt + s.MaxNew
 	if limit := e.p.ContextTokens; limit > 0 && total > limit {
-		return fmt.Errorf("%w: %d prompt and %d new tokens, its context has %d", ErrTooLong, s.Prompt, s.MaxNew, limit)
+		return fmt.Errorf("%w: %d prompt and %d new tokens, its context has %d", errTooLong, s.Prompt, s.MaxNew, limit)
 	}
 	if e.kv.blocksFor(total) > e.kv.total {
-		return fmt.Errorf("%w: %d prompt and %d new tokens, its KV cache has room for %d", ErrTooLong, s.Prompt, s.MaxNew, e.kv.total*e.p.KV.BlockTokens)
+		return fmt.Errorf("%w: %d prompt and %d new tokens, its KV cache has room for %d", errTooLong, s.Prompt, s.MaxNew, e.kv.total*e.p.KV.BlockTokens)
 	}
 	return nil
 }

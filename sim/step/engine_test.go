@@ -107,7 +107,7 @@ func drive(t *testing.T, p Profile, seed uint64, arrivals []Arrival) (map[uint64
 
 // randomProfile is any profile in which requests of up to 60 tokens fit.
 func randomProfile(rng *rand.Rand) Profile {
-	p := plain(Policies[rng.IntN(len(Policies))].Name)
+	p := plain(policies[rng.IntN(len(policies))].Name)
 	p.MaxSequences = 1 + rng.IntN(12)
 	p.StepTokens = 1 + rng.IntN(80)
 	p.KV.BlockTokens = 1 + rng.IntN(8)
@@ -120,7 +120,7 @@ func randomProfile(rng *rand.Rand) Profile {
 	if rng.IntN(2) == 0 {
 		p.Speculation = Speculation{DraftTokens: rng.IntN(4), Acceptance: rng.Float64()}
 	}
-	p.Output = Lengths{Kind: LengthKinds[rng.IntN(len(LengthKinds))].Name, Mean: 8, SD: 6, Min: 1, Max: 20}
+	p.Output = Lengths{Kind: lengthKinds[rng.IntN(len(lengthKinds))].Name, Mean: 8, SD: 6, Min: 1, Max: 20}
 	p.FrontEnd = FrontEnd{FixedMs: 3 * rng.Float64(), PerRequestMs: rng.Float64(), HoldsBurst: rng.IntN(2) == 0}
 	p.Cost.Noise = 0.1 * rng.Float64()
 	return p
@@ -217,7 +217,7 @@ func checkStory(t *testing.T, name string, r *Request, story []Emission) {
 }
 
 func TestAdmissionIsFIFO(t *testing.T) {
-	for _, policy := range Policies {
+	for _, policy := range policies {
 		for trial := range uint64(50) {
 			rng := rand.New(rand.NewPCG(trial, 8))
 			p := randomProfile(rng)
@@ -357,7 +357,7 @@ func TestOutcome(t *testing.T) {
 		got, _ := drive(t, plain("chunked"), 1, []Arrival{{Request: tc.r}})
 		story := got[0]
 		end := story[len(story)-1]
-		if len(story) != tc.tokens || end.Finish != tc.finish || end.EOS != tc.eos || end.EOSOnly() != tc.eos {
+		if len(story) != tc.tokens || end.Finish != tc.finish || end.EOS != tc.eos {
 			t.Errorf("%s: %d tokens, %+v; want %d, %s, EOS %v", tc.name, len(story), end, tc.tokens, tc.finish, tc.eos)
 		}
 	}
@@ -551,7 +551,7 @@ func TestAddRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = e.Add(0, &tc.r)
-		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, ErrTooLong) != tc.tooLong {
+		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, errTooLong) != tc.tooLong {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
 		}
 		if waiting := e.Stats().Waiting; waiting != 1 {
@@ -563,7 +563,7 @@ func TestAddRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Add(0, &Request{Prompt: 31, MaxNew: 10}); !errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), "room for 40") {
+	if err := e.Add(0, &Request{Prompt: 31, MaxNew: 10}); !errors.Is(err, errTooLong) || !strings.Contains(err.Error(), "room for 40") {
 		t.Errorf("more than the KV cache holds: %v", err)
 	}
 }

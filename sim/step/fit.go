@@ -11,50 +11,50 @@ import (
 	"time"
 )
 
-// Measures are the figures a report and a simulation are compared by, in the
-// order of MeasureNames. A zero is a figure that does not apply.
-type Measures [7]float64
+// measures are the figures a report and a simulation are compared by, in the
+// order of measureNames. A zero is a figure that does not apply.
+type measures [7]float64
 
-// MeasureNames names the Measures. They are computed as the reports do it:
+// measureNames names the measures. They are computed as the reports do it:
 // throughput and time per output token by the tokens of the output text,
 // inter-token latency by the events of the stream, of which the end of
 // sequence is one.
-var MeasureNames = [len(Measures{})]string{
+var measureNames = [len(measures{})]string{
 	"TTFT ms", "TPOT ms", "ITL ms", "out tok/s", "duration s", "p99 TTFT", "p99 ITL",
 }
 
-// fitted is how many of the Measures, from the first, the profiles are held
+// fitted is how many of the measures, from the first, the profiles are held
 // to; the rest had little weight in the fit and are for information.
 const fitted = 5
 
-// A FitRow is one run of a report beside its simulation.
-type FitRow struct {
+// A fitRow is one run of a report beside its simulation.
+type fitRow struct {
 	Seed      string
 	Profile   string
 	Prompt    int    // mean tokens
 	Requests  int    // requests in the run
 	Excepted  string // why it does not count, if it does not
-	Seen      Measures
-	Simulated Measures
+	Seen      measures
+	Simulated measures
 }
 
 // Error is the relative error of figure m, in percent; NaN where the figure
 // does not apply.
-func (r *FitRow) Error(m int) float64 {
+func (r *fitRow) Error(m int) float64 {
 	if r.Seen[m] == 0 {
 		return math.NaN()
 	}
 	return 100 * (r.Simulated[m]/r.Seen[m] - 1)
 }
 
-// Compare simulates every run of the embedded reports as it was driven, and sets
-// the result beside what was measured.
-func Compare() ([]FitRow, error) {
+// compareAll simulates every run of the embedded reports as it was driven, and
+// sets the result beside what was measured.
+func compareAll() ([]fitRow, error) {
 	rows, err := seedRows()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]FitRow, 0, len(rows))
+	out := make([]fitRow, 0, len(rows))
 	for _, row := range rows {
 		i := slices.IndexFunc(seedSystems, func(s seedSystem) bool { return s.seed == row.seed })
 		if i < 0 {
@@ -69,7 +69,7 @@ func Compare() ([]FitRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, FitRow{
+		out = append(out, fitRow{
 			Seed: row.seed, Profile: sys.profile, Prompt: row.promptTokens / row.requests, Requests: row.requests,
 			Excepted: sys.excepted[row.requests], Seen: row.seen, Simulated: simulated,
 		})
@@ -77,7 +77,7 @@ func Compare() ([]FitRow, error) {
 	return out, nil
 }
 
-func (sys *seedSystem) simulate(p Profile, row seedRow) (mean Measures, err error) {
+func (sys *seedSystem) simulate(p Profile, row seedRow) (mean measures, err error) {
 	for seed := range sys.shuffles {
 		arrivals := sys.drive(row, rand.New(rand.NewPCG(seed, uint64(row.requests))))
 		traces, _, err := Simulate(p, seed, arrivals)
@@ -96,7 +96,7 @@ func (sys *seedSystem) simulate(p Profile, row seedRow) (mean Measures, err erro
 }
 
 // measure computes the figures as vLLM's benchmark_serving does.
-func measure(traces []Trace) (Measures, error) {
+func measure(traces []Trace) (measures, error) {
 	var ttfts, tpots []float64
 	events := 0
 	for i := range traces {
@@ -108,7 +108,7 @@ func measure(traces []Trace) (Measures, error) {
 	for i := range traces {
 		t := &traces[i]
 		if t.Err != nil {
-			return Measures{}, t.Err
+			return measures{}, t.Err
 		}
 		first, last := t.Events[0].At, t.Events[len(t.Events)-1].At
 		tokens := 0
@@ -128,7 +128,7 @@ func measure(traces []Trace) (Measures, error) {
 			tpots = append(tpots, inMs(last-first)/float64(tokens-1))
 		}
 	}
-	return Measures{
+	return measures{
 		meanOf(ttfts), meanOf(tpots), meanOf(itls),
 		float64(text) / end.Seconds(), end.Seconds(),
 		p99(ttfts), p99(itls),
@@ -192,10 +192,10 @@ func selectFrom(x []float64, k int) {
 	}
 }
 
-// MeanErrors is the mean absolute error in percent of each figure over the
+// meanErrors is the mean absolute error in percent of each figure over the
 // rows of one report that count.
-func MeanErrors(rows []FitRow, seed string) Measures {
-	var sum, n Measures
+func meanErrors(rows []fitRow, seed string) measures {
+	var sum, n measures
 	for i := range rows {
 		if rows[i].Seed != seed || rows[i].Excepted != "" {
 			continue
@@ -232,9 +232,18 @@ What the model does not explain, or explains by luck:
   report's one run could be that of limits from 148 to 155 sequences. 151 is the one whose mean is nearest to it.
 `
 
-// WriteFit prints the rows as a table, with the mean absolute errors of each
-// report and what the fit does not explain.
-func WriteFit(w io.Writer, rows []FitRow) error {
+// WriteFit prints how far the simulation of every embedded report is from what
+// was measured, with the mean absolute errors of each report and what the fit
+// does not explain.
+func WriteFit(w io.Writer) error {
+	rows, err := compareAll()
+	if err != nil {
+		return err
+	}
+	return writeRows(w, rows)
+}
+
+func writeRows(w io.Writer, rows []fitRow) error {
 	var aligned strings.Builder
 	tw := tabwriter.NewWriter(&aligned, 0, 0, 1, ' ', tabwriter.AlignRight)
 	if _, err := io.WriteString(tw, fitLines(rows)); err != nil {
@@ -255,25 +264,25 @@ func WriteFit(w io.Writer, rows []FitRow) error {
 }
 
 // fitLines is the table with a tab after each cell.
-func fitLines(rows []FitRow) string {
+func fitLines(rows []fitRow) string {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString(strings.Join(cells, "\t") + "\t\n") }
 	header := []string{"seed", "prompt", "requests"}
-	for _, name := range MeasureNames {
+	for _, name := range measureNames {
 		header = append(header, "", name, "%")
 	}
 	line(header)
 	for i := range rows {
 		line(rows[i].cells())
 		if i+1 == len(rows) || rows[i+1].Seed != rows[i].Seed {
-			line(meanCells(MeanErrors(rows, rows[i].Seed)))
+			line(meanCells(meanErrors(rows, rows[i].Seed)))
 			line(nil)
 		}
 	}
 	return b.String()
 }
 
-func (r *FitRow) cells() []string {
+func (r *fitRow) cells() []string {
 	cells := []string{r.Seed, fmt.Sprint(r.Prompt), fmt.Sprint(r.Requests)}
 	if r.Excepted != "" {
 		cells[0] += " *"
@@ -284,7 +293,7 @@ func (r *FitRow) cells() []string {
 	return cells
 }
 
-func meanCells(means Measures) []string {
+func meanCells(means measures) []string {
 	cells := []string{"", "", "mean |error|"}
 	for m, e := range means {
 		cell := fmt.Sprintf("%.1f", e)

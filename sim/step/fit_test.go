@@ -15,9 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-var fitOnce = sync.OnceValues(Compare)
+var fitOnce = sync.OnceValues(compareAll)
 
-func fitRows(t *testing.T) []FitRow {
+func fitRows(t *testing.T) []fitRow {
 	t.Helper()
 	if testing.Short() || raced {
 		t.Skip("simulates 130 million tokens")
@@ -33,10 +33,10 @@ func fitRows(t *testing.T) []FitRow {
 func TestFitWithinFivePercent(t *testing.T) {
 	rows := fitRows(t)
 	for _, sys := range seedSystems {
-		means := MeanErrors(rows, sys.seed)
+		means := meanErrors(rows, sys.seed)
 		for m, e := range means[:fitted] {
 			if e > 5 {
-				t.Errorf("report %s, %s: mean absolute error %.1f %%", sys.seed, MeasureNames[m], e)
+				t.Errorf("report %s, %s: mean absolute error %.1f %%", sys.seed, measureNames[m], e)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func TestFitWithinFivePercent(t *testing.T) {
 func TestFitGolden(t *testing.T) {
 	rows := fitRows(t)
 	var b strings.Builder
-	if err := WriteFit(&b, rows); err != nil {
+	if err := writeRows(&b, rows); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join("testdata", "fit.golden")
@@ -123,7 +123,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Measures{75, 300, 200, 8, 0.5, 99.5, 394}
+	want := measures{75, 300, 200, 8, 0.5, 99.5, 394}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

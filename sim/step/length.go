@@ -10,21 +10,21 @@ import (
 // Lengths is a distribution of output lengths, in tokens, for requests that
 // do not say how much they will get.
 type Lengths struct {
-	Kind string  `yaml:"kind"` // a name of LengthKinds; empty: fixed
+	Kind string  `yaml:"kind"` // one of lengthKinds; empty: fixed
 	Mean float64 `yaml:"mean"` // fixed, normal, lognormal
 	SD   float64 `yaml:"sd"`   // normal, lognormal
 	Min  int     `yaml:"min"`  // least there is; 0: 1
 	Max  int     `yaml:"max"`  // most there is, and the limit of a request that names none
 }
 
-// A LengthKind is one shape of Lengths.
-type LengthKind struct {
+// A lengthKind is one shape of Lengths.
+type lengthKind struct {
 	Name string
 	draw func(l *Lengths, rng *rand.Rand) float64
 }
 
-// LengthKinds are the shapes a profile may name.
-var LengthKinds = []LengthKind{
+// lengthKinds are the shapes a profile may name.
+var lengthKinds = []lengthKind{
 	{"fixed", func(l *Lengths, _ *rand.Rand) float64 { return l.Mean }},
 	{"uniform", func(l *Lengths, rng *rand.Rand) float64 {
 		return float64(l.Min) + rng.Float64()*float64(l.Max-l.Min+1) - 0.5
@@ -36,13 +36,13 @@ var LengthKinds = []LengthKind{
 	}},
 }
 
-func (l *Lengths) kind() (LengthKind, bool) {
-	for _, k := range LengthKinds {
+func (l *Lengths) kind() (lengthKind, bool) {
+	for _, k := range lengthKinds {
 		if k.Name == l.Kind || l.Kind == "" {
 			return k, true
 		}
 	}
-	return LengthKind{}, false
+	return lengthKind{}, false
 }
 
 func (l *Lengths) draw(rng *rand.Rand) int {
@@ -54,8 +54,8 @@ func (l *Lengths) draw(rng *rand.Rand) int {
 func (l *Lengths) validate() error {
 	k, ok := l.kind()
 	if !ok {
-		names := make([]string, len(LengthKinds))
-		for i, k := range LengthKinds {
+		names := make([]string, len(lengthKinds))
+		for i, k := range lengthKinds {
 			names[i] = k.Name
 		}
 		return fmt.Errorf("kind: %q is none of %s", l.Kind, strings.Join(names, ", "))

@@ -1,17 +1,17 @@
 package step
 
-// A Policy decides what goes into a step.
-type Policy struct {
+// A policy decides what goes into a step.
+type policy struct {
 	Name string
 	plan func(e *Engine)
 }
 
-// Policies are the scheduling policies a profile may name.
-var Policies = []Policy{chunked, prefillFirst, reserve}
+// policies are the scheduling policies a profile may name.
+var policies = []policy{chunked, prefillFirst, reserve}
 
 func policyNames() []string {
-	names := make([]string, len(Policies))
-	for i, p := range Policies {
+	names := make([]string, len(policies))
+	for i, p := range policies {
 		names[i] = p.Name
 	}
 	return names
@@ -103,6 +103,29 @@ func (e *Engine) planPrefill(s *seq, n int) {
 	e.kv.share(&s.blocks, s.Blocks, s.computed+n)
 	e.load.prefill += n
 	e.load.prefillPairs += float64(n) * (float64(s.computed) + float64(n)/2)
+}
+
+// planPrompts lets waiting requests in and puts their whole prompts into the
+// step, up to the token budget. room is how many tokens a request needs a place
+// for.
+func (e *Engine) planPrompts(room func(*seq) int) {
+	budget := e.p.StepTokens
+	for len(e.running) < e.p.MaxSequences {
+		s := e.nextWaiting()
+		if s == nil {
+			return
+		}
+		m := e.lookUp(s)
+		n := s.prefill - m.tokens
+		if n > budget && len(e.planned) > 0 { // a prompt above the budget goes alone
+			return
+		}
+		if !e.admit(s, m, room(s)) {
+			return
+		}
+		e.planPrefill(s, n)
+		budget -= n
+	}
 }
 
 // planDecode puts a decode of n tokens, all but one of them drafts, into the

@@ -3,7 +3,7 @@ package step
 // chunked is the policy of vLLM V1, SGLang's mixed mode and Sarathi: one
 // budget of tokens for each step, decodes first, then as much of the prompts
 // as fits, cut where the budget ends.
-var chunked = Policy{Name: "chunked", plan: planChunked}
+var chunked = policy{Name: "chunked", plan: planChunked}
 
 func planChunked(e *Engine) {
 	preemptions := e.stats.Preemptions

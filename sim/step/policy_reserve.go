@@ -4,7 +4,7 @@ package step
 // prompt and all it may generate, so nothing is ever preempted. Prefills are
 // steps of their own, and decoding is interrupted for them only after some
 // steps or for enough requests.
-var reserve = Policy{Name: "reserve", plan: planReserve}
+var reserve = policy{Name: "reserve", plan: planReserve}
 
 func planReserve(e *Engine) {
 	least := 0
@@ -12,7 +12,7 @@ func planReserve(e *Engine) {
 		least = int(float64(len(e.running)) * e.p.Reserve.WaitingRatio)
 	}
 	if e.canReserve(least) {
-		e.planReserved()
+		e.planPrompts(func(s *seq) int { return s.Prompt + s.MaxNew })
 	}
 	if len(e.planned) > 0 {
 		e.waitedSteps = 0
@@ -20,27 +20,6 @@ func planReserve(e *Engine) {
 	}
 	e.planDecodes(maxCount)
 	e.waitedSteps++
-}
-
-// planReserved lets in whole prompts, up to the token budget.
-func (e *Engine) planReserved() {
-	budget := e.p.StepTokens
-	for len(e.running) < e.p.MaxSequences {
-		s := e.nextWaiting()
-		if s == nil {
-			return
-		}
-		m := e.lookUp(s)
-		n := s.prefill - m.tokens
-		if n > budget && len(e.planned) > 0 { // a prompt above the budget goes alone
-			return
-		}
-		if !e.admit(s, m, s.Prompt+s.MaxNew) {
-			return
-		}
-		e.planPrefill(s, n)
-		budget -= n
-	}
 }
 
 // canReserve says whether at least that many of the waiting requests could be

@@ -25,7 +25,7 @@ type Profile struct {
 	Engine string `yaml:"engine"` // the server it poses as: vllm, tgi, sglang, llamacpp, ...
 	Model  string `yaml:"model"`  // the model name it answers to
 
-	Policy        string `yaml:"policy"`         // a name of Policies
+	Policy        string `yaml:"policy"`         // one of policies
 	MaxSequences  int    `yaml:"max_sequences"`  // most sequences that run together
 	StepTokens    int    `yaml:"step_tokens"`    // most tokens one step computes
 	ContextTokens int    `yaml:"context_tokens"` // most tokens of prompt and output together; 0: no limit of its own
@@ -105,16 +105,16 @@ func Load(nameOrPath string) (Profile, error) {
 }
 
 func named(name string, b []byte) (Profile, error) {
-	p, err := Parse(b)
+	p, err := parse(b)
 	if err != nil {
 		return Profile{}, fmt.Errorf("profile %s: %w", name, err)
 	}
 	return p, nil
 }
 
-// Parse reads a profile from YAML and checks it. A field it does not know is
+// parse reads a profile from YAML and checks it. A field it does not know is
 // an error, since it is most likely a misspelt one.
-func Parse(b []byte) (Profile, error) {
+func parse(b []byte) (Profile, error) {
 	var p Profile
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
@@ -138,7 +138,7 @@ const (
 
 // Validate says which field cannot be used, and what it may be.
 func (p *Profile) Validate() error {
-	if !slices.ContainsFunc(Policies, func(k Policy) bool { return k.Name == p.Policy }) {
+	if !slices.ContainsFunc(policies, func(k policy) bool { return k.Name == p.Policy }) {
 		return fmt.Errorf("policy: %q is none of %s", p.Policy, strings.Join(policyNames(), ", "))
 	}
 	if err := p.validateNumbers(); err != nil {

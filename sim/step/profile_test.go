@@ -101,7 +101,7 @@ func TestParseComplains(t *testing.T) {
 		{"tick", replace("ms: 1}]", "ms: 1}], tick_ms: .inf"), "cost.tick_ms: +Inf"},
 		{"front end", minimal + "front_end: {fixed_ms: -3}\n", "front_end.fixed_ms: -3"},
 	} {
-		_, err := Parse([]byte(tc.yaml))
+		_, err := parse([]byte(tc.yaml))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
 		}
@@ -120,7 +120,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := Parse(b)
+		p, err := parse(b)
 		if err != nil {
 			return
 		}

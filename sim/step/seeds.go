@@ -23,7 +23,7 @@ type seedRow struct {
 	requests     int
 	promptTokens int // of all requests
 	outputTokens int // of all requests, the end of sequence not counted
-	seen         Measures
+	seen         measures
 }
 
 // A seedSystem is how the runs of one report were driven, as far as the report
@@ -183,7 +183,7 @@ func seedRows() ([]seedRow, error) {
 			requests:     int(number("num_prompts")),
 			promptTokens: int(number("total_input_tokens")),
 			outputTokens: int(number("total_generated_tokens")),
-			seen: Measures{
+			seen: measures{
 				number("mean_ttft_ms"), number("mean_tpot_ms"), number("mean_itl_ms"),
 				number("output_token_throughput_tok_per_s"), number("benchmark_duration_s"),
 				number("p99_ttft_ms"), number("p99_itl_ms"),
