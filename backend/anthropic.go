@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/anthropic"
 	"tacho/wire/openai"
 )
@@ -133,7 +132,7 @@ func encodeAnthropic(o *Options, r *tacho.Request) ([]byte, error) {
 // An anthropicDecoder reads events by their type. The input is counted in the
 // first of them and the output in the last.
 type anthropicDecoder struct {
-	scan    jsonscan.Scanner
+	scan    scanner
 	event   []byte
 	delta   []byte // its type
 	text    []byte
@@ -141,17 +140,14 @@ type anthropicDecoder struct {
 	usage   tacho.Usage
 	parts   [3]int // of the input: new, written to the cache, read from it
 	counted bool
-	message []byte
-	failed  bool
 }
 
 func (d *anthropicDecoder) decode(payload []byte, c *chunk) error {
-	d.event, d.delta, d.text, d.finish, d.message = d.event[:0], d.delta[:0], d.text[:0], d.finish[:0], d.message[:0]
-	d.counted, d.failed = false, false
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	d.event, d.delta, d.text, d.finish = d.event[:0], d.delta[:0], d.text[:0], d.finish[:0]
+	d.counted = false
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	switch string(d.event) {
 	case anthropic.ContentBlockDelta:
 		c.text, c.token = d.text, len(d.text) > 0
@@ -190,8 +186,6 @@ func (d *anthropicDecoder) member(key []byte) {
 		d.counted = s.Object(d.count)
 	case "delta":
 		s.Object(d.deltaMember)
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
 	}
 }
 

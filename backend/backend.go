@@ -112,18 +112,12 @@ type Extras struct {
 // given are the names of the options that were set and that not every protocol
 // has a place for.
 func (o *Options) given() []string {
-	var names []string
+	sampling := o.Sampling.fields(allSampling...)
+	names := slices.DeleteFunc(slices.Clone(allSampling), func(name string) bool { return sampling[name] == nil })
 	for _, f := range []struct {
 		name string
 		set  bool
 	}{
-		{"temperature", o.Sampling.Temperature != nil},
-		{"top_p", o.Sampling.TopP != nil},
-		{"top_k", o.Sampling.TopK != nil},
-		{"min_p", o.Sampling.MinP != nil},
-		{"frequency_penalty", o.Sampling.FrequencyPenalty != nil},
-		{"presence_penalty", o.Sampling.PresencePenalty != nil},
-		{"repetition_penalty", o.Sampling.RepetitionPenalty != nil},
 		{"logprobs", o.Logprobs != nil},
 		{"cache_salt", o.Extras.CacheSalt != ""},
 		{"priority", o.Extras.Priority != nil},

@@ -74,15 +74,29 @@ func setMembers(body []byte, values map[string][]byte) ([]byte, error) {
 	return append(out, '}'), failed
 }
 
-// given are the members that have a value.
-func given(members map[string]*float64) map[string]any {
+// fields are those of the named options that are set.
+func (s *Sampling) fields(names ...string) map[string]any {
 	out := map[string]any{}
-	for name, v := range members {
-		if v != nil {
+	for name, v := range map[string]*float64{
+		"temperature": s.Temperature, "top_p": s.TopP, "min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty,
+		"presence_penalty": s.PresencePenalty, "repetition_penalty": s.RepetitionPenalty,
+	} {
+		if v != nil && slices.Contains(names, name) {
 			out[name] = *v
 		}
 	}
+	if s.TopK != nil && slices.Contains(names, "top_k") {
+		out["top_k"] = *s.TopK
+	}
 	return out
+}
+
+// rename gives a field the name that a server has for it.
+func rename(fields map[string]any, from, to string) {
+	if v, ok := fields[from]; ok {
+		delete(fields, from)
+		fields[to] = v
+	}
 }
 
 // rawJSON is encoded already.

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/mii"
 	"tacho/wire/openai"
 )
@@ -47,19 +46,11 @@ var deepspeedMIIGenerate = Kind{
 // encodeMII asks for the least number of tokens instead of no end: the server
 // does not know ignore_eos.
 func encodeMII(o *Options, r *tacho.Request) ([]byte, error) {
-	sampling := openAISampling(o, r)
+	q := plainCompletionOf(o, r)
 	if r.IgnoreEOS {
-		sampling.IgnoreEOS, sampling.MinTokens = false, r.MaxTokens
+		q.IgnoreEOS, q.MinTokens = false, r.MaxTokens
 	}
-	return marshalWith(&struct {
-		Model     string        `json:"model,omitempty"`
-		Prompt    openai.Prompt `json:"prompt"`
-		MaxTokens int           `json:"max_tokens,omitempty"`
-		Stream    bool          `json:"stream"`
-		openai.Sampling
-	}{
-		Model: modelOf(o, r), Prompt: openai.Prompt{Text: r.Input.Text}, MaxTokens: r.MaxTokens, Stream: true, Sampling: sampling,
-	}, o.Extra, r.Extra)
+	return marshalWith(q, o.Extra, r.Extra)
 }
 
 func encodeMIIGenerate(o *Options, r *tacho.Request) ([]byte, error) {
@@ -74,10 +65,8 @@ func encodeMIIGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 // A miiDecoder reads events that have a text for each prompt, of which there
 // is one, and nothing else.
 type miiDecoder struct {
-	scan    jsonscan.Scanner
-	text    []byte
-	message []byte
-	failed  bool
+	scan scanner
+	text []byte
 }
 
 func (d *miiDecoder) decode(payload []byte, c *chunk) error {
@@ -85,21 +74,16 @@ func (d *miiDecoder) decode(payload []byte, c *chunk) error {
 		c.end = true
 		return nil
 	}
-	d.text, d.message, d.failed = d.text[:0], d.message[:0], false
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	d.text = d.text[:0]
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	c.text, c.token = d.text, len(d.text) > 0
 	return nil
 }
 
 func (d *miiDecoder) member(key []byte) {
-	s := &d.scan
-	switch string(key) {
-	case "text":
-		s.Array(func() { d.text, _ = s.String(d.text) })
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
+	if string(key) == "text" {
+		d.scan.Array(func() { d.text, _ = d.scan.String(d.text) })
 	}
 }

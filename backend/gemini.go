@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/gemini"
 )
 
@@ -122,25 +121,23 @@ func geminiParts(m *message) (parts []gemini.Part, err error) {
 // A geminiDecoder reads events that hold parts, some of them thoughts, and
 // nearly always counts, of which the last are true.
 type geminiDecoder struct {
-	scan            jsonscan.Scanner
-	text, part      []byte
-	said            []byte // of text, what is no thought
-	content         bool   // a part of the text is no thought
-	thought         bool   // the part being read is one
-	call            bool   // there is a function call
-	finish          []byte
-	usage           tacho.Usage
-	thoughts        int
-	counted, failed bool
-	message         []byte
+	scan       scanner
+	text, part []byte
+	said       []byte // of text, what is no thought
+	content    bool   // a part of the text is no thought
+	thought    bool   // the part being read is one
+	call       bool   // there is a function call
+	finish     []byte
+	usage      tacho.Usage
+	thoughts   int
+	counted    bool
 }
 
 func (d *geminiDecoder) decode(payload []byte, c *chunk) error {
-	*d = geminiDecoder{scan: d.scan, text: d.text[:0], part: d.part[:0], said: d.said[:0], finish: d.finish[:0], message: d.message[:0]}
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	*d = geminiDecoder{scan: d.scan, text: d.text[:0], part: d.part[:0], said: d.said[:0], finish: d.finish[:0]}
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	c.text, c.token = d.text, len(d.text) > 0 || d.call
 	if len(d.said) > 0 && len(d.said) < len(d.text) {
 		c.said = d.said
@@ -168,8 +165,6 @@ func (d *geminiDecoder) member(key []byte) {
 		s.Array(func() { s.Object(d.candidate) })
 	case "usageMetadata":
 		d.counted = s.Object(d.count)
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/internal/limit"
 	"tacho/wire/llamacpp"
 	"tacho/wire/openai"
@@ -38,13 +37,8 @@ var llamaCPP = Kind{
 // the request before would make it look fast.
 func encodeLlama(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	optional := given(map[string]*float64{
-		"top_p": s.TopP, "min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty,
-		"presence_penalty": s.PresencePenalty, "repeat_penalty": s.RepetitionPenalty,
-	})
-	if s.TopK != nil {
-		optional["top_k"] = *s.TopK
-	}
+	optional := s.fields("top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty")
+	rename(optional, "repetition_penalty", "repeat_penalty")
 	if o.Logprobs != nil {
 		optional["n_probs"] = *o.Logprobs
 	}
@@ -63,7 +57,7 @@ func encodeLlama(o *Options, r *tacho.Request) ([]byte, error) {
 // is no whole character yet, and the list of token ids has the last of them
 // alone. How many there were so far is told with each event.
 type llamaDecoder struct {
-	scan         jsonscan.Scanner
+	scan         scanner
 	before       int // tokens generated, by the event before
 	text, finish []byte
 	ids          int
@@ -72,16 +66,13 @@ type llamaDecoder struct {
 	counted      bool
 	times        tacho.ServerTimes
 	timed        bool
-	message      []byte
-	failed       bool
 }
 
 func (d *llamaDecoder) decode(payload []byte, c *chunk) error {
-	*d = llamaDecoder{scan: d.scan, before: d.before, text: d.text[:0], finish: d.finish[:0], message: d.message[:0]}
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	*d = llamaDecoder{scan: d.scan, before: d.before, text: d.text[:0], finish: d.finish[:0]}
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	c.text = d.text
 	c.tokens = d.ids
 	if d.counted {
@@ -114,8 +105,6 @@ func (d *llamaDecoder) member(key []byte) {
 		d.usage.Prompt = s.Natural()
 	case "timings":
 		d.timed = s.Object(d.timing)
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
 	}
 }
 

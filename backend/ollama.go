@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/ollama"
 )
 
@@ -55,9 +54,8 @@ var topLevel = []string{"format", "images", "keep_alive", "logprobs", "messages"
 // beside them.
 func ollamaOptions(o *Options, r *tacho.Request) (options rawJSON, beside map[string]any, err error) {
 	s := o.Sampling
-	within := given(map[string]*float64{
-		"min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty, "presence_penalty": s.PresencePenalty, "repeat_penalty": s.RepetitionPenalty,
-	})
+	within := s.fields("min_p", "frequency_penalty", "presence_penalty", "repetition_penalty")
+	rename(within, "repetition_penalty", "repeat_penalty")
 	beside = map[string]any{}
 	for _, extra := range []map[string]any{o.Extra, r.Extra} {
 		for name, value := range extra {
@@ -153,23 +151,20 @@ func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
 
 // An ollamaDecoder reads the lines of both endpoints.
 type ollamaDecoder struct {
-	scan           jsonscan.Scanner
+	scan           scanner
 	text, thinking []byte
 	tools          bool
 	finish         []byte
 	done           bool
 	usage          tacho.Usage
 	times          tacho.ServerTimes
-	message        []byte
-	failed         bool
 }
 
 func (d *ollamaDecoder) decode(payload []byte, c *chunk) error {
-	*d = ollamaDecoder{scan: d.scan, text: d.text[:0], thinking: d.thinking[:0], finish: d.finish[:0], message: d.message[:0]}
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	*d = ollamaDecoder{scan: d.scan, text: d.text[:0], thinking: d.thinking[:0], finish: d.finish[:0]}
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	switch {
 	case len(d.text) > 0:
 		c.token, c.text, c.said = true, append(d.thinking, d.text...), d.text
@@ -203,8 +198,6 @@ func (d *ollamaDecoder) member(key []byte) {
 		d.usage.Prompt = s.Natural()
 	case "eval_count":
 		d.usage.Completion = s.Natural()
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
 	default:
 		d.duration(key)
 	}

@@ -79,6 +79,24 @@ func encodeCompletion(o *Options, r *tacho.Request, unsetPenalty *float64) ([]by
 	}, o.Extra, r.Extra)
 }
 
+// A plainCompletion has only the fields that every server knows: some refuse a
+// request with any other.
+type plainCompletion struct {
+	Model         string                `json:"model,omitempty"`
+	Prompt        openai.Prompt         `json:"prompt"`
+	MaxTokens     int                   `json:"max_tokens,omitempty"`
+	Stream        bool                  `json:"stream"`
+	StreamOptions *openai.StreamOptions `json:"stream_options,omitempty"`
+	openai.Sampling
+}
+
+func plainCompletionOf(o *Options, r *tacho.Request) *plainCompletion {
+	return &plainCompletion{
+		Model: modelOf(o, r), Prompt: openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}, MaxTokens: r.MaxTokens,
+		Stream: true, Sampling: openAISampling(o, r),
+	}
+}
+
 // uniqueSalt asks for a salt that no two requests share.
 const uniqueSalt = "unique"
 

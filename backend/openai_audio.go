@@ -52,15 +52,7 @@ func encodeAudio(o *Options, r *tacho.Request) ([]byte, error) {
 	form.set(openai.LanguageField, "en")
 	form.set(openai.IncludeUsageField, "true")
 	form.set(openai.ContinuousUsageField, "true")
-	s := o.Sampling
-	sampling := given(map[string]*float64{
-		"temperature": s.Temperature, "top_p": s.TopP, "min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty,
-		"presence_penalty": s.PresencePenalty, "repetition_penalty": s.RepetitionPenalty,
-	})
-	if s.TopK != nil {
-		sampling["top_k"] = *s.TopK
-	}
-	for _, extra := range []map[string]any{sampling, o.Extra, r.Extra} {
+	for _, extra := range []map[string]any{o.Sampling.fields(allSampling...), o.Extra, r.Extra} {
 		if err := form.merge(extra); err != nil {
 			return nil, err
 		}
@@ -178,7 +170,7 @@ type transcriptionDecoder struct {
 func (d *transcriptionDecoder) decode(payload []byte, c *chunk) error {
 	if bytes.Contains(payload, []byte(`"transcript.`)) {
 		d.kind, d.text, d.usage, d.counted = d.kind[:0], d.text[:0], tacho.Usage{}, false
-		if err := scanObject(&d.scan, payload, d.member); err != nil {
+		if err := d.scan.Document(payload, d.member); err != nil {
 			return err
 		}
 		switch string(d.kind) {

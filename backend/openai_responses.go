@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/responses"
 )
 
@@ -118,17 +117,18 @@ func responseContent(m *message) (c responses.Content, err error) {
 
 // A responsesDecoder reads events by their type, which is in the payload too.
 type responsesDecoder struct {
-	scan                             jsonscan.Scanner
-	kind, text, finish, message, own []byte
-	usage                            tacho.Usage
-	counted, failed                  bool
-	times                            tacho.ServerTimes // llama.cpp tells them
+	scan               scanner
+	kind, text, finish []byte
+	message            []byte // of an error event
+	usage              tacho.Usage
+	counted            bool
+	times              tacho.ServerTimes // llama.cpp tells them
 }
 
 func (d *responsesDecoder) decode(payload []byte, c *chunk) error {
-	d.kind, d.text, d.finish, d.message, d.own = d.kind[:0], d.text[:0], d.finish[:0], d.message[:0], d.own[:0]
-	d.usage, d.counted, d.failed, d.times = tacho.Usage{}, false, false, tacho.ServerTimes{}
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	d.kind, d.text, d.finish, d.message = d.kind[:0], d.text[:0], d.finish[:0], d.message[:0]
+	d.usage, d.counted, d.times = tacho.Usage{}, false, tacho.ServerTimes{}
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
 	kind := string(d.kind)
@@ -141,12 +141,10 @@ func (d *responsesDecoder) decode(payload []byte, c *chunk) error {
 			c.finish = bytes.TrimPrefix(d.kind, []byte("response."))
 		}
 	case responses.Failed, responses.ErrorEvent:
-		c.failed, c.message = true, d.message
-		if len(d.message) == 0 {
-			c.message = d.own
+		if c.failed = true; len(c.message) == 0 {
+			c.message = d.message
 		}
 	default:
-		c.failed, c.message = d.failed, d.message
 		if strings.HasSuffix(kind, ".delta") && len(d.text) > 0 {
 			c.token, c.text, c.kind = true, d.text, responseKind(kind)
 		}
@@ -173,9 +171,7 @@ func (d *responsesDecoder) member(key []byte) {
 	case "delta":
 		d.text, _ = s.String(d.text[:0])
 	case "message": // of an error event
-		d.own, _ = s.String(d.own[:0])
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
+		d.message, _ = s.String(d.message[:0])
 	case "response":
 		s.Object(d.response)
 	case "timings":

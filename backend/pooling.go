@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/embeddings"
 	"tacho/wire/openai"
 )
@@ -121,27 +120,24 @@ func encodeRerank(o *Options, r *tacho.Request) ([]byte, error) {
 
 // A poolingDecoder reads the one document of an answer.
 type poolingDecoder struct {
-	scan    jsonscan.Scanner
+	scan    scanner
 	usage   tacho.Usage
 	total   int
 	counted bool
 	results bool // there is a list of them
-	message []byte
-	failed  bool
 }
 
 func (d *poolingDecoder) decode(payload []byte, c *chunk) error {
-	*d = poolingDecoder{scan: d.scan, message: d.message[:0]}
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	*d = poolingDecoder{scan: d.scan}
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	c.end = d.results
 	if d.usage.Prompt == 0 {
 		d.usage.Prompt = d.total // rerankers have the total alone
 	}
 	c.counted, c.usage = d.counted, d.usage
-	if !d.failed && !d.results {
+	if !c.failed && !d.results {
 		return errors.New("an answer without results")
 	}
 	return nil
@@ -161,7 +157,5 @@ func (d *poolingDecoder) member(key []byte) {
 				d.total = s.Natural()
 			}
 		})
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
 	}
 }

@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"errors"
 	"time"
 
 	"tacho/internal/jsonscan"
@@ -19,17 +18,27 @@ func duration(n float64, unit time.Duration) time.Duration {
 	return 0
 }
 
-var errNotObject = errors.New("not a JSON object")
+// A scanner reads events that are JSON objects. Any of them may hold an error
+// in place of what a protocol has there.
+type scanner struct {
+	jsonscan.Scanner
+	message []byte // the server's words for the error
+}
 
-// scanObject reads payload, which must be one JSON object.
-func scanObject(s *jsonscan.Scanner, payload []byte, member func(key []byte)) error {
-	s.Reset(payload)
-	isObject := s.Object(member)
-	if err := s.Err(); err != nil {
-		return err
+// read calls member for each member of an event but its error, which goes into
+// the chunk.
+func (s *scanner) read(event []byte, c *chunk, member func(key []byte)) error {
+	s.message = s.message[:0]
+	failed := false
+	err := s.Document(event, func(key []byte) {
+		if string(key) == "error" {
+			s.message, failed = s.Failure(s.message[:0])
+			return
+		}
+		member(key)
+	})
+	if err == nil {
+		c.failed, c.message = failed, s.message
 	}
-	if !isObject {
-		return errNotObject
-	}
-	return nil
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/openai"
 	"tacho/wire/sglang"
 )
@@ -40,9 +39,7 @@ func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
 	// fields with it.
 	p, err := marshalWith(&sglang.SamplingParams{
 		MaxNewTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK,
-	}, given(map[string]*float64{
-		"min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty, "presence_penalty": s.PresencePenalty, "repetition_penalty": s.RepetitionPenalty,
-	}), o.Extra, r.Extra)
+	}, s.fields("min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +63,7 @@ func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
 // shows in the second event: the ids are as many as all tokens, or as the new
 // ones.
 type sglangDecoder struct {
-	scan jsonscan.Scanner
+	scan scanner
 
 	text, before []byte // the text of this event, and of the one before
 	told         bool   // this event has a text
@@ -76,9 +73,6 @@ type sglangDecoder struct {
 	completion   int // tokens generated, by the event before
 	events       int // with tokens
 	deltas       bool
-
-	message []byte
-	failed  bool
 }
 
 type sglangMeta struct {
@@ -94,12 +88,11 @@ func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
 		c.end = true
 		return nil
 	}
-	d.text, d.told, d.ids, d.message, d.failed = d.text[:0], false, 0, d.message[:0], false
+	d.text, d.told, d.ids = d.text[:0], false, 0
 	d.meta = sglangMeta{finish: d.meta.finish[:0], why: d.meta.why[:0]}
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	m := &d.meta
 	d.tokens(c)
 	if m.counted {
@@ -158,8 +151,6 @@ func (d *sglangDecoder) member(key []byte) {
 		d.ids = s.Len()
 	case "meta_info":
 		s.Object(d.metaMember)
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
 	}
 }
 

@@ -22,15 +22,7 @@ var transformersServe = Kind{
 
 // encodeTransformers asks for no usage, which comes anyway.
 func encodeTransformers(o *Options, r *tacho.Request) ([]byte, error) {
-	sampling := openAISampling(o, r)
-	sampling.IgnoreEOS = false
-	return marshalWith(&struct {
-		Model     string        `json:"model,omitempty"`
-		Prompt    openai.Prompt `json:"prompt"`
-		MaxTokens int           `json:"max_tokens,omitempty"`
-		Stream    bool          `json:"stream"`
-		openai.Sampling
-	}{
-		Model: modelOf(o, r), Prompt: openai.Prompt{Text: r.Input.Text}, MaxTokens: r.MaxTokens, Stream: true, Sampling: sampling,
-	}, o.Extra, r.Extra)
+	q := plainCompletionOf(o, r)
+	q.IgnoreEOS = false
+	return marshalWith(q, o.Extra, r.Extra)
 }

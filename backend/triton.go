@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"tacho"
-	"tacho/internal/jsonscan"
 	"tacho/wire/triton"
 )
 
@@ -88,25 +87,15 @@ func encodeTritonTRT(o *Options, r *tacho.Request) ([]byte, error) {
 		end := noSuchToken
 		q.MinTokens, q.EndID = r.MaxTokens, &end
 	}
-	return marshalWith(&q, given(map[string]*float64{
-		"min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty, "presence_penalty": s.PresencePenalty, "repetition_penalty": s.RepetitionPenalty,
-	}), o.Extra, r.Extra)
+	return marshalWith(&q, s.fields("min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
 }
 
 func encodeTritonVLLM(o *Options, r *tacho.Request) ([]byte, error) {
-	s := o.Sampling
-	optional := given(map[string]*float64{
-		"top_p": s.TopP, "min_p": s.MinP, "frequency_penalty": s.FrequencyPenalty,
-		"presence_penalty": s.PresencePenalty, "repetition_penalty": s.RepetitionPenalty,
-	})
-	if s.TopK != nil {
-		optional["top_k"] = *s.TopK
-	}
 	// The server hands what is among the parameters to vLLM, and extra fields
 	// with it.
 	parameters, err := marshalWith(&triton.Parameters{
-		Stream: true, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: s.Temperature,
-	}, optional, o.Extra, r.Extra)
+		Stream: true, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: o.Sampling.Temperature,
+	}, o.Sampling.fields("top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +112,7 @@ func encodeTritonVLLM(o *Options, r *tacho.Request) ([]byte, error) {
 // A tritonDecoder reads events of which each is what the model added, with
 // counts of its own where they were asked for.
 type tritonDecoder struct {
-	scan       jsonscan.Scanner
+	scan       scanner
 	cumulative bool // the text is all so far: accumulate_tokens was asked for
 	text       []byte
 	length     int // of the text before
@@ -132,8 +121,6 @@ type tritonDecoder struct {
 	tokens     int         // of this event
 	told       bool        // tokens is given
 	marked     bool        // the event has a place for a finish reason
-	message    []byte
-	failed     bool
 }
 
 func newTritonDecoder(o *Options) decoder {
@@ -142,12 +129,11 @@ func newTritonDecoder(o *Options) decoder {
 }
 
 func (d *tritonDecoder) decode(payload []byte, c *chunk) error {
-	d.text, d.finish, d.message = d.text[:0], d.finish[:0], d.message[:0]
-	d.tokens, d.told, d.failed = 0, false, false
-	if err := scanObject(&d.scan, payload, d.member); err != nil {
+	d.text, d.finish = d.text[:0], d.finish[:0]
+	d.tokens, d.told = 0, false
+	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
-	c.failed, c.message = d.failed, d.message
 	c.text, c.whole = d.text, d.cumulative
 	c.token = len(d.text) > 0 || d.tokens > 0
 	if d.cumulative {
@@ -175,8 +161,6 @@ func (d *tritonDecoder) member(key []byte) {
 	case "finish_reason":
 		d.marked = true
 		d.finish, _ = s.String(d.finish[:0])
-	case "error":
-		d.message, d.failed = s.Failure(d.message[:0])
 	}
 }
 

@@ -29,23 +29,14 @@ var trtllm = Kind{
 // encodeTRTLLM sends no more than is set: the server refuses a request with a
 // field it does not know.
 func encodeTRTLLM(o *Options, r *tacho.Request) ([]byte, error) {
-	sampling := openAISampling(o, r)
+	q := plainCompletionOf(o, r)
+	q.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	if r.IgnoreEOS {
-		sampling.MinTokens = r.MaxTokens
+		q.MinTokens = r.MaxTokens
 	}
-	optional := given(map[string]*float64{"repetition_penalty": o.Sampling.RepetitionPenalty})
+	optional := o.Sampling.fields("repetition_penalty")
 	if o.Logprobs != nil {
 		optional["logprobs"] = *o.Logprobs
 	}
-	return marshalWith(&struct {
-		Model         string                `json:"model,omitempty"`
-		Prompt        openai.Prompt         `json:"prompt"`
-		MaxTokens     int                   `json:"max_tokens,omitempty"`
-		Stream        bool                  `json:"stream"`
-		StreamOptions *openai.StreamOptions `json:"stream_options"`
-		openai.Sampling
-	}{
-		Model: modelOf(o, r), Prompt: openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}, MaxTokens: r.MaxTokens,
-		Stream: true, StreamOptions: &openai.StreamOptions{IncludeUsage: true}, Sampling: sampling,
-	}, optional, o.Extra, r.Extra)
+	return marshalWith(q, optional, o.Extra, r.Extra)
 }

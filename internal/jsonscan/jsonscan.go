@@ -93,6 +93,19 @@ func (s *Scanner) Object(member func(key []byte)) bool {
 	}
 }
 
+// Document reads doc, which must be one object, and calls member under the rules
+// of Object.
+func (s *Scanner) Document(doc []byte, member func(key []byte)) error {
+	s.Reset(doc)
+	isObject := s.Object(member)
+	if s.Err() == nil && !isObject {
+		return errNotObject
+	}
+	return s.Err()
+}
+
+var errNotObject = errors.New("not a JSON object")
+
 // Array calls element for every element of the array that comes next, under
 // the rules of Object.
 func (s *Scanner) Array(element func()) bool {

@@ -1,10 +1,6 @@
 package openai
 
-import (
-	"errors"
-
-	"tacho/internal/jsonscan"
-)
+import "tacho/internal/jsonscan"
 
 // Kind is what sort of token a chunk brings.
 type Kind uint8
@@ -50,8 +46,6 @@ type Delta struct {
 	message []byte // beside it, not within error
 }
 
-var errNotObject = errors.New("not a JSON object")
-
 // Decode reads a chunk. It fails if the chunk is not a JSON object; fields of
 // the wrong type count as absent.
 func (d *Delta) Decode(chunk []byte) error {
@@ -62,13 +56,8 @@ func (d *Delta) Decode(chunk []byte) error {
 	d.Error, d.Failed = d.Error[:0], false
 	d.Timings, d.Timed = Timings{}, false
 	d.object, d.message = d.object[:0], d.message[:0]
-	d.scan.Reset(chunk)
-	isObject := d.scan.Object(d.member)
-	if err := d.scan.Err(); err != nil {
+	if err := d.scan.Document(chunk, d.member); err != nil {
 		return err
-	}
-	if !isObject {
-		return errNotObject
 	}
 	d.Blank = d.blank && !d.role && len(d.Text) == 0
 	if !d.Failed && string(d.object) == "error" { // TensorRT-LLM has no error member

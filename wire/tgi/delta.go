@@ -1,10 +1,6 @@
 package tgi
 
-import (
-	"errors"
-
-	"tacho/internal/jsonscan"
-)
+import "tacho/internal/jsonscan"
 
 // A Delta is what a client wants to know of one stream event. Its slices are
 // valid until the next Decode.
@@ -24,8 +20,6 @@ type Delta struct {
 	scan jsonscan.Scanner
 }
 
-var errNotObject = errors.New("not a JSON object")
-
 // Decode reads an event. It fails if the event is not a JSON object; fields of
 // the wrong type count as absent.
 func (d *Delta) Decode(event []byte) error {
@@ -33,15 +27,7 @@ func (d *Delta) Decode(event []byte) error {
 		Text: d.Text[:0], Whole: d.Whole[:0], Finish: d.Finish[:0], Error: d.Error[:0],
 		scan: d.scan,
 	}
-	d.scan.Reset(event)
-	isObject := d.scan.Object(d.member)
-	if err := d.scan.Err(); err != nil {
-		return err
-	}
-	if !isObject {
-		return errNotObject
-	}
-	return nil
+	return d.scan.Document(event, d.member)
 }
 
 func (d *Delta) member(key []byte) {
