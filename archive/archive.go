@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"tacho"
@@ -37,12 +36,16 @@ func Open(dir string, change func(*metric.Config) error) (*outcome.Run, error) {
 		return nil, err
 	}
 	run := &outcome.Run{About: About(dir, &kept.Manifest)}
-	for i := range kept.Stages {
-		level, err := readLevel(kept, i, sums[kept.Stages[i].Index], samples[kept.Stages[i].Index], change)
+	for i := range kept.Levels {
+		level, err := readLevel(kept, i, sums[kept.Levels[i].Index], samples[kept.Levels[i].Index], change)
 		if err != nil {
 			return nil, err
 		}
 		run.Levels = append(run.Levels, *level)
+	}
+	if d := kept.Damaged(); d.Lines > 0 {
+		run.Notes = append(run.Notes, metric.Reason{Code: "damaged", Severity: metric.Note, Text: fmt.Sprintf(
+			"lines that could not be read: %d (the first: %v); what they told is missing here: copy the run again from where it was made, or measure again", d.Lines, d.First)})
 	}
 	if len(run.Levels) > 0 {
 		run.Began = run.Levels[0].Epoch
@@ -55,7 +58,7 @@ type sums struct{ requests, probes metric.Accumulator }
 
 func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, error) {
 	all := map[int]*sums{}
-	for _, s := range kept.Stages {
+	for _, s := range kept.Levels {
 		c := s.Config
 		if err := change(&c); err != nil {
 			return nil, err
@@ -83,14 +86,10 @@ func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, e
 }
 
 func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, change func(*metric.Config) error) (*outcome.Level, error) {
-	stage := &kept.Stages[i]
+	stage := &kept.Levels[i]
 	c := stage.Config
 	// Only the last level of a run can have been cut short.
-	c.Interrupted = c.Interrupted || !kept.Whole && i == len(kept.Stages)-1
-	if d := kept.Damaged(); d.Lines > 0 {
-		c.Known = append(slices.Clip(c.Known), metric.Reason{Code: "damaged", Level: metric.Note, Text: fmt.Sprintf(
-			"%d lines of this run could not be read, and what they told is missing here (the first: %v): copy the run again from where it was made, or measure again", d.Lines, d.First)})
-	}
+	c.Interrupted = c.Interrupted || !kept.Whole && i == len(kept.Levels)-1
 	if err := change(&c); err != nil {
 		return nil, err
 	}

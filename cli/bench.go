@@ -237,7 +237,7 @@ func (b *benchRun) say(line string) {
 // end keeps what a level came to, shows it, and writes its result file.
 func (b *benchRun) end(l *outcome.Level) {
 	b.progress.end()
-	b.note(b.keepStage(l))
+	b.note(b.keepLevel(l))
 	b.note(b.keep.Samples(l.Index, l.Samples))
 	l.Records = b.recordsOf(l.Index)
 	b.run.Levels = append(b.run.Levels, *l)
@@ -288,7 +288,7 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 		return b.failed
 	}
 	for i := range b.run.Levels {
-		if b.run.Levels[i].Summary.Verdict.Level == metric.Invalid {
+		if b.run.Levels[i].Summary.Verdict.Severity == metric.Invalid {
 			return &exitError{code: exitInvalid}
 		}
 	}

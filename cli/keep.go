@@ -50,11 +50,11 @@ func (b *benchRun) manifest() store.Manifest {
 // begin notes that a level has begun.
 func (b *benchRun) begin(l *outcome.Level, live *engine.Live) error {
 	b.progress.begin(b.runner.Plan.Levels()[l.Index], l.Epoch, b.runner.Speed(), live)
-	return b.keepStage(l)
+	return b.keepLevel(l)
 }
 
-func (b *benchRun) keepStage(l *outcome.Level) error {
-	return b.keep.Stage(store.Stage{Setting: l.Setting, Config: l.Summary.Config})
+func (b *benchRun) keepLevel(l *outcome.Level) error {
+	return b.keep.Level(store.Level{Setting: l.Setting, Config: l.Summary.Config})
 }
 
 // A diskFull ended a run.

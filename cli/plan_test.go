@@ -99,6 +99,26 @@ func TestPlanSendsTheSame(t *testing.T) {
 	}
 }
 
+// data shows what a plan would send, and flags go before the plan.
+func TestDataTakesAPlan(t *testing.T) {
+	flags := []string{"--num-prompts", "4", "--random-input-len", "uniform(3,9)", "--random-output-len", "1", "--seed", "7", "--base-url", "http://127.0.0.1:1"}
+	_, printed, _ := program(nil, append([]string{"bench", "--dry-run"}, flags...)...)
+	code, want, errs := program(nil, append([]string{"data"}, flags...)...)
+	if code != 0 || !strings.Contains(want, "4 sessions") {
+		t.Fatalf("exit %d: %s%s", code, want, errs)
+	}
+	file := fileOf(t, printed)
+	if code, got, errs := program(nil, "data", "--plan", file); code != 0 || got != want {
+		t.Errorf("exit %d: %s%s, not %s", code, got, errs, want)
+	}
+	if code, got, errs := program(nil, "data", "--plan", file, "--num-prompts", "2"); code != 0 || !strings.Contains(got, "2 sessions") {
+		t.Errorf("exit %d: %s%s, want 2 sessions", code, got, errs)
+	}
+	if code, _, errs := program(nil, "data", "--plan", fileOf(t, "prot: 1")); code != 2 || !strings.Contains(errs, "did you mean port?") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
 // What --dry-run prints has no seed that nobody gave, and is what it reads.
 func TestDryRun(t *testing.T) {
 	for _, args := range [][]string{nil, {"--sim", "tgi-405b-mi300x", "--num-prompts", "1000"}, {"--max-seconds", "3", "--request-rate", "5"}} {

@@ -85,6 +85,12 @@ func furnish(dir string) error {
 	if err != nil {
 		return err
 	}
+	page, err := os.ReadFile("../docs/workloads.md")
+	if err != nil {
+		return err
+	}
+	_, yaml, _ := strings.Cut(string(page), "```yaml\n")
+	yaml, _, _ = strings.Cut(yaml, "```")
 	for path, text := range map[string]string{
 		filepath.Join(dir, "report.txt"):    string(report),
 		filepath.Join(run, "manifest.json"): `{"tool":"tacho","plan":{}}`,
@@ -93,6 +99,7 @@ func furnish(dir string) error {
 		filepath.Join(dir, "book.txt"):      "It was the best of times, it was the worst of times.\n",
 		filepath.Join(dir, "trace.jsonl"): `{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [1, 2]}` + "\n" +
 			`{"timestamp": 500, "input_length": 700, "output_length": 5, "hash_ids": [1, 3]}` + "\n",
+		filepath.Join(dir, "plan.yaml"):     yaml,
 		filepath.Join(dir, "prompts.jsonl"): `{"prompt":"one two three"}` + "\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

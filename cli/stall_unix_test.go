@@ -87,7 +87,7 @@ func checkKept(t *testing.T, dir string) {
 	}
 	for _, l := range kept.Runs[0].Levels {
 		for _, r := range l.Summary.Verdict.Reasons {
-			if r.Code == "client-stall" && l.Summary.Verdict.Level == metric.Invalid {
+			if r.Code == "client-stall" && l.Summary.Verdict.Severity == metric.Invalid {
 				return
 			}
 		}

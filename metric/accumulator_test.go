@@ -85,8 +85,8 @@ func TestEmpty(t *testing.T) {
 	if len(s.Dists) != len(metric.All) {
 		t.Errorf("%d distributions, want one for each of %d metrics", len(s.Dists), len(metric.All))
 	}
-	if s.Verdict.Level != metric.Invalid {
-		t.Errorf("an empty run is %s, want INVALID", s.Verdict.Level)
+	if s.Verdict.Severity != metric.Invalid {
+		t.Errorf("an empty run is %s, want INVALID", s.Verdict.Severity)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestTokenSumsEndBeforeTheyTurnOver(t *testing.T) {
 			t.Errorf("%s: %d, want 2^53", name, sum)
 		}
 	}
-	if !slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "token-sums" }) || s.Verdict.Level != metric.Invalid {
+	if !slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "token-sums" }) || s.Verdict.Severity != metric.Invalid {
 		t.Errorf("the verdict is %+v", s.Verdict)
 	}
 	if s = sumUp(metric.DefaultConfig(), success(5, 10*ms)); s.Tokens.Saturated {

@@ -124,7 +124,7 @@ func TestBurstSpread(t *testing.T) {
 		s := a.Summary(config)
 		for _, r := range s.Verdict.Reasons {
 			if r.Code == "burst-spread" {
-				return string(r.Level) + " " + r.Text
+				return string(r.Severity) + " " + r.Text
 			}
 		}
 		return ""
@@ -189,7 +189,7 @@ func TestCacheBeyondSharing(t *testing.T) {
 		got := ""
 		for _, r := range s.Verdict.Reasons {
 			if r.Code == "cache" {
-				got = fmt.Sprint(r.Level, " ", r.Text)
+				got = fmt.Sprint(r.Severity, " ", r.Text)
 			}
 		}
 		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {

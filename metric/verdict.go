@@ -11,28 +11,28 @@ import (
 	"tacho/stat"
 )
 
-// A Level is how far a run can be trusted, and how much a reason weighs.
-type Level string
+// A Severity is how far a run can be trusted, and how much a reason weighs.
+type Severity string
 
-// The levels, from good to bad. A note is a reason that changes nothing.
+// The severities, from good to bad. A note is a reason that changes nothing.
 const (
-	Note     Level = "NOTE"
-	Valid    Level = "VALID"
-	Degraded Level = "DEGRADED"
-	Invalid  Level = "INVALID"
+	Note     Severity = "NOTE"
+	Valid    Severity = "VALID"
+	Degraded Severity = "DEGRADED"
+	Invalid  Severity = "INVALID"
 )
 
 // A Verdict says how far the numbers of a run can be trusted, and why.
 type Verdict struct {
-	Level   Level    `json:"level"`
-	Reasons []Reason `json:"reasons,omitempty"` // in the order of Rules
+	Severity Severity `json:"level"`
+	Reasons  []Reason `json:"reasons,omitempty"` // in the order of Rules
 }
 
 // A Reason is one finding about a run.
 type Reason struct {
-	Code  string `json:"code"` // of the rule
-	Level Level  `json:"level"`
-	Text  string `json:"text"`
+	Code     string   `json:"code"` // of the rule
+	Severity Severity `json:"level"`
+	Text     string   `json:"text"`
 }
 
 // A Rule is one question a run is asked. The answer is a number, and the
@@ -275,7 +275,7 @@ const (
 
 // Judge weighs a summary. It is a function of the summary's facts alone.
 func Judge(s *Summary) Verdict {
-	v := Verdict{Level: Valid}
+	v := Verdict{Severity: Valid}
 	for i := range Rules {
 		if reason, found := Rules[i].ask(s); found {
 			v.Reasons = append(v.Reasons, reason)
@@ -283,8 +283,8 @@ func Judge(s *Summary) Verdict {
 	}
 	v.Reasons = append(v.Reasons, s.Config.Known...)
 	for _, r := range v.Reasons {
-		if r.Level == Invalid || r.Level == Degraded && v.Level == Valid {
-			v.Level = r.Level
+		if r.Severity == Invalid || r.Severity == Degraded && v.Severity == Valid {
+			v.Severity = r.Severity
 		}
 	}
 	return v
@@ -292,18 +292,18 @@ func Judge(s *Summary) Verdict {
 
 func (r *Rule) ask(s *Summary) (Reason, bool) {
 	value, applies := r.value(s)
-	level := r.weigh(value)
-	if !applies || level == Valid {
+	severity := r.weigh(value)
+	if !applies || severity == Valid {
 		return Reason{}, false
 	}
 	if r.lightened != nil && r.lightened(s) {
-		level = Note
+		severity = Note
 	}
-	return Reason{r.Code, level, r.inWords(s, value) + ": " + r.Do}, true
+	return Reason{r.Code, severity, r.inWords(s, value) + ": " + r.Do}, true
 }
 
-// weigh is the level of the highest threshold value is above, or Valid.
-func (r *Rule) weigh(value float64) Level {
+// weigh is the severity of the highest threshold value is above, or Valid.
+func (r *Rule) weigh(value float64) Severity {
 	switch {
 	case value > r.Invalid:
 		return Invalid

@@ -172,7 +172,7 @@ var verdictCases = []struct {
 		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(11.4))}}
 	}, ""},
 	{"what the caller knows", func(s *metric.Summary) {
-		s.Config.Known = []metric.Reason{{Code: "cpu", Level: metric.Degraded, Text: "client CPU at 100 %"}}
+		s.Config.Known = []metric.Reason{{Code: "cpu", Severity: metric.Degraded, Text: "client CPU at 100 %"}}
 	}, "cpu DEGRADED"},
 }
 
@@ -185,8 +185,8 @@ func TestVerdict(t *testing.T) {
 			v := metric.Judge(s)
 			var got []string
 			for _, r := range v.Reasons {
-				got = append(got, r.Code+" "+string(r.Level))
-				seen[r.Code+" "+string(r.Level)] = true
+				got = append(got, r.Code+" "+string(r.Severity))
+				seen[r.Code+" "+string(r.Severity)] = true
 				if r.Text == "" || strings.Contains(r.Text, "%!") {
 					t.Errorf("%s says %q", r.Code, r.Text)
 				}
@@ -195,16 +195,16 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			wantLevel := metric.Valid
-			if _, level, _ := strings.Cut(c.want, " "); level != "" && metric.Level(level) != metric.Note {
-				wantLevel = metric.Level(level)
+			if _, level, _ := strings.Cut(c.want, " "); level != "" && metric.Severity(level) != metric.Note {
+				wantLevel = metric.Severity(level)
 			}
-			if v.Level != wantLevel {
-				t.Errorf("the run is %s, want %s", v.Level, wantLevel)
+			if v.Severity != wantLevel {
+				t.Errorf("the run is %s, want %s", v.Severity, wantLevel)
 			}
 		})
 	}
 	for _, r := range metric.Rules {
-		for level, threshold := range map[metric.Level]float64{metric.Note: r.Note, metric.Degraded: r.Degraded, metric.Invalid: r.Invalid} {
+		for level, threshold := range map[metric.Severity]float64{metric.Note: r.Note, metric.Degraded: r.Degraded, metric.Invalid: r.Invalid} {
 			if what := r.Code + " " + string(level); !math.IsInf(threshold, 1) && !seen[what] {
 				t.Errorf("no case for %s", what)
 			}
@@ -220,8 +220,8 @@ func TestWorstReasonWins(t *testing.T) {
 	s := healthy()
 	s.Failed, s.Clock.Steps, s.RetriedConns, s.Tokens.SurplusEvents = 1, 500, 1, 11
 	v := metric.Judge(s)
-	if v.Level != metric.Invalid || len(v.Reasons) != 4 {
-		t.Errorf("got %s for %d reasons, want INVALID for 4: %+v", v.Level, len(v.Reasons), v.Reasons)
+	if v.Severity != metric.Invalid || len(v.Reasons) != 4 {
+		t.Errorf("got %s for %d reasons, want INVALID for 4: %+v", v.Severity, len(v.Reasons), v.Reasons)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // A Run is one run and its levels, in the order in which they ran.
 type Run struct {
 	About
-	Levels []Level `json:"levels"`
+	Notes  []metric.Reason `json:"notes,omitempty"` // on the run as a whole
+	Levels []Level         `json:"levels"`
 }
 
 // About is what a run was.

@@ -24,7 +24,7 @@ func renderChat(w io.Writer, r *Report) error {
 		if ttft := s.Dist(metric.TTFT).Stats; ttft != nil {
 			fmt.Fprintf(out, ", the first token after %.1f ms (median)", ttft.Median)
 		}
-		fmt.Fprintf(out, ". %s\n", s.Verdict.Level)
+		fmt.Fprintf(out, ". %s\n", s.Verdict.Severity)
 	}
 	return out.Flush()
 }
@@ -43,7 +43,7 @@ func TestOneWordAddsAFormat(t *testing.T) {
 	level.Summary = metric.Summary{
 		Counts:  metric.Counts{Requests: 10, Completed: 9},
 		Dists:   []metric.Dist{{Name: "ttft", N: 9, Stats: &metric.Stats{Median: 31.25}}},
-		Verdict: metric.Verdict{Level: "VALID"},
+		Verdict: metric.Verdict{Severity: "VALID"},
 	}
 	var b strings.Builder
 	if err := f.Render(&b, &Report{Runs: []outcome.Run{{About: outcome.About{Model: "tiny"}, Levels: []outcome.Level{level}}}}); err != nil {

@@ -71,7 +71,7 @@ func levelColumns() []source[place] {
 		})
 	}
 	return []source[place]{
-		words("verdict", func(s *metric.Summary) string { return string(s.Verdict.Level) }),
+		words("verdict", func(s *metric.Summary) string { return string(s.Verdict.Severity) }),
 		words("reasons", func(s *metric.Summary) string { return reasonCodes(&s.Verdict) }),
 		count("requests", func(s *metric.Summary) int { return s.Requests }),
 		count("completed", func(s *metric.Summary) int { return s.Completed }),
@@ -339,7 +339,7 @@ func glance(runs []outcome.Run) Table {
 		throughput("total tok/s", func(t *metric.Throughput) float64 { return t.TotalTokensPerS }),
 		statistic("mean TTFT", metric.TTFT, mean), statistic("p99 TTFT", metric.TTFT, p99),
 		statistic("mean TPOT", metric.TPOT, mean), statistic("mean ITL", metric.ITL, mean),
-		source[place]{Column{Name: "verdict"}, func(p place) Cell { return textCell(string(p.level.Summary.Verdict.Level)) }},
+		source[place]{Column{Name: "verdict"}, func(p place) Cell { return textCell(string(p.level.Summary.Verdict.Severity)) }},
 	)
 	r := &Report{Runs: runs}
 	return tableOf(sources, func(yield func(place, error) bool) {

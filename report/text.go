@@ -38,6 +38,11 @@ func renderText(w io.Writer, r *Report) error {
 		for k := range run.Levels {
 			p.level(run, &run.Levels[k], style)
 		}
+		if len(run.Notes) > 0 {
+			p.line("Of the run:")
+			p.reasons(run.Notes)
+			p.line("")
+		}
 		if len(run.Levels) > 1 && len(r.Runs) == 1 {
 			if err := p.levels(r.Runs); err != nil {
 				return err
@@ -240,9 +245,13 @@ func (p printer) failures(s *metric.Summary) {
 }
 
 func (p printer) verdict(v *metric.Verdict) {
-	p.fact("Verdict:", string(v.Level))
-	for _, r := range v.Reasons {
-		p.line(fmt.Sprintf("  %-9s%s: %s", strings.ToLower(string(r.Level)), safe(r.Code), safe(r.Text)))
+	p.fact("Verdict:", string(v.Severity))
+	p.reasons(v.Reasons)
+}
+
+func (p printer) reasons(list []metric.Reason) {
+	for _, r := range list {
+		p.line(fmt.Sprintf("  %-9s%s: %s", strings.ToLower(string(r.Severity)), safe(r.Code), safe(r.Text)))
 	}
 }
 

@@ -34,7 +34,7 @@ func TestPromptsFoundInACache(t *testing.T) {
 		})
 		for _, s := range do(t, p).summaries {
 			out = append(out, slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool {
-				return r.Code == "cache" && r.Level == metric.Degraded
+				return r.Code == "cache" && r.Severity == metric.Degraded
 			}))
 			if s.Config.SharedShare == nil {
 				t.Error("nobody knows what prompts share")

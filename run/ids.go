@@ -49,7 +49,7 @@ func (r *Runner) refusal() []metric.Reason {
 		return nil
 	}
 	return []metric.Reason{{
-		Code: "prompt-text", Level: metric.Note,
+		Code: "prompt-text", Severity: metric.Note,
 		Text: "the server refused token ids (" + r.idsRefused + "), so prompts were sent as text, counted by " + r.counting.counter.Name() + ": --prompt-text does so from the start",
 	}}
 }

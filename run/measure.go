@@ -37,8 +37,8 @@ func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Le
 // level has the seed itself, so that it is the same as a run of its own.
 func (r *Runner) seedOf(l plan.Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
 
-// A stage is a level that is ready to run.
-type stage struct {
+// A level is one of the plan that is ready to run.
+type level struct {
 	plan.Level
 	outcome outcome.Level
 	config  metric.Config
@@ -51,7 +51,7 @@ type stage struct {
 // begin. Records go to sink as they finish; a level that was stopped returns
 // ctx's error beside the outcome of what finished.
 func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*outcome.Level, error) {
-	s, err := r.stage(ctx, l)
+	s, err := r.prepare(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,9 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	return &s.outcome, err
 }
 
-// stage makes all of a level ready: its workload, the server, the connections.
-func (r *Runner) stage(ctx context.Context, l plan.Level) (*stage, error) {
-	s := &stage{Level: l, sharing: &workload.Sharing{}}
+// prepare makes all of a level ready: its workload, the server, the connections.
+func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
+	s := &level{Level: l, sharing: &workload.Sharing{}}
 	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
 		if err := r.Target.warm(ctx, len(r.Target.clients), 0); err != nil {
 			return nil, r.Target.unreachable(ctx, err)
@@ -91,7 +91,7 @@ func (r *Runner) stage(ctx context.Context, l plan.Level) (*stage, error) {
 	s.work = s.sharing.Watch(s.work)
 	if l.Index == 0 {
 		if err := r.ready(ctx, s.work); errors.Is(err, errAsText) {
-			return r.stage(ctx, l)
+			return r.prepare(ctx, l)
 		} else if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (r *Runner) stage(ctx context.Context, l plan.Level) (*stage, error) {
 }
 
 // load settles what is sent, when, and what the summary must know of it.
-func (r *Runner) load(ctx context.Context, s *stage) (err error) {
+func (r *Runner) load(ctx context.Context, s *level) (err error) {
 	l := s.Level
 	if s.work, err = r.feed.workload(ctx, l, r.seedOf(l)); err != nil {
 		return err
@@ -172,8 +172,8 @@ func (r *Runner) spares(l plan.Level) int {
 	return min(r.connections(l), 256)
 }
 
-// measure runs the stage itself and sums it up.
-func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
+// measure runs the level itself and sums it up.
+func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	r.Target.pages.readFirst(ctx)
 	live := &engine.Live{}
 	r.live = live
@@ -207,7 +207,7 @@ func (r *Runner) measure(ctx context.Context, s *stage, sink tacho.Sink) error {
 	out.Samples = speed.samples(r.Target.pages.stop())
 	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept())
 	for _, n := range s.work.Notes() {
-		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Level: metric.Note, Text: n})
+		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
 	scrubSamples(r.env.Secrets, out.Samples)
 	scrubReasons(r.env.Secrets, s.config.Known)

@@ -235,7 +235,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 	if strings.Contains(all, "sk-secret-2") || strings.Contains(all, "hush-hush-1") || !strings.Contains(all, "[redacted]") {
 		t.Errorf("kept: %s", all)
 	}
-	if s := out.summaries[0]; s.Failed != 6 || s.Verdict.Level != metric.Invalid || s.Failures[0].Status != 401 {
+	if s := out.summaries[0]; s.Failed != 6 || s.Verdict.Severity != metric.Invalid || s.Failures[0].Status != 401 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -377,7 +377,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatalf("%v, %d summaries", err, len(out.summaries))
 	}
 	if s := out.summaries[0]; s.Completed < 10 || s.Failed != 0 || !s.Config.Interrupted ||
-		!slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "interrupted" && r.Level == metric.Degraded }) {
+		!slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "interrupted" && r.Severity == metric.Degraded }) {
 		t.Errorf("%d ok, %d failed, %d canceled, %+v", s.Completed, s.Failed, s.Canceled, s.Verdict)
 	}
 }

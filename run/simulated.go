@@ -158,23 +158,23 @@ func (j *job) simulated(before, after lateness) []metric.Reason {
 		name = fmt.Sprintf("%s, %g times faster than the real thing; all times and rates are in its own time", name, speed)
 	}
 	out := []metric.Reason{{
-		Code: "simulated", Level: metric.Note, Text: "the server was a simulated engine (" + name + "): these are not figures of any hardware: measure a real server for those",
+		Code: "simulated", Severity: metric.Note, Text: "the server was a simulated engine (" + name + "): these are not figures of any hardware: measure a real server for those",
 	}}
 	if after.Writes == before.Writes || after.Gaps == before.Gaps {
 		return out
 	}
 	late := (after.LateS - before.LateS) / float64(after.Writes-before.Writes)
 	gap := (after.GapS - before.GapS) / float64(after.Gaps-before.Gaps)
-	level := metric.Valid
+	severity := metric.Valid
 	switch {
 	case late > simLateInvalid*gap:
-		level = metric.Invalid
+		severity = metric.Invalid
 	case late > simLateDegraded*gap:
-		level = metric.Degraded
+		severity = metric.Degraded
 	}
-	if level != metric.Valid {
+	if severity != metric.Valid {
 		out = append(out, metric.Reason{
-			Code: "simulated-late", Level: level,
+			Code: "simulated-late", Severity: severity,
 			Text: fmt.Sprintf("this machine could not keep the simulated engine's time: its tokens were %.1f ms late on average, of %.1f ms from one to the next: lower --sim-speedup or the load",
 				1e3*late, 1e3*gap),
 		})

@@ -80,7 +80,7 @@ func TestSimulatedEngineThatIsLate(t *testing.T) {
 		got := ""
 		for _, r := range out.summaries[0].Verdict.Reasons {
 			if r.Code == "simulated-late" {
-				got = string(r.Level)
+				got = string(r.Severity)
 			}
 		}
 		if got != tt.want {

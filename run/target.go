@@ -180,7 +180,7 @@ func (t *Target) cannot() []metric.Reason {
 		return nil
 	}
 	return []metric.Reason{{
-		Code: "output-length", Level: metric.Note,
+		Code: "output-length", Severity: metric.Note,
 		Text: t.kind.Name + " servers cannot be asked for an exact output length: the one asked for is an upper bound, and outputs are as long as the model likes; compare runs by TTFT and TPOT, not by E2EL",
 	}}
 }
@@ -191,7 +191,7 @@ func (t *Target) unkept() []metric.Reason {
 	for i, c := range t.clients {
 		if !c.Keeps() {
 			reasons = append(reasons, metric.Reason{
-				Code: "connections", Level: metric.Note,
+				Code: "connections", Severity: metric.Note,
 				Text: "the server at " + t.Plan.ShownURLs()[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own; raise its keep-alive time to measure without connecting",
 			})
 		}

@@ -42,7 +42,7 @@ func onDisk(t *testing.T, room int) (*Writer, *disk, *[]error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Stage(Stage{Config: metric.Config{}}); err != nil {
+	if err := w.Level(Level{Config: metric.Config{}}); err != nil {
 		t.Fatal(err)
 	}
 	d := &disk{w.records.file.(*os.File), room}

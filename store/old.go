@@ -20,13 +20,13 @@ func readOldManifest(b []byte, m *Manifest) error {
 	return err
 }
 
-func readOldStage(b []byte, s *Stage) error {
+func readOldLevel(b []byte, l *Level) error {
 	old := struct {
-		*Stage
+		*Level
 		Monotonic float64 `json:"monotonic_seconds"`
-	}{Stage: s}
+	}{Level: l}
 	err := json.Unmarshal(b, &old)
-	s.Monotonic = old.Monotonic
+	l.Monotonic = old.Monotonic
 	return err
 }
 

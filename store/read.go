@@ -21,7 +21,7 @@ import (
 type Run struct {
 	Dir      string
 	Manifest Manifest
-	Stages   []Stage // in the order in which they began
+	Levels   []Level // in the order in which they began
 	Whole    bool    // it came to its end and wrote its summary
 
 	damage  map[string]Damage
@@ -44,11 +44,11 @@ func open(dir string, waiting map[string][]byte) (*Run, error) {
 	}
 	_, err := os.Stat(filepath.Join(dir, summaryFile))
 	r.Whole = err == nil
-	return r, eachLine(r, StagesFile, readOldStage, func(s *Stage) error {
-		if i := r.stage(s.Index); i >= 0 {
-			r.Stages[i] = *s
+	return r, eachLine(r, StagesFile, readOldLevel, func(l *Level) error {
+		if i := r.level(l.Index); i >= 0 {
+			r.Levels[i] = *l
 		} else {
-			r.Stages = append(r.Stages, *s)
+			r.Levels = append(r.Levels, *l)
 		}
 		return nil
 	})
@@ -78,9 +78,9 @@ func (r *Run) readManifest() error {
 	return nil
 }
 
-// stage is where in Stages the stage of that index is; -1 if it is not known.
-func (r *Run) stage(index int) int {
-	return slices.IndexFunc(r.Stages, func(s Stage) bool { return s.Index == index })
+// level is where in Levels the one of that index is; -1 if it is not known.
+func (r *Run) level(index int) int {
+	return slices.IndexFunc(r.Levels, func(l Level) bool { return l.Index == index })
 }
 
 // Records are the finished requests of the run, in the order in which they
@@ -88,7 +88,7 @@ func (r *Run) stage(index int) int {
 func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
 		err := eachLine(r, RecordsFile, readOldRecord, func(rec *tacho.Record) error {
-			if r.stage(rec.Stage) < 0 {
+			if r.level(rec.Stage) < 0 {
 				return fmt.Errorf("a record of level %d, of which nothing is known", rec.Stage)
 			}
 			if !yield(rec, nil) {

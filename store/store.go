@@ -88,10 +88,11 @@ type Host struct {
 	GOMAXPROCS int    `json:"gomaxprocs"`
 }
 
-// A Stage is one level of a run.
-type Stage struct {
+// A Level is what is kept of a level besides its records: what it was, and what
+// its summary needs to know.
+type Level struct {
 	outcome.Setting
-	Config metric.Config `json:"config"` // what the summary needs to know
+	Config metric.Config `json:"config"`
 }
 
 // A Reading is what a metrics page said while a stage ran.
@@ -165,9 +166,9 @@ func makeDir(root, name string) (string, error) {
 // Dir is where the run is kept.
 func (w *Writer) Dir() string { return w.dir }
 
-// Stage notes that a stage has begun; or, a second time, what is known of it now
+// Level notes that a level has begun; or, a second time, what is known of it now
 // that it is over.
-func (w *Writer) Stage(s Stage) error { return w.add(w.stages, s) }
+func (w *Writer) Level(l Level) error { return w.add(w.stages, l) }
 
 // Add implements tacho.Sink.
 func (w *Writer) Add(r *tacho.Record) error { return w.add(w.records, r) }

@@ -69,14 +69,14 @@ func TestRoundTrip(t *testing.T) {
 	if got, want := filepath.Base(w.Dir()), "20260301-123005-a-b-..-c"; got != want {
 		t.Errorf("directory %q, want %q", got, want)
 	}
-	stage := store.Stage{
+	stage := store.Level{
 		Setting: outcome.Setting{Index: 0, Name: "num-prompts=2", Prompts: 2, Rate: 1.5, Concurrency: 4, Epoch: began, Monotonic: 12.5},
 		Config:  metric.Config{MaxConcurrency: 2, Burstiness: 1},
 	}
 	early := stage
 	early.Config = metric.Config{MaxConcurrency: 1}
-	for _, s := range []store.Stage{early, stage} {
-		if err := w.Stage(s); err != nil {
+	for _, s := range []store.Level{early, stage} {
+		if err := w.Level(s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRoundTrip(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]store.Stage{stage}, run.Stages); d != "" {
+	if d := cmp.Diff([]store.Level{stage}, run.Levels); d != "" {
 		t.Error(d)
 	}
 	if err := w.Summary(map[string]int{"ok": 1}); err != nil {
@@ -112,7 +112,7 @@ func TestRoundTrip(t *testing.T) {
 // ones before it are read.
 func TestCutLastLine(t *testing.T) {
 	w := create(t)
-	if err := w.Stage(store.Stage{Config: metric.Config{}}); err != nil {
+	if err := w.Level(store.Level{Config: metric.Config{}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range records() {
@@ -139,7 +139,7 @@ func TestCutLastLine(t *testing.T) {
 // it is counted, and named.
 func TestDamageCostsALine(t *testing.T) {
 	w := create(t)
-	if err := w.Stage(store.Stage{}); err != nil {
+	if err := w.Level(store.Level{}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(w.Dir(), store.RecordsFile)
@@ -176,8 +176,8 @@ func TestOldFormat(t *testing.T) {
 		}
 	}
 	run, got := read(t, dir)
-	if run.Manifest.Target.Model != "m" || run.Manifest.Target.Counter != "token ids" || len(run.Stages) != 1 || run.Stages[0].Monotonic != 7.5 {
-		t.Errorf("%+v %+v", run.Manifest, run.Stages)
+	if run.Manifest.Target.Model != "m" || run.Manifest.Target.Counter != "token ids" || len(run.Levels) != 1 || run.Levels[0].Monotonic != 7.5 {
+		t.Errorf("%+v %+v", run.Manifest, run.Levels)
 	}
 	if s, err := run.Samples(); err != nil || len(s[0]) != 1 || s[0][0].At != 12 {
 		t.Errorf("%v, %v", s, err)
@@ -219,7 +219,7 @@ func TestNobodyElseReadsIt(t *testing.T) {
 		t.Skip("rights are told another way")
 	}
 	w := create(t)
-	err := errors.Join(w.Stage(store.Stage{Config: metric.Config{}}), w.Add(records()[0]), w.Summary(1), w.Close())
+	err := errors.Join(w.Level(store.Level{Config: metric.Config{}}), w.Add(records()[0]), w.Summary(1), w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
