@@ -1,0 +1,204 @@
+package proof
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"tacho"
+	"tacho/stat"
+	"tacho/store"
+)
+
+// built is tacho as users have it: the binary that TACHO names, or one built here.
+var built = sync.OnceValues(func() (string, error) {
+	if binary := os.Getenv("TACHO"); binary != "" {
+		return binary, nil
+	}
+	dir, err := os.MkdirTemp("", "proof")
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "tacho")
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "../../cmd/tacho").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return binary, nil
+})
+
+// A used is what a run through the command showed and took.
+type used struct {
+	records records
+	said    string
+	cpu     float64 // seconds
+	rss     float64 // KiB at the most
+}
+
+// command has tacho bench measure servers, in a process of its own.
+func command(b testing.TB, urls []string, flags ...string) used {
+	b.Helper()
+	binary, err := built()
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	words := append([]string{
+		"bench", "--backend", "vllm", "--model", "sim", "--random-input-len", "4", "--skip-tokenizer-init", "--metrics-url", "none", "--runs-dir", dir,
+	}, flags...)
+	for _, url := range urls {
+		words = append(words, "--base-url", url)
+	}
+	cmd := exec.Command(binary, words...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	u := used{said: string(out)}
+	if cmd.ProcessState == nil {
+		b.Fatal(err)
+	}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	u.cpu = float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+	u.rss = float64(usage.Maxrss)
+	kept, _ := filepath.Glob(filepath.Join(dir, "*", store.RecordsFile))
+	if len(kept) != 1 {
+		b.Fatalf("%v: %d runs were kept\n%s", err, len(kept), out)
+	}
+	r, err := store.Open(filepath.Dir(kept[0]))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for rec, err := range r.Records() {
+		if err != nil {
+			b.Fatal(err)
+		}
+		u.records = append(u.records, *rec)
+	}
+	return u
+}
+
+// verdict is the line that says whether the run counts.
+func (u *used) verdict() string {
+	for line := range strings.Lines(u.said) {
+		if strings.Contains(line, "VALID") || strings.Contains(line, "DEGRADED") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return "no verdict"
+}
+
+// lags are how late requests left, in microseconds.
+func (u *used) lags() stat.Sample {
+	lag := make([]float64, len(u.records))
+	for i := range u.records {
+		lag[i] = micros(u.records[i].Sent - u.records[i].Due)
+	}
+	return stat.New(lag)
+}
+
+func servers(b testing.TB, n int, ttft, itl string) (urls []string) {
+	for range n {
+		urls = append(urls, "http://"+start(b, "server", ttft, itl).line())
+	}
+	return urls
+}
+
+// BenchmarkCommandBurst sends 1,024 requests at once, and looks at how long it
+// takes until the last has left.
+func BenchmarkCommandBurst(b *testing.B) {
+	for b.Loop() {
+		u := command(b, servers(b, 1, "500ms", "50ms"), "--num-prompts", "1024", "--random-output-len", "4")
+		lag := u.lags()
+		b.Logf("1,024 requests at once on %d cores: half had left after %.1f ms, all after %.1f ms (wanted: 10 on 2 cores, 3 on 16); %s",
+			runtime.NumCPU(), lag.Quantile(.5)/1e3, lag.Quantile(1)/1e3, u.verdict())
+		b.ReportMetric(lag.Quantile(1)/1e3, "burst-ms")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkCommandRequest is the processor time of a request, start and report
+// included, and how late requests leave.
+func BenchmarkCommandRequest(b *testing.B) {
+	for b.Loop() {
+		for _, rate := range []int{500, 2000, 1000 * runtime.NumCPU()} {
+			u := command(b, servers(b, max(1, rate/3000), "20ms", "10ms"), "--request-rate", strconv.Itoa(rate), "--num-prompts", strconv.Itoa(10*rate), "--random-output-len", "2")
+			lag := u.lags()
+			b.Logf("%d requests at %d/s: %.0f us of CPU a request; sent late by p50 %.0f us, p99 %.0f us, at most %.0f us; %s",
+				len(lag), rate, 1e6*u.cpu/float64(len(lag)), lag.Quantile(.5), lag.Quantile(.99), lag.Quantile(1), u.verdict())
+		}
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkCommandMemory is the resident memory of an open stream, all that is
+// saved of it included.
+func BenchmarkCommandMemory(b *testing.B) {
+	for b.Loop() {
+		few := memory(b, 10)
+		for _, saved := range [][]string{nil, {"--save-result", "--save-detailed"}} {
+			const streams = 10_000
+			rss := memory(b, streams, saved...)
+			b.Logf("%.0f MB for %d streams, %.0f MB for ten: %.1f KiB a stream %v (wanted: below 16)", rss/1024, streams, few/1024, (rss-few)/streams, saved)
+			b.ReportMetric((rss-few)/streams, "KiB/stream"+strings.Join(saved, ""))
+		}
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+func memory(b *testing.B, streams int, flags ...string) float64 {
+	b.Helper()
+	u := command(b, servers(b, 1, "5s", "1s"), append(flags, "--num-prompts", strconv.Itoa(streams), "--random-output-len", "12")...)
+	first, last := u.records[0].Events[0].At, u.records[0].Sent
+	for i := range u.records {
+		if !u.records[i].OK() {
+			b.Fatalf("a stream failed: %v", u.records[i].Failure)
+		}
+		first, last = min(first, u.records[i].End), max(last, u.records[i].Sent)
+	}
+	if last > first {
+		b.Errorf("not all streams were open at the same time: %v, %v", first, last)
+	}
+	return u.rss
+}
+
+// BenchmarkCommandAccuracy holds reported times against the server's own, and
+// the processor time of a token against that of the barest receiver and of a
+// plain client.
+func BenchmarkCommandAccuracy(b *testing.B) {
+	for _, streams := range []int{100, 1000, 5000} {
+		b.Run(strconv.Itoa(streams), func(b *testing.B) {
+			for b.Loop() {
+				const tokens = 200
+				urls := servers(b, 1, "2s", "50ms")
+				l := Load{Requests: streams, Tokens: tokens}
+				u := command(b, urls, "--num-prompts", strconv.Itoa(streams), "--random-output-len", strconv.Itoa(tokens))
+				s := against(b, u.records, urls, l)
+				b.Logf("%d streams at 20 tokens/s: error p99 TTFT %.0f us, ITL %.0f us; %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",
+					streams, s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Coalesced, streams*tokens, s.Missing, 1e6*u.cpu/float64(streams*tokens), u.verdict())
+				addr := strings.TrimPrefix(urls[0], "http://")
+				for _, kind := range []string{"floor", "plain"} {
+					micros, _ := measure(b, kind, addr, streams, tokens, 1<<40)
+					b.Logf("%s: %.1f us a token", kind, micros)
+				}
+				b.ReportMetric(s.ITL.Quantile(.99), "ITL-p99-us")
+				b.ReportMetric(0, "ns/op")
+			}
+		})
+	}
+}
+
+// against compares records with what all servers wrote down.
+func against(b testing.TB, recs []tacho.Record, urls []string, l Load) *Seen {
+	b.Helper()
+	truth, err := truths(b.Context(), urls[0], recs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return compare(recs, truth, l)
+}
