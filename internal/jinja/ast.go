@@ -16,7 +16,7 @@ type (
 		bodies [][]node
 	}
 	forNode struct {
-		targets []string
+		targets []target
 		over    expr
 		filter  expr // or nil
 		body    []node
@@ -36,7 +36,7 @@ type (
 	}
 	callNode struct {
 		macro *macroNode // the body of the block, as caller()
-		call  expr
+		call  *call
 	}
 	filterNode struct {
 		filters []filterCall

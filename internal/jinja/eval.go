@@ -296,18 +296,13 @@ func (e *attribute) eval(s *state) (any, error) {
 		return undefined{e.name}, nil
 	case *loop:
 		return of.get(e.name), nil
-	case *Dict:
-		// A method hides a key of the same name.
-		if m := method(of, e.name); m != nil {
-			return m, nil
-		}
-		if v, ok := of.values[e.name]; ok {
-			return v, nil
-		}
-		return undefined{e.name}, nil
 	}
+	// A method hides a key of the same name.
 	if m := method(of, e.name); m != nil {
 		return m, nil
+	}
+	if d, ok := of.(*Dict); ok {
+		return item(d, e.name), nil
 	}
 	return undefined{e.name}, nil
 }
@@ -448,19 +443,23 @@ func sliceItems(items []any, bounds [3]*int64) ([]any, error) {
 }
 
 func (e *call) eval(s *state) (any, error) {
-	fn, err := e.fn.eval(s)
-	if err != nil {
-		return nil, err
-	}
-	args, err := evalAll(s, e.args)
-	if err != nil {
-		return nil, err
-	}
-	kwargs, err := evalKwargs(s, e.kwargs)
+	fn, args, kwargs, err := e.parts(s)
 	if err != nil {
 		return nil, err
 	}
 	return s.call(fn, args, kwargs)
+}
+
+// parts are the function and what it is called with.
+func (e *call) parts(s *state) (fn any, args []any, kwargs map[string]any, err error) {
+	if fn, err = e.fn.eval(s); err != nil {
+		return nil, nil, nil, err
+	}
+	if args, err = evalAll(s, e.args); err != nil {
+		return nil, nil, nil, err
+	}
+	kwargs, err = evalKwargs(s, e.kwargs)
+	return fn, args, kwargs, err
 }
 
 func evalKwargs(s *state, kwargs []kwarg) (map[string]any, error) {

@@ -23,8 +23,7 @@ func Parse(src string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse template: %w", err)
 	}
-	p := &parser{src: src, tokens: tokens}
-	body, _, err := p.body()
+	body, err := parse(src, tokens)
 	if err != nil {
 		return nil, fmt.Errorf("parse template: %w", err)
 	}

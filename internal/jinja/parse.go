@@ -17,6 +17,30 @@ type parser struct {
 	depth  int
 }
 
+// A syntaxError is what the parser panics with, so that not every step down the
+// grammar has to hand it on. It never leaves parse.
+type syntaxError struct{ error }
+
+// parse reads the tokens of a template.
+func parse(src string, tokens []token) (nodes []node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			wrong, ok := r.(syntaxError)
+			if !ok {
+				panic(r)
+			}
+			nodes, err = nil, wrong.error
+		}
+	}()
+	p := &parser{src: src, tokens: tokens}
+	nodes, _ = p.body()
+	return nodes, nil
+}
+
+func (p *parser) fail(format string, args ...any) {
+	panic(syntaxError{fmt.Errorf("line %d: %s", lineAt(p.src, p.peek().pos), fmt.Sprintf(format, args...))})
+}
+
 func (p *parser) peek() token { return p.tokens[p.pos] }
 
 func (p *parser) next() token {
@@ -25,10 +49,6 @@ func (p *parser) next() token {
 		p.pos++
 	}
 	return t
-}
-
-func (p *parser) errorf(format string, args ...any) error {
-	return fmt.Errorf("line %d: %s", lineAt(p.src, p.peek().pos), fmt.Sprintf(format, args...))
 }
 
 // op consumes an operator if it is next.
@@ -49,83 +69,81 @@ func (p *parser) word(text string) bool {
 	return false
 }
 
-func (p *parser) expectOp(text string) error {
+func (p *parser) expectOp(text string) {
 	if !p.op(text) {
-		return p.errorf("expected %q, found %q", text, p.peek().text)
+		p.fail("expected %q, found %q", text, p.peek().text)
 	}
-	return nil
 }
 
-func (p *parser) expect(kind tokenKind, what string) (token, error) {
+// expect consumes a token of a kind and returns its text.
+func (p *parser) expect(kind tokenKind, what string) string {
 	if t := p.peek(); t.kind != kind {
-		return t, p.errorf("expected %s, found %q", what, t.text)
+		p.fail("expected %s, found %q", what, t.text)
 	}
-	return p.next(), nil
+	return p.next().text
 }
 
-func (p *parser) stmtEnd() error {
-	_, err := p.expect(tokStmtEnd, "the end of the statement")
-	return err
-}
+func (p *parser) stmtEnd() { p.expect(tokStmtEnd, "the end of the statement") }
 
-func (p *parser) enter() error {
+// enter and leave count how deep the template nests.
+func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
-		return p.errorf("nested deeper than %d", maxDepth)
+		p.fail("nested deeper than %d", maxDepth)
 	}
-	return nil
 }
+
+func (p *parser) leave() { p.depth-- }
 
 // body reads nodes up to a statement that starts with one of the words, which
 // it consumes and returns.
-func (p *parser) body(until ...string) ([]node, string, error) {
-	if err := p.enter(); err != nil {
-		return nil, "", err
-	}
-	defer func() { p.depth-- }()
+func (p *parser) body(until ...string) ([]node, string) {
+	p.enter()
+	defer p.leave()
 	var nodes []node
 	for {
 		if t := p.peek(); t.kind == tokEOF {
 			if len(until) > 0 {
-				return nil, "", p.errorf("%q is missing", until[len(until)-1])
+				p.fail("%q is missing", until[len(until)-1])
 			}
-			return nodes, "", nil
+			return nodes, ""
 		}
 		if word := p.tokens[p.pos+1]; p.peek().kind == tokStmt && word.kind == tokName && slices.Contains(until, word.text) {
 			p.pos += 2
-			return nodes, word.text, nil
+			return nodes, word.text
 		}
-		n, err := p.node()
-		if err != nil {
-			return nil, "", err
-		}
-		nodes = append(nodes, n)
+		nodes = append(nodes, p.node())
 	}
+}
+
+// block reads the end of a statement, and all up to the one that ends its
+// block.
+func (p *parser) block(end string) []node {
+	p.stmtEnd()
+	nodes, _ := p.body(end)
+	return nodes
 }
 
 // node reads text, a print or a statement.
-func (p *parser) node() (node, error) {
+func (p *parser) node() node {
 	switch t := p.next(); t.kind {
 	case tokText:
-		return &textNode{t.text}, nil
+		return &textNode{t.text}
 	case tokPrint:
-		value, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		_, err = p.expect(tokPrintEnd, "}}")
-		return &printNode{value, lineAt(p.src, t.pos)}, err
+		value := p.expression()
+		p.expect(tokPrintEnd, "}}")
+		return &printNode{value, lineAt(p.src, t.pos)}
 	case tokStmt:
-		name, err := p.expect(tokName, "a statement")
-		if err != nil {
-			return nil, err
-		}
-		return p.statement(name.text)
+		n := p.statement(p.expect(tokName, "a statement"))
+		p.stmtEnd()
+		return n
 	default:
-		return nil, p.errorf("unexpected %q", t.text)
+		p.fail("unexpected %q", t.text)
+		return nil
 	}
 }
 
-func (p *parser) statement(name string) (node, error) {
+// statement reads a statement up to its end.
+func (p *parser) statement(name string) node {
 	switch name {
 	case "if":
 		return p.ifStatement()
@@ -142,276 +160,151 @@ func (p *parser) statement(name string) (node, error) {
 	case "generation", "block":
 		return p.groupStatement(name)
 	case "break":
-		return &loopNode{errBreak}, p.stmtEnd()
+		return &loopNode{errBreak}
 	case "continue":
-		return &loopNode{errContinue}, p.stmtEnd()
+		return &loopNode{errContinue}
 	}
-	return nil, p.errorf("statement %q is not supported", name)
-}
-
-func (p *parser) ifStatement() (node, error) {
-	n := &ifNode{}
-	for {
-		test, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		n.tests = append(n.tests, test)
-		if err := p.stmtEnd(); err != nil {
-			return nil, err
-		}
-		body, end, err := p.body("elif", "else", "endif")
-		if err != nil {
-			return nil, err
-		}
-		n.bodies = append(n.bodies, body)
-		switch end {
-		case "endif":
-			return n, p.stmtEnd()
-		case "else":
-			if err := p.stmtEnd(); err != nil {
-				return nil, err
-			}
-			if body, _, err = p.body("endif"); err != nil {
-				return nil, err
-			}
-			n.bodies = append(n.bodies, body)
-			return n, p.stmtEnd()
-		}
-	}
-}
-
-func (p *parser) forStatement() (node, error) {
-	n := &forNode{}
-	var err error
-	if n.targets, err = p.names(); err != nil {
-		return nil, err
-	}
-	if !p.word("in") {
-		return nil, p.errorf("expected in, found %q", p.peek().text)
-	}
-	// Without the ternary, whose "if" would swallow that of the loop.
-	if n.over, err = p.or(); err != nil {
-		return nil, err
-	}
-	if p.word("if") {
-		if n.filter, err = p.expression(); err != nil {
-			return nil, err
-		}
-	}
-	if p.word("recursive") {
-		return nil, p.errorf("recursive loops are not supported")
-	}
-	if err := p.stmtEnd(); err != nil {
-		return nil, err
-	}
-	body, end, err := p.body("else", "endfor")
-	if err != nil {
-		return nil, err
-	}
-	n.body = body
-	if end == "else" {
-		if err := p.stmtEnd(); err != nil {
-			return nil, err
-		}
-		if n.orElse, _, err = p.body("endfor"); err != nil {
-			return nil, err
-		}
-	}
-	return n, p.stmtEnd()
-}
-
-// names reads a, b or (a, b).
-func (p *parser) names() ([]string, error) {
-	paren := p.op("(")
-	var names []string
-	for {
-		t, err := p.expect(tokName, "a name")
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, t.text)
-		if !p.op(",") {
-			break
-		}
-	}
-	if paren {
-		return names, p.expectOp(")")
-	}
-	return names, nil
-}
-
-func (p *parser) setStatement() (node, error) {
-	n := &setNode{}
-	paren := p.op("(")
-	for {
-		t, err := p.expect(tokName, "a name")
-		if err != nil {
-			return nil, err
-		}
-		to := target{name: t.text}
-		if p.op(".") {
-			if t, err = p.expect(tokName, "an attribute"); err != nil {
-				return nil, err
-			}
-			to.attribute = t.text
-		}
-		n.targets = append(n.targets, to)
-		if !p.op(",") {
-			break
-		}
-	}
-	if paren {
-		if err := p.expectOp(")"); err != nil {
-			return nil, err
-		}
-	}
-	if p.op("=") {
-		var err error
-		if n.value, err = p.tuple(); err != nil {
-			return nil, err
-		}
-		return n, p.stmtEnd()
-	}
-	var err error
-	if n.filters, err = p.filterCalls(); err != nil {
-		return nil, err
-	}
-	if err := p.stmtEnd(); err != nil {
-		return nil, err
-	}
-	if n.body, _, err = p.body("endset"); err != nil {
-		return nil, err
-	}
-	return n, p.stmtEnd()
-}
-
-// tuple reads an expression, or several with commas between.
-func (p *parser) tuple() (expr, error) {
-	first, err := p.expression()
-	if err != nil || !p.op(",") {
-		return first, err
-	}
-	t := &listExpr{items: []expr{first}, tuple: true}
-	for p.peek().kind != tokStmtEnd {
-		item, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		t.items = append(t.items, item)
-		if !p.op(",") {
-			break
-		}
-	}
-	return t, nil
-}
-
-func (p *parser) macroStatement() (node, error) {
-	name, err := p.expect(tokName, "the name of the macro")
-	if err != nil {
-		return nil, err
-	}
-	n := &macroNode{name: name.text}
-	if err := p.expectOp("("); err != nil {
-		return nil, err
-	}
-	if err := p.params(n); err != nil {
-		return nil, err
-	}
-	if err := p.stmtEnd(); err != nil {
-		return nil, err
-	}
-	if n.body, _, err = p.body("endmacro"); err != nil {
-		return nil, err
-	}
-	return n, p.stmtEnd()
-}
-
-// params reads the parameters of a macro after the opening parenthesis.
-func (p *parser) params(n *macroNode) error {
-	for !p.op(")") {
-		name, err := p.expect(tokName, "a parameter")
-		if err != nil {
-			return err
-		}
-		var value expr
-		if p.op("=") {
-			if value, err = p.expression(); err != nil {
-				return err
-			}
-		}
-		n.params = append(n.params, name.text)
-		n.defaults = append(n.defaults, value)
-		if !p.op(",") {
-			return p.expectOp(")")
-		}
-	}
+	p.fail("statement %q is not supported", name)
 	return nil
 }
 
-func (p *parser) callStatement() (node, error) {
+func (p *parser) ifStatement() node {
+	n := &ifNode{}
+	for end := "elif"; end != "endif"; {
+		if end == "elif" {
+			n.tests = append(n.tests, p.expression())
+		}
+		p.stmtEnd()
+		ends := []string{"elif", "else", "endif"}
+		if end == "else" {
+			ends = ends[2:]
+		}
+		var body []node
+		body, end = p.body(ends...)
+		n.bodies = append(n.bodies, body)
+	}
+	return n
+}
+
+func (p *parser) forStatement() node {
+	n := &forNode{targets: p.targets(false)}
+	if !p.word("in") {
+		p.fail("expected in, found %q", p.peek().text)
+	}
+	// Without the ternary, whose "if" would swallow that of the loop.
+	n.over = p.or()
+	if p.word("if") {
+		n.filter = p.expression()
+	}
+	if p.word("recursive") {
+		p.fail("recursive loops are not supported")
+	}
+	p.stmtEnd()
+	var end string
+	if n.body, end = p.body("else", "endfor"); end == "else" {
+		n.orElse = p.block("endfor")
+	}
+	return n
+}
+
+// targets reads a, b or (a, b), where a set may have attributes.
+func (p *parser) targets(attributes bool) (all []target) {
+	paren := p.op("(")
+	for {
+		to := target{name: p.expect(tokName, "a name")}
+		if attributes && p.op(".") {
+			to.attribute = p.expect(tokName, "an attribute")
+		}
+		all = append(all, to)
+		if !p.op(",") {
+			break
+		}
+	}
+	if paren {
+		p.expectOp(")")
+	}
+	return all
+}
+
+func (p *parser) setStatement() node {
+	n := &setNode{targets: p.targets(true)}
+	if p.op("=") {
+		n.value = p.tuple()
+		return n
+	}
+	n.filters = p.filterCalls()
+	n.body = p.block("endset")
+	return n
+}
+
+// tuple reads an expression, or several with commas between.
+func (p *parser) tuple() expr {
+	first := p.expression()
+	if !p.op(",") {
+		return first
+	}
+	t := &listExpr{items: []expr{first}, tuple: true}
+	for p.peek().kind != tokStmtEnd {
+		t.items = append(t.items, p.expression())
+		if !p.op(",") {
+			break
+		}
+	}
+	return t
+}
+
+func (p *parser) macroStatement() node {
+	n := &macroNode{name: p.expect(tokName, "the name of the macro")}
+	p.expectOp("(")
+	p.params(n)
+	n.body = p.block("endmacro")
+	return n
+}
+
+// params reads the parameters of a macro after the opening parenthesis.
+func (p *parser) params(n *macroNode) {
+	for !p.op(")") {
+		n.params = append(n.params, p.expect(tokName, "a parameter"))
+		var value expr
+		if p.op("=") {
+			value = p.expression()
+		}
+		n.defaults = append(n.defaults, value)
+		if !p.op(",") {
+			p.expectOp(")")
+			return
+		}
+	}
+}
+
+func (p *parser) callStatement() node {
 	n := &callNode{macro: &macroNode{name: "caller"}}
 	if p.op("(") {
-		if err := p.params(n.macro); err != nil {
-			return nil, err
-		}
+		p.params(n.macro)
 	}
-	var err error
-	if n.call, err = p.expression(); err != nil {
-		return nil, err
+	called, ok := p.expression().(*call)
+	if !ok {
+		p.fail("expected a call")
 	}
-	if _, ok := n.call.(*call); !ok {
-		return nil, p.errorf("expected a call")
-	}
-	if err := p.stmtEnd(); err != nil {
-		return nil, err
-	}
-	if n.macro.body, _, err = p.body("endcall"); err != nil {
-		return nil, err
-	}
-	return n, p.stmtEnd()
+	n.call = called
+	n.macro.body = p.block("endcall")
+	return n
 }
 
-func (p *parser) filterStatement() (node, error) {
-	name, err := p.expect(tokName, "a filter")
-	if err != nil {
-		return nil, err
-	}
-	f, err := p.filterArgs(name.text)
-	if err != nil {
-		return nil, err
-	}
-	rest, err := p.filterCalls()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.stmtEnd(); err != nil {
-		return nil, err
-	}
-	body, _, err := p.body("endfilter")
-	if err != nil {
-		return nil, err
-	}
-	return &filterNode{append([]filterCall{f}, rest...), body}, p.stmtEnd()
+func (p *parser) filterStatement() node {
+	filters := append([]filterCall{p.filterCall()}, p.filterCalls()...)
+	return &filterNode{filters, p.block("endfilter")}
 }
 
-func (p *parser) groupStatement(name string) (node, error) {
+func (p *parser) groupStatement(name string) node {
 	if name == "block" {
-		if _, err := p.expect(tokName, "the name of the block"); err != nil {
-			return nil, err
-		}
+		p.expect(tokName, "the name of the block")
 	}
-	if err := p.stmtEnd(); err != nil {
-		return nil, err
-	}
-	body, _, err := p.body("end" + name)
-	if err != nil {
-		return nil, err
-	}
+	n := &groupNode{p.block("end" + name)}
 	if name == "block" && p.peek().kind == tokName {
 		p.next()
 	}
-	return &groupNode{body}, p.stmtEnd()
+	return n
 }
 
 var (

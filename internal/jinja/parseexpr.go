@@ -7,90 +7,62 @@ import (
 )
 
 // expression reads a ternary: a if b else c.
-func (p *parser) expression() (expr, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
-	value, err := p.or()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) expression() expr {
+	p.enter()
+	defer p.leave()
+	value := p.or()
 	for p.word("if") {
-		c := &condition{then: value}
-		if c.test, err = p.or(); err != nil {
-			return nil, err
-		}
+		c := &condition{then: value, test: p.or()}
 		if p.word("else") {
-			if c.otherwise, err = p.expression(); err != nil {
-				return nil, err
-			}
+			c.otherwise = p.expression()
 		}
 		value = c
 	}
-	return value, nil
+	return value
 }
 
-func (p *parser) or() (expr, error) {
+func (p *parser) or() expr {
 	return p.leftAssociative(p.and, func() (string, bool) { return "or", p.word("or") })
 }
 
-func (p *parser) and() (expr, error) {
+func (p *parser) and() expr {
 	return p.leftAssociative(p.not, func() (string, bool) { return "and", p.word("and") })
 }
 
 // leftAssociative reads operands with operators between them.
-func (p *parser) leftAssociative(operand func() (expr, error), operator func() (string, bool)) (expr, error) {
-	left, err := operand()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) leftAssociative(operand func() expr, operator func() (string, bool)) expr {
+	left := operand()
 	for {
 		op, ok := operator()
 		if !ok {
-			return left, nil
+			return left
 		}
-		right, err := operand()
-		if err != nil {
-			return nil, err
-		}
-		left = &binary{op, left, right}
+		left = &binary{op, left, operand()}
 	}
 }
 
-func (p *parser) not() (expr, error) {
+func (p *parser) not() expr {
 	if !p.word("not") {
 		return p.comparison()
 	}
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
-	value, err := p.not()
-	return &unary{"not", value}, err
+	p.enter()
+	defer p.leave()
+	return &unary{"not", p.not()}
 }
 
-func (p *parser) comparison() (expr, error) {
-	first, err := p.sum()
-	if err != nil {
-		return nil, err
-	}
-	c := &compare{first: first}
+func (p *parser) comparison() expr {
+	c := &compare{first: p.sum()}
 	for {
 		op, ok := p.comparisonOp()
 		if !ok {
 			break
 		}
-		right, err := p.sum()
-		if err != nil {
-			return nil, err
-		}
-		c.ops, c.rest = append(c.ops, op), append(c.rest, right)
+		c.ops, c.rest = append(c.ops, op), append(c.rest, p.sum())
 	}
 	if len(c.ops) == 0 {
-		return first, nil
+		return c.first
 	}
-	return c, nil
+	return c
 }
 
 func (p *parser) comparisonOp() (string, bool) {
@@ -119,48 +91,32 @@ func (p *parser) oneOf(ops ...string) func() (string, bool) {
 	}
 }
 
-func (p *parser) sum() (expr, error) {
-	return p.leftAssociative(p.concat, p.oneOf("+", "-"))
-}
+func (p *parser) sum() expr { return p.leftAssociative(p.concat, p.oneOf("+", "-")) }
 
-func (p *parser) concat() (expr, error) { return p.leftAssociative(p.product, p.oneOf("~")) }
+func (p *parser) concat() expr { return p.leftAssociative(p.product, p.oneOf("~")) }
 
-func (p *parser) product() (expr, error) {
-	return p.leftAssociative(p.power, p.oneOf("*", "//", "/", "%"))
-}
+func (p *parser) product() expr { return p.leftAssociative(p.power, p.oneOf("*", "//", "/", "%")) }
 
 // power binds less tightly than a sign: -2 ** 2 is 4 here.
-func (p *parser) power() (expr, error) {
-	return p.leftAssociative(func() (expr, error) { return p.unary(true) }, p.oneOf("**"))
+func (p *parser) power() expr {
+	return p.leftAssociative(func() expr { return p.postfixFilters(p.unary()) }, p.oneOf("**"))
 }
 
 // unary reads signs, a value, and what follows it. Filters apply to the value
 // with its sign.
-func (p *parser) unary(withFilters bool) (expr, error) {
-	value, err := p.signed()
-	if err != nil {
-		return nil, err
-	}
-	if value, err = p.postfix(value); err != nil || !withFilters {
-		return value, err
-	}
-	return p.postfixFilters(value)
-}
+func (p *parser) unary() expr { return p.postfix(p.signed()) }
 
-func (p *parser) signed() (expr, error) {
+func (p *parser) signed() expr {
 	op, ok := p.oneOf("-", "+")()
 	if !ok {
 		return p.primary()
 	}
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
-	value, err := p.unary(false)
-	return &unary{op, value}, err
+	p.enter()
+	defer p.leave()
+	return &unary{op, p.unary()}
 }
 
-func (p *parser) primary() (expr, error) {
+func (p *parser) primary() expr {
 	t := p.next()
 	switch t.kind {
 	case tokString:
@@ -168,99 +124,89 @@ func (p *parser) primary() (expr, error) {
 		for text.WriteString(t.text); p.peek().kind == tokString; {
 			text.WriteString(p.next().text)
 		}
-		return &literal{text.String()}, nil
+		return &literal{text.String()}
 	case tokInt:
-		n, err := strconv.ParseInt(t.text, 10, 64)
-		if err != nil {
-			return nil, p.errorf("%s is too large", t.text)
-		}
-		return &literal{n}, nil
+		return p.integer(t.text)
 	case tokFloat:
 		f, err := strconv.ParseFloat(t.text, 64)
 		if err != nil {
-			return nil, p.errorf("%s is too large", t.text)
+			p.fail("%s is too large", t.text)
 		}
-		return &literal{f}, nil
+		return &literal{f}
 	case tokName:
 		switch t.text {
 		case "true", "True":
-			return &literal{true}, nil
+			return &literal{true}
 		case "false", "False":
-			return &literal{false}, nil
+			return &literal{false}
 		case "none", "None":
-			return &literal{nil}, nil
+			return &literal{nil}
 		}
-		return &nameExpr{t.text}, nil
+		return &nameExpr{t.text}
 	case tokOp:
 		switch t.text {
 		case "(":
 			return p.parenthesized()
 		case "[":
-			items, err := p.items("]")
-			return &listExpr{items: items}, err
+			return &listExpr{items: p.items("]")}
 		case "{":
 			return p.dict()
 		}
 	}
-	return nil, p.errorf("unexpected %q", t.text)
+	p.fail("unexpected %q", t.text)
+	return nil
+}
+
+func (p *parser) integer(text string) expr {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		p.fail("%s is too large", text)
+	}
+	return &literal{n}
 }
 
 // parenthesized reads (a) or a tuple.
-func (p *parser) parenthesized() (expr, error) {
+func (p *parser) parenthesized() expr {
 	if p.op(")") {
-		return &listExpr{tuple: true}, nil
+		return &listExpr{tuple: true}
 	}
-	first, err := p.expression()
-	if err != nil {
-		return nil, err
-	}
+	first := p.expression()
 	if !p.op(",") {
-		return first, p.expectOp(")")
+		p.expectOp(")")
+		return first
 	}
-	rest, err := p.items(")")
-	return &listExpr{append([]expr{first}, rest...), true}, err
+	return &listExpr{append([]expr{first}, p.items(")")...), true}
 }
 
 // items reads expressions up to the closing bracket.
-func (p *parser) items(end string) ([]expr, error) {
+func (p *parser) items(end string) []expr {
 	var items []expr
 	for !p.op(end) {
-		item, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
+		items = append(items, p.expression())
 		if !p.op(",") {
-			return items, p.expectOp(end)
+			p.expectOp(end)
+			break
 		}
 	}
-	return items, nil
+	return items
 }
 
-func (p *parser) dict() (expr, error) {
+func (p *parser) dict() expr {
 	d := &dictExpr{}
 	for !p.op("}") {
-		key, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.expectOp(":"); err != nil {
-			return nil, err
-		}
-		value, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		d.keys, d.values = append(d.keys, key), append(d.values, value)
+		d.keys = append(d.keys, p.expression())
+		p.expectOp(":")
+		d.values = append(d.values, p.expression())
 		if !p.op(",") {
-			return d, p.expectOp("}")
+			p.expectOp("}")
+			break
 		}
 	}
-	return d, nil
+	return d
 }
 
 // postfix reads attributes, subscripts and calls.
-func (p *parser) postfix(value expr) (expr, error) {
+func (p *parser) postfix(value expr) expr {
 	for {
 		switch {
 		case p.op("."):
@@ -269,156 +215,105 @@ func (p *parser) postfix(value expr) (expr, error) {
 			case tokName:
 				value = &attribute{value, t.text}
 			case tokInt:
-				n, err := strconv.ParseInt(t.text, 10, 64)
-				if err != nil {
-					return nil, p.errorf("%s is too large", t.text)
-				}
-				value = &subscript{value, &literal{n}}
+				value = &subscript{value, p.integer(t.text)}
 			default:
-				return nil, p.errorf("expected an attribute, found %q", t.text)
+				p.fail("expected an attribute, found %q", t.text)
 			}
 		case p.op("["):
-			var err error
-			if value, err = p.subscript(value); err != nil {
-				return nil, err
-			}
+			value = p.subscript(value)
 		case p.op("("):
-			args, kwargs, err := p.args()
-			if err != nil {
-				return nil, err
-			}
+			args, kwargs := p.args()
 			value = &call{value, args, kwargs}
 		default:
-			return value, nil
+			return value
 		}
 	}
 }
 
 // subscript reads [i] or [a:b:c] after the bracket.
-func (p *parser) subscript(of expr) (expr, error) {
+func (p *parser) subscript(of expr) expr {
 	var bounds [3]expr
 	colons := 0
 	for !p.op("]") {
 		if p.op(":") {
 			if colons++; colons > 2 {
-				return nil, p.errorf("too many colons in a slice")
+				p.fail("too many colons in a slice")
 			}
 			continue
 		}
 		if bounds[colons] != nil {
-			return nil, p.errorf("expected ], found %q", p.peek().text)
+			p.fail("expected ], found %q", p.peek().text)
 		}
-		value, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		bounds[colons] = value
+		bounds[colons] = p.expression()
 	}
-	switch {
-	case colons > 0:
-		return &slice{of, bounds[0], bounds[1], bounds[2]}, nil
-	case bounds[0] == nil:
-		return nil, p.errorf("empty subscript")
+	if colons > 0 {
+		return &slice{of, bounds[0], bounds[1], bounds[2]}
 	}
-	return &subscript{of, bounds[0]}, nil
+	if bounds[0] == nil {
+		p.fail("empty subscript")
+	}
+	return &subscript{of, bounds[0]}
 }
 
 // args reads arguments after the opening parenthesis.
-func (p *parser) args() (args []expr, kwargs []kwarg, err error) {
+func (p *parser) args() (args []expr, kwargs []kwarg) {
 	for !p.op(")") {
 		if t := p.peek(); t.kind == tokName && p.tokens[p.pos+1].kind == tokOp && p.tokens[p.pos+1].text == "=" {
 			p.pos += 2
-			value, err := p.expression()
-			if err != nil {
-				return nil, nil, err
-			}
-			kwargs = append(kwargs, kwarg{t.text, value})
+			kwargs = append(kwargs, kwarg{t.text, p.expression()})
 		} else {
-			value, err := p.expression()
-			if err != nil {
-				return nil, nil, err
-			}
-			args = append(args, value)
+			args = append(args, p.expression())
 		}
 		if !p.op(",") {
-			return args, kwargs, p.expectOp(")")
+			p.expectOp(")")
+			break
 		}
 	}
-	return args, kwargs, nil
+	return args, kwargs
 }
 
 // postfixFilters reads | filter, is test, and what may follow them.
-func (p *parser) postfixFilters(value expr) (expr, error) {
+func (p *parser) postfixFilters(value expr) expr {
 	for {
 		switch {
 		case p.op("|"):
-			name, err := p.expect(tokName, "a filter")
-			if err != nil {
-				return nil, err
-			}
-			f, err := p.filterArgs(name.text)
-			if err != nil {
-				return nil, err
-			}
-			value = &filterExpr{value, f}
-			if value, err = p.postfix(value); err != nil {
-				return nil, err
-			}
+			value = p.postfix(&filterExpr{value, p.filterCall()})
 		case p.word("is"):
-			var err error
-			if value, err = p.test(value); err != nil {
-				return nil, err
-			}
+			value = p.test(value)
 		default:
-			return value, nil
+			return value
 		}
 	}
 }
 
-func (p *parser) filterArgs(name string) (filterCall, error) {
-	f := filterCall{name: name}
-	var err error
+// filterCall reads the name of a filter and its arguments.
+func (p *parser) filterCall() filterCall {
+	f := filterCall{name: p.expect(tokName, "a filter")}
 	if p.op("(") {
-		f.args, f.kwargs, err = p.args()
+		f.args, f.kwargs = p.args()
 	}
-	return f, err
+	return f
 }
 
 // filterCalls reads | filter | filter, as a block has them.
-func (p *parser) filterCalls() ([]filterCall, error) {
+func (p *parser) filterCalls() []filterCall {
 	var all []filterCall
 	for p.op("|") {
-		name, err := p.expect(tokName, "a filter")
-		if err != nil {
-			return nil, err
-		}
-		f, err := p.filterArgs(name.text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, f)
+		all = append(all, p.filterCall())
 	}
-	return all, nil
+	return all
 }
 
 // test reads what follows is.
-func (p *parser) test(value expr) (expr, error) {
+func (p *parser) test(value expr) expr {
 	t := &testExpr{value: value, negated: p.word("not")}
-	name, err := p.expect(tokName, "a test")
-	if err != nil {
-		return nil, err
-	}
-	t.name = name.text
+	t.name = p.expect(tokName, "a test")
 	switch next := p.peek(); {
 	case p.op("("):
-		t.args, _, err = p.args()
+		t.args, _ = p.args()
 	case next.kind == tokOp && (next.text == "[" || next.text == "{") || next.kind == tokString || next.kind == tokInt || next.kind == tokFloat ||
 		next.kind == tokName && !slices.Contains([]string{"and", "or", "else", "if", "is", "in", "not", "recursive"}, next.text):
-		var arg expr
-		if arg, err = p.primary(); err == nil {
-			arg, err = p.postfix(arg)
-		}
-		t.args = []expr{arg}
+		t.args = []expr{p.postfix(p.primary())}
 	}
-	return t, err
+	return t
 }

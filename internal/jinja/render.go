@@ -92,21 +92,22 @@ func (n *forNode) filtered(s *state, items []any) ([]any, error) {
 	return kept, nil
 }
 
-// assign sets one name to a value, or several to its items.
-func (s *state) assign(names []string, value any) error {
-	if len(names) == 1 {
-		s.scope.values[names[0]] = value
-		return nil
+// assign sets one target to a value, or several to its items.
+func (s *state) assign(targets []target, value any) error {
+	if len(targets) == 1 {
+		return s.set(targets[0], value)
 	}
 	items, err := iterate(value)
 	if err != nil {
 		return err
 	}
-	if len(items) != len(names) {
-		return fmt.Errorf("%d values for %d names", len(items), len(names))
+	if len(items) != len(targets) {
+		return fmt.Errorf("%d values for %d names", len(items), len(targets))
 	}
-	for i, name := range names {
-		s.scope.values[name] = items[i]
+	for i, to := range targets {
+		if err := s.set(to, items[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -164,22 +165,7 @@ func (n *setNode) render(s *state) error {
 	if err != nil {
 		return err
 	}
-	if len(n.targets) == 1 {
-		return s.set(n.targets[0], v)
-	}
-	items, err := iterate(v)
-	if err != nil {
-		return err
-	}
-	if len(items) != len(n.targets) {
-		return fmt.Errorf("%d values for %d names", len(items), len(n.targets))
-	}
-	for i, to := range n.targets {
-		if err := s.set(to, items[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.assign(n.targets, v)
 }
 
 func (n *setNode) renderBlock(s *state) error {
@@ -258,19 +244,7 @@ func (n *macroNode) callable(defined *state) *callable {
 }
 
 func (n *callNode) render(s *state) error {
-	c, ok := n.call.(*call)
-	if !ok {
-		return errors.New("call without a call")
-	}
-	fn, err := c.fn.eval(s)
-	if err != nil {
-		return err
-	}
-	args, err := evalAll(s, c.args)
-	if err != nil {
-		return err
-	}
-	kwargs, err := evalKwargs(s, c.kwargs)
+	fn, args, kwargs, err := n.call.parts(s)
 	if err != nil {
 		return err
 	}

@@ -264,18 +264,11 @@ func quote(s string) string {
 
 // number is v as a float, for arithmetic; booleans are numbers too.
 func number(v any) (float64, bool) {
-	switch v := v.(type) {
-	case bool:
-		if v {
-			return 1, true
-		}
-		return 0, true
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
+	if n, ok := integer(v); ok {
+		return float64(n), true
 	}
-	return 0, false
+	f, ok := v.(float64)
+	return f, ok
 }
 
 // integer is v as an integer; booleans are integers too.
