@@ -177,7 +177,7 @@ func (o *Option) texts(n *yaml.Node) ([]string, error) {
 	switch o.Value.(type) {
 	case *IntLevels, *FloatLevels:
 		levels = true
-	case *JSONObject, *Ratios:
+	case *JSONObject, *workload.Ratios, *workload.MediaLimits:
 		object = true
 	}
 	switch {

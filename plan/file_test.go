@@ -22,8 +22,9 @@ func otherText(t *testing.T, o plan.Option) []string {
 	special := map[string]string{
 		"workload.Length": "lognormal(600,0.8)[1,9000]", "workload.Scenario": "256|32,128|16:40;1024,64:60",
 		"workload.Buckets": "{(64, 32, 1): 0.25, (8,8,4): 0.75}", "workload.Structured": `json:{"type":"object"}`,
-		"workload.Window": "1m0s-2h0m0s", "plan.GPUs": "4xH100,4xA100", "plan.Ratios": `{"input":0.25,"output":0.5}`,
-		"plan.JSONObject": `{"a":[1,2.5,"x",null,true],"b":{"c":"1"}}`, "plan.IntLevels": "1,2,4", "plan.FloatLevels": "0.5,8,inf", "plan.Seconds": "0.25",
+		"workload.Window": "1m0s-2h0m0s", "plan.GPUs": "4xH100,4xA100", "workload.Ratios": `{"input":0.25,"output":0.5}`,
+		"workload.MediaLimits": `{"image":3,"video":0}`,
+		"plan.JSONObject":      `{"a":[1,2.5,"x",null,true],"b":{"c":"1"}}`, "plan.IntLevels": "1,2,4", "plan.FloatLevels": "0.5,8,inf", "plan.Seconds": "0.25",
 	}
 	typ := reflect.TypeOf(o.Value).Elem()
 	if text := special[typ.String()]; text != "" {

@@ -50,14 +50,11 @@ func (p *Plan) Levels() []Level {
 
 // requests is in how many requests so many prompts are sent.
 func (p *Plan) requests(prompts int) int {
-	batch := p.RandomBatchSize
-	if batch < 2 || prompts < 1 || len(p.Mix) > 0 || !p.Every(func(k workload.Kind) bool { return k.Batches }) {
+	kind, err := workload.Find(p.DatasetName)
+	if err != nil || len(p.Mix) > 0 {
 		return prompts
 	}
-	if p.NoReranker && p.Every(func(k workload.Kind) bool { return k.Name == "random_rerank" }) {
-		prompts, batch = max(prompts-1, 1), batch-1 // the query is in every request, as one of its prompts
-	}
-	return (prompts + batch - 1) / batch
+	return kind.Requests(&p.Dataset, prompts)
 }
 
 // Varies names the options that are lists.

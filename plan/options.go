@@ -21,8 +21,10 @@ type Option struct {
 	Value  any          // pointer to the field
 	Secret redact.Place // where in it secrets stand
 
-	plan *Plan
-	at   int // among its options
+	standard string // the default, where a tag tells it
+	most     string // what bounds it
+	plan     *Plan
+	at       int // among its options
 }
 
 // Options are all the options of p, in the order of its fields.
@@ -71,7 +73,7 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 			continue
 		}
 		help, own := strings.CutPrefix(f.Tag.Get("help"), "+ ")
-		fn(Option{Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret"))})
+		fn(Option{Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret")), standard: f.Tag.Get("default"), most: f.Tag.Get("most")})
 	}
 }
 
@@ -89,7 +91,15 @@ func (o *Option) Switch() bool {
 
 // Set reads a value as it is written on a command line, and notes that it was
 // given.
-func (o *Option) Set(text string) (err error) {
+func (o *Option) Set(text string) error {
+	if err := o.set(text); err != nil {
+		return err
+	}
+	o.note()
+	return nil
+}
+
+func (o *Option) set(text string) (err error) {
 	switch v := o.Value.(type) {
 	case *bool:
 		*v, err = parse(text, strconv.ParseBool, "true or false")
@@ -117,13 +127,10 @@ func (o *Option) Set(text string) (err error) {
 	default:
 		panic(fmt.Sprintf("option %s has a type that nobody reads: %T", o.Name, v))
 	}
-	if err == nil {
-		err = o.bounded()
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		o.note()
-	}
-	return err
+	return o.bounded()
 }
 
 // note has the option among those that were given.

@@ -5,45 +5,43 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"tacho/backend"
 	"tacho/internal/redact"
+	"tacho/workload"
 )
 
 // A Plan is all that a run is told. Each field is an option, written down
-// here and nowhere else: the flags, the help, the documentation and the
-// manifest of a run are derived from it. Names and defaults are those of
-// `vllm bench serve`, so that its command lines mean here what they mean
-// there; what tacho adds is marked by a + in front of its help.
+// here and nowhere else, with its default: the flags, the help, the
+// documentation and the manifest of a run are derived from it. Names and
+// defaults are those of `vllm bench serve`, so that its command lines mean here
+// what they mean there; what tacho adds is marked by a + in front of its help.
 type Plan struct {
-	Target  `group:"Server"`
-	Load    `group:"Load"`
-	Body    `group:"Request"`
-	Dataset `group:"Dataset"`
-	Talk    `group:"Conversations"`
-	Trace   `group:"Traces"`
-	Results `group:"Results"`
+	Target           `group:"Server"`
+	Load             `group:"Load"`
+	Body             `group:"Request"`
+	workload.Dataset `group:"Dataset"`
+	Results          `group:"Results"`
 
 	given []string // names of the options that were set
 }
 
 // Target says whom to ask.
 type Target struct {
-	Backend         string   `flag:"backend" help:"protocol to speak: see the list below; auto asks the server"`
+	Backend         string   `flag:"backend" default:"openai" help:"protocol to speak: see the list below; auto asks the server"`
 	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
-	Balance         string   `flag:"balance" help:"+ how several servers share the load: round-robin, random, least-in-flight, or sticky (all requests of a session to one server)"`
-	Host            string   `flag:"host" help:"server's host"`
+	Balance         string   `flag:"balance" default:"round-robin" help:"+ how several servers share the load: round-robin, random, least-in-flight, or sticky (all requests of a session to one server)"`
+	Host            string   `flag:"host" default:"127.0.0.1" help:"server's host"`
 	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
 	Sim             string   `flag:"sim" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
-	SimSpeedup      float64  `flag:"sim-speedup" help:"+ run the simulated engine and the load this many times faster; plan and report stay in the engine's own time"`
+	SimSpeedup      float64  `flag:"sim-speedup" default:"1" help:"+ run the simulated engine and the load this many times faster; plan and report stay in the engine's own time"`
 	Endpoint        string   `flag:"endpoint" help:"path of the request; by default the backend's own" secret:"path"`
 	Model           string   `flag:"model" help:"model to ask for; by default the first that the server lists"`
 	ServedModelName string   `flag:"served-model-name" help:"the model's name in requests, if the server uses another name for it"`
 	Tokenizer       string   `flag:"tokenizer" help:"tokenizer to count with: a file, a folder, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); by default the model's own, or the server's /tokenize"`
-	TokenizerMode   string   `flag:"tokenizer-mode" help:"accepted for compatibility"`
+	TokenizerMode   string   `flag:"tokenizer-mode" default:"auto" help:"accepted for compatibility"`
 	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho runs no code of a model"`
 	SkipTokenizer   bool     `flag:"skip-tokenizer-init" help:"do not ask the server to count tokens: prompt lengths are estimates"`
 	Header          []string `flag:"header" help:"extra headers, as KEY=VALUE ..." secret:"header"`
@@ -54,21 +52,21 @@ type Target struct {
 	ClientCert      string   `flag:"client-cert" help:"+ file with the certificate to present to the server"`
 	ClientKey       string   `flag:"client-key" help:"+ file with that certificate's key"`
 	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are then stamped when read, not by the kernel)"`
-	Clock           string   `flag:"clock" help:"+ what stamps arrivals: kernel, or read (to see the difference)"`
-	RequestIDPrefix string   `flag:"request-id-prefix" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
-	RequestIDFormat string   `flag:"request-id-format" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
+	Clock           string   `flag:"clock" default:"kernel" help:"+ what stamps arrivals: kernel, or read (to see the difference)"`
+	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
+	RequestIDFormat string   `flag:"request-id-format" default:"number" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
 	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
 	GPUMetricsURL   []string `flag:"gpu-metrics-url" help:"+ metrics page of a DCGM exporter, for utilization and power of the GPUs"`
-	MetricsInterval Seconds  `flag:"metrics-interval" help:"+ time between two readings of these pages"`
+	MetricsInterval Seconds  `flag:"metrics-interval" default:"1" help:"+ time between two readings of these pages"`
 	Label           string   `flag:"label" help:"name of the run, in the names of its files"`
 }
 
 // Load says when to ask, and how much.
 type Load struct {
-	NumPrompts      IntLevels   `flag:"num-prompts" help:"number of requests; a list (1,2,4 or 1,2,...,4096) runs one level after the other"`
-	RequestRate     FloatLevels `flag:"request-rate" help:"requests per second; inf sends all at once; a list runs levels"`
-	Burstiness      float64     `flag:"burstiness" help:"gamma shape of the gaps: 1 is Poisson, less is burstier, more is more even, inf is constant"`
-	MaxConcurrency  IntLevels   `flag:"max-concurrency" help:"most requests in flight; a list runs levels"`
+	NumPrompts      IntLevels   `flag:"num-prompts" default:"1000" help:"number of requests; a list (1,2,4 or 1,2,...,4096) runs one level after the other"`
+	RequestRate     FloatLevels `flag:"request-rate" default:"inf" help:"requests per second; inf sends all at once; a list runs levels"`
+	Burstiness      float64     `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, less is burstier, more is more even, inf is constant"`
+	MaxConcurrency  IntLevels   `flag:"max-concurrency" most:"1000000" help:"most requests in flight; a list runs levels"`
 	RampUpStrategy  string      `flag:"ramp-up-strategy" help:"linear or exponential: let the rate rise, instead of --request-rate"`
 	RampUpStartRPS  *float64    `flag:"ramp-up-start-rps" help:"requests per second at the start of the ramp"`
 	RampUpEndRPS    *float64    `flag:"ramp-up-end-rps" help:"requests per second at the end of the ramp"`
@@ -76,11 +74,11 @@ type Load struct {
 	NumWarmups      int         `flag:"num-warmups" help:"requests to send before measuring; their prompts are never measured"`
 	ReadyCheck      Seconds     `flag:"ready-check-timeout-sec" help:"wait this long for the server to answer a request; 0 does not wait: a server that refuses the first ends the run"`
 	NoTrial         bool        `flag:"no-trial" help:"+ do not send one request to each server before the measured ones to see whether it answers; with --num-warmups the first warm-up does this"`
-	RequestTimeout  Seconds     `flag:"request-timeout" help:"+ give up a request after this time"`
+	RequestTimeout  Seconds     `flag:"request-timeout" default:"21600" help:"+ give up a request after this time"`
 	ProbeRate       float64     `flag:"probe-request-rate" help:"one-token probes per second during the load, reported separately"`
 	Seed            *uint64     `flag:"seed" help:"seed of prompts, arrivals and the simulated engine; by default a new one for each run; each level derives its own from it, so that no cache knows its prompts"`
 	LoraModules     []string    `flag:"lora-modules" help:"adapters to spread the requests over, instead of the model"`
-	LoraAssignment  string      `flag:"lora-assignment" help:"how adapters are chosen: random or round-robin"`
+	LoraAssignment  string      `flag:"lora-assignment" default:"random" help:"how adapters are chosen: random or round-robin"`
 	Retries         int         `flag:"retries" help:"+ retries for a request that fails in a way that may pass; the report counts them"`
 	FlushCache      bool        `flag:"flush-cache" help:"+ make the server clear its prefix cache before each level (SGLang; vLLM in development mode)"`
 	Profile         bool        `flag:"profile" help:"make the server profile the run (/start_profile, /stop_profile)"`
@@ -101,9 +99,9 @@ type Body struct {
 // Results says what to report, and where to keep it.
 type Results struct {
 	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el, and with a limited client client_queue_time,e2el_including_client_queue; by default ttft,tpot,itl, and e2el if no tokens are generated"`
-	MetricPercentiles string   `flag:"metric-percentiles" help:"percentiles to report, such as 50,90,99.9"`
+	MetricPercentiles string   `flag:"metric-percentiles" default:"99" help:"percentiles to report, such as 50,90,99.9"`
 	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS"`
-	ReportStyle       string   `flag:"report-style" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
+	ReportStyle       string   `flag:"report-style" default:"current" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
 	SaveResult        bool     `flag:"save-result" help:"write the JSON file of vllm bench serve"`
 	SaveDetailed      bool     `flag:"save-detailed" help:"include every request's numbers and text in that file"`
 	AppendResult      bool     `flag:"append-result" help:"append to the file instead of replacing it, one line for each level"`
@@ -112,28 +110,23 @@ type Results struct {
 	Metadata          []string `flag:"metadata" help:"extra entries for that file, as KEY=VALUE ..." secret:"pair"`
 	PlotTimeline      bool     `flag:"plot-timeline" help:"draw every request on a time axis, into an HTML file"`
 	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; the lengths are in tacho report --format json"`
-	TimelineITL       string   `flag:"timeline-itl-thresholds" help:"inter-token latencies at which the timeline's colours change, in milliseconds"`
+	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"inter-token latencies at which the timeline's colours change, in milliseconds"`
 	GPUs              GPUs     `flag:"gpus" help:"+ what the server runs on, such as 8xMI300X or 4xH100,4xA100: kept with the run"`
-	RunsDir           string   `flag:"runs-dir" help:"+ where runs are kept"`
-	OnDiskFull        string   `flag:"on-disk-full" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
+	RunsDir           string   `flag:"runs-dir" default:"runs" help:"+ where runs are kept"`
+	OnDiskFull        string   `flag:"on-disk-full" default:"memory" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
 }
 
 // Default is the plan of somebody who said nothing.
-func Default() Plan {
-	return Plan{
-		Target: Target{
-			Backend: "openai", Host: "127.0.0.1", Balance: string(backend.RoundRobin), TokenizerMode: "auto", Clock: "kernel", SimSpeedup: 1, MetricsInterval: 1,
-			RequestIDPrefix: "bench-" + RandomHole + "-", RequestIDFormat: NumberIDs,
-		},
-		Load: Load{
-			NumPrompts: IntLevels{1000}, RequestRate: FloatLevels{math.Inf(1)}, Burstiness: 1,
-			RequestTimeout: 6 * 3600, LoraAssignment: "random",
-		},
-		Dataset: defaultDataset(), Talk: defaultTalk(), Trace: defaultTrace(),
-		Results: Results{
-			MetricPercentiles: "99", ReportStyle: "current", TimelineITL: "25,50", RunsDir: "runs", OnDiskFull: WaitOnFullDisk,
-		},
+func Default() (p Plan) {
+	for _, o := range p.Options() {
+		if o.standard == "" {
+			continue
+		}
+		if err := o.set(o.standard); err != nil {
+			panic(fmt.Sprintf("the default of option %s: %v", o.Name, err))
+		}
 	}
+	return p
 }
 
 // What a request id can be.
@@ -141,6 +134,15 @@ const (
 	NumberIDs = "number"
 	UUIDs     = "uuid"
 )
+
+// How adapters are chosen.
+const (
+	randomAdapters = "random"
+	adaptersInTurn = "round-robin"
+)
+
+// AdaptersAtRandom says whether adapters are chosen by chance, and not in turn.
+func (p *Plan) AdaptersAtRandom() bool { return p.LoraAssignment == randomAdapters }
 
 // RandomHole stands for a random number in the prefix of request ids.
 const RandomHole = "{random}"

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -16,8 +15,8 @@ func (p *Plan) Validate() error {
 	if err := p.validateRamp(); err != nil {
 		return err
 	}
-	if p.LoraAssignment != "random" && p.LoraAssignment != "round-robin" {
-		return fmt.Errorf("--lora-assignment %q: write random or round-robin", p.LoraAssignment)
+	if p.LoraAssignment != randomAdapters && p.LoraAssignment != adaptersInTurn {
+		return fmt.Errorf("--lora-assignment %q: write %s or %s", p.LoraAssignment, randomAdapters, adaptersInTurn)
 	}
 	if p.OnDiskFull != WaitOnFullDisk && p.OnDiskFull != StopOnFullDisk {
 		return fmt.Errorf("--on-disk-full %q: write %s or %s", p.OnDiskFull, WaitOnFullDisk, StopOnFullDisk)
@@ -79,14 +78,11 @@ func (p *Plan) validateIDs() error {
 }
 
 func (p *Plan) validateDataset() error {
-	if p.BadLines != "stop" && p.BadLines != "skip" {
-		return fmt.Errorf("--bad-lines %q: write stop or skip", p.BadLines)
+	if err := p.Dataset.Validate(); err != nil {
+		return err
 	}
-	if p.Scenario.Given() && !p.Every(func(k workload.Kind) bool { return k.Name == "random" || k.Name == "random_mm" }) {
+	if p.Scenario.Given() && !p.Every(func(k workload.Kind) bool { return k.Scenarios }) {
 		return errors.New("--scenario goes with --dataset-name random: other datasets have lengths of their own")
-	}
-	if p.RandomBatchSize < 1 {
-		return fmt.Errorf("--random-batch-size %d: at least 1 is needed", p.RandomBatchSize)
 	}
 	if k, err := backend.Find(p.Backend); err == nil && p.ProbeRate > 0 && !k.Takes.Text {
 		return fmt.Errorf("--probe-request-rate: probes are short texts, and %s sends none: leave it out", p.Backend)
@@ -94,48 +90,6 @@ func (p *Plan) validateDataset() error {
 	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
 	}
-	if err := cmp.Or(p.validateBatch(), p.validateTrace()); err != nil {
-		return err
-	}
-	if err := p.validateMedia(); err != nil {
-		return err
-	}
 	_, err := p.kinds()
 	return err
-}
-
-// validateBatch bounds the prompts of one request together.
-func (p *Plan) validateBatch() error {
-	input, constant := p.RandomInputLen.Constant()
-	if tokens := (input + p.RandomPrefixLen) * p.RandomBatchSize; constant && tokens > mostTokens {
-		return fmt.Errorf("--random-batch-size %d: %d tokens in one request, and %d are the most: write a smaller batch, or a smaller --random-input-len", p.RandomBatchSize, tokens, mostTokens)
-	}
-	return nil
-}
-
-func (p *Plan) validateMedia() error {
-	for name, most := range p.MMLimit {
-		n, ok := most.(float64)
-		if _, known := MostMedia[name]; !known || !ok || n < 0 || n > mostItems || n != math.Trunc(n) {
-			return fmt.Errorf("--random-mm-limit-mm-per-prompt: %s: %v: image and video can be limited, to a whole number of at most %d", name, most, mostItems)
-		}
-	}
-	if !(p.ASRMinS >= 0) || !(p.ASRMaxS > 0) || p.ASRMinS > p.ASRMaxS {
-		return fmt.Errorf("sounds from %v to %v s: --asr-min-audio-len-sec must be 0 or more, and --asr-max-audio-len-sec not less", p.ASRMinS, p.ASRMaxS)
-	}
-	return nil
-}
-
-func (t *Trace) validateTrace() error {
-	switch {
-	case !(t.TraceSpeedup > 0):
-		return fmt.Errorf("--trace-speedup %v: it must be above 0", t.TraceSpeedup)
-	case t.TraceLimit < 0:
-		return fmt.Errorf("--trace-limit %d: write a number of requests, or 0 for all", t.TraceLimit)
-	case t.TraceBlock < 0 || t.TimedChunk < 1:
-		return fmt.Errorf("--trace-block-size %d, --timed-trace-chunk-hash-size %d: a hash id stands for at least one token", t.TraceBlock, t.TimedChunk)
-	case !(t.TimedUnit > 0):
-		return fmt.Errorf("--timed-trace-sec-multiplier %v: it must be above 0", t.TimedUnit)
-	}
-	return nil
 }

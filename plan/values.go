@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -185,30 +184,4 @@ func (o JSONObject) MarshalText() ([]byte, error) {
 		return nil, nil
 	}
 	return json.Marshal(map[string]any(o))
-}
-
-// Ratios are how far lengths vary, of prompts and of outputs.
-type Ratios struct{ Input, Output float64 }
-
-// UnmarshalText reads one number for both, or {"input":R,"output":R}.
-func (r *Ratios) UnmarshalText(b []byte) error {
-	f, err := strconv.ParseFloat(string(b), 64)
-	if err == nil {
-		*r = Ratios{f, f}
-		return nil
-	}
-	var o struct{ Input, Output *float64 }
-	if json.Unmarshal(b, &o) != nil || o.Input == nil || o.Output == nil {
-		return errors.New(`write one number, or {"input":0.1,"output":0.2}`)
-	}
-	*r = Ratios{*o.Input, *o.Output}
-	return nil
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (r Ratios) MarshalText() ([]byte, error) {
-	if r.Input == r.Output {
-		return []byte(formatFloat(r.Input)), nil
-	}
-	return fmt.Appendf(nil, `{"input":%s,"output":%s}`, formatFloat(r.Input), formatFloat(r.Output)), nil
 }

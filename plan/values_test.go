@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tacho/plan"
+	"tacho/workload"
 )
 
 func TestLevelLists(t *testing.T) {
@@ -88,8 +89,8 @@ func TestSecondsAndRatios(t *testing.T) {
 			t.Errorf("%s was taken for %v", text, s)
 		}
 	}
-	var r plan.Ratios
-	if err := r.UnmarshalText([]byte(`{"input":0.1,"output":0.4}`)); err != nil || r != (plan.Ratios{Input: 0.1, Output: 0.4}) {
+	var r workload.Ratios
+	if err := r.UnmarshalText([]byte(`{"input":0.1,"output":0.4}`)); err != nil || r != (workload.Ratios{Input: 0.1, Output: 0.4}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := r.UnmarshalText([]byte(`{"input":0.1}`)); err == nil {

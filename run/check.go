@@ -26,12 +26,9 @@ func guessDataset(p *plan.Plan, say func(string)) error {
 	if !p.Given("dataset-path") || p.Given("dataset-name") || len(p.Mix) > 0 {
 		return nil
 	}
-	names := []string{"hf"}
-	if !strings.HasPrefix(p.DatasetPath, hubScheme) {
-		var err error
-		if names, err = workload.Fitting(p.DatasetPath); err != nil {
-			return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name: %w", p.DatasetPath, err)
-		}
+	names, err := workload.Fitting(p.DatasetPath, strings.HasPrefix(p.DatasetPath, hubScheme))
+	if err != nil {
+		return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name: %w", p.DatasetPath, err)
 	}
 	switch len(names) {
 	case 0:

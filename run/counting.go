@@ -49,7 +49,7 @@ func (c *counting) ownCounter() token.Counter {
 		return idCounter{}
 	case c.tokenizer != nil && !c.target.kind.Takes.Messages:
 		return promptCounter{c.tokenizer}
-	case c.tokenizer != nil && c.Plan.Every(func(k workload.Kind) bool { return k.Name == "random_rerank" }):
+	case c.tokenizer != nil && c.Plan.Every(func(k workload.Kind) bool { return k.Pairs }):
 		return c.tokenizer // a query and a document are no conversation
 	case c.tokenizer != nil && c.template != nil:
 		return chatCounter{c.tokenizer, c.template}

@@ -26,11 +26,11 @@ const hubScheme = "hf://datasets/"
 const convertedRevision = "refs/convert/parquet"
 
 // hubName is the dataset that the plan's path names, and the file of it if it
-// names one; false where it is a path on this machine. Without the scheme only
-// the dataset hf takes names, and only where there is no such file.
+// names one; false where it is a path on this machine. Without the scheme a name
+// must be one that the kind takes, and there must be no such file.
 func hubName(p *plan.Plan, kind workload.Kind) (name, file string, ok bool) {
 	rest, marked := strings.CutPrefix(p.DatasetPath, hubScheme)
-	if !marked && kind.Name != "hf" {
+	if !marked && !kind.Hub {
 		return "", "", false
 	}
 	if _, err := os.Stat(p.DatasetPath); err == nil && !marked {
@@ -54,7 +54,7 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 		locateNamed(p, o)
 		return nil
 	}
-	if kind.Name != "hf" && file == "" {
+	if !kind.Hub && file == "" {
 		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file: name it, as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
 	}
 	d := &download{
@@ -66,7 +66,7 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 		return fmt.Errorf("dataset %s: %w", name, err)
 	}
 	o.Hub, o.Files = name, files
-	if kind.Name != "hf" {
+	if !kind.Hub {
 		o.Path = files[0]
 	}
 	return nil

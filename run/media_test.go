@@ -66,8 +66,6 @@ func TestMediaPlans(t *testing.T) {
 		"--random-mm-audio-ms":      func(p *plan.Plan) { p.DatasetName = "random-mm" },
 		"or a workload of sounds":   func(*plan.Plan) {},
 		"--probe-request-rate":      func(p *plan.Plan) { p.ProbeRate = 1 },
-		"image and video can be":    func(p *plan.Plan) { p.MMLimit = plan.JSONObject{"smell": 1.0} },
-		"to a whole number":         func(p *plan.Plan) { p.MMLimit = plan.JSONObject{"image": 1.5} },
 		"--asr-min-audio-len-sec":   func(p *plan.Plan) { p.ASRMinS, p.ASRMaxS = 3, 2 },
 		"takes messages with image": func(p *plan.Plan) { p.Backend, p.DatasetName = "openai", "random-mm" },
 	} {

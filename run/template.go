@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,15 +11,11 @@ import (
 	"tacho/workload"
 )
 
-// templatedSets are the datasets whose prompts are questions to a chat model:
-// to a completions endpoint they go under the model's chat template, as the
-// reference sends them.
-var templatedSets = []string{"custom", "hf", "spec_bench", "speed_bench", "sonnet"}
-
 // templates says whether the plan wants plain prompts put under the chat
 // template.
 func templates(p *plan.Plan) bool {
-	return !p.SkipChatTemplate && slices.Contains(templatedSets, strings.ReplaceAll(p.DatasetName, "-", "_"))
+	kind, err := workload.Find(p.DatasetName)
+	return err == nil && kind.Chat && !p.SkipChatTemplate
 }
 
 // templates says whether the prompts of a dataset, one of the hub by its name
@@ -28,7 +23,7 @@ func templates(p *plan.Plan) bool {
 // not do it.
 func (f *feed) templates(p *plan.Plan, kind workload.Kind, hub string) bool {
 	return f.counting.template != nil && !f.target.kind.Takes.Messages && f.target.kind.Takes.Text && !p.SkipChatTemplate &&
-		slices.Contains(templatedSets, kind.Name) && !workload.SentPlain(hub)
+		kind.Chat && !workload.SentPlain(hub)
 }
 
 // templateCounter counts what is sent when a prompt has been under the chat

@@ -3,8 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math"
 	"math/rand/v2"
 
 	"tacho"
@@ -71,7 +69,7 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 		return nil, err
 	}
 	template := f.templates(p, kind, o.Hub)
-	if template && kind.Name == "hf" { // which chooses prompts by their lengths
+	if template && kind.ByLength {
 		o.Counter, o.Framed = templateCounter{promptCounter{f.counting.tokenizer}, f.counting.template}, true
 	}
 	work, err := kind.New(ctx, o)
@@ -87,48 +85,13 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 	return p.Structured.Shape(work, p.StructuredRatio, seed), nil
 }
 
-// datasetOptions are the options of p that a dataset of this kind takes.
+// datasetOptions are the options of p that a dataset of this kind takes, and
+// what the server takes.
 func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
-	o := workload.Options{
-		Counter: f.counting.counter, IDs: f.target.takesIDs(p, kind), Messages: f.target.kind.Takes.Messages, Path: p.DatasetPath,
-		Media: f.target.kind.Takes.Media, Audio: f.target.kind.Takes.Audio, SendFiles: p.CustomSendFiles, Sounds: soundOptions(p),
-		Shuffle: !p.DisableShuffle, Vocab: f.counting.vocabulary(), Progress: f.hooks.Ready,
-		Scenario: p.Scenario, Trace: traceOptions(p, kind), Talk: talkOptions(p), Zipf: p.RandomPrefixZipf,
-	}
-	exact := kind.Timed
-	switch kind.Name {
-	case "random", "random_mm":
-		o.Input, o.Output, o.Prefix, o.Prefixes = p.RandomInputLen, p.RandomOutputLen, p.RandomPrefixLen, p.RandomPrefixes
-		o.InRatio, o.OutRatio = p.RandomRangeRatio.Input, p.RandomRangeRatio.Output
-		o.Images, o.Batch = imageOptions(p), p.RandomBatchSize
-		exact = true
-	case "random_rerank":
-		o.Input, o.InRatio, o.Batch, o.NoRank = p.RandomInputLen, p.RandomRangeRatio.Input, p.RandomBatchSize, p.NoReranker
-	case "book":
-		o.Input, o.Output = p.BookInputLen, p.BookOutputLen
-	case "custom", "custom_image", "custom_audio":
-		o.Output = p.CustomOutputLen
-	case "sharegpt":
-		o.Output = p.ShareGPTOutput
-	case "sonnet":
-		o.Input, o.Output, o.Prefix = p.SonnetInputLen, p.SonnetOutputLen, p.SonnetPrefixLen
-	case "prefix_repetition":
-		o.Input, o.Output = p.RepetitionSuffix, p.RepetitionOutput
-		o.Prefix, o.Prefixes = p.RepetitionPrefix, p.RepetitionCount
-	case "spec_bench":
-		o.Output, o.Category = p.SpecOutputLen, p.SpecCategory
-	case "speed_bench":
-		o.Output, o.Category, o.Subset = p.SpeedOutputLen, p.SpeedCategory, p.SpeedSubset
-	case "hf":
-		o.Output, o.Subset, o.Hub = p.HFOutputLen, p.HFSubset+" "+p.HFSplit, p.HFName
-		o.Distance = workload.Range{Low: p.EditMin, High: p.EditMax}
-	case "conversation":
-		o.Input, o.Output = p.TurnInputLen, p.TurnOutputLen
-		exact = p.DatasetPath == ""
-	case "weka":
-		exact = true
-	}
-	if o.IgnoreEOS = exact && f.target.kind.ExactLength; p.IgnoreEOS != nil {
+	o, takes := kind.Options(&p.Dataset), f.target.kind.Takes
+	o.IDs, o.Messages, o.Media, o.Audio = f.target.takesIDs(p, kind), takes.Messages, takes.Media, takes.Audio
+	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.hooks.Ready
+	if o.IgnoreEOS = o.IgnoreEOS && f.target.kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
 	}
 	if p.Given("input-len") {
@@ -136,45 +99,6 @@ func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options
 	}
 	if p.Given("output-len") {
 		o.Output = p.OutputLen
-	}
-	return o
-}
-
-func imageOptions(p *plan.Plan) workload.ImageOptions {
-	limit := maps.Clone(plan.MostMedia)
-	maps.Copy(limit, p.MMLimit)
-	images, _ := limit["image"].(float64) // validateMedia has seen to it
-	videos, _ := limit["video"].(float64)
-	return workload.ImageOptions{
-		Base: p.MMItems, Ratio: p.MMItemsRatio, Buckets: p.MMBuckets, AudioMS: p.MMAudioMS, Images: int(images), Videos: int(videos),
-	}
-}
-
-func soundOptions(p *plan.Plan) workload.SoundOptions {
-	o := workload.SoundOptions{MinS: p.ASRMinS}
-	if !math.IsInf(p.ASRMaxS, 1) {
-		o.MaxS = p.ASRMaxS
-	}
-	return o
-}
-
-func talkOptions(p *plan.Plan) workload.TalkOptions {
-	return workload.TalkOptions{
-		Turns: p.Turns, ThinkMS: p.ThinkMS, System: p.SystemLen, Systems: p.Systems, First: p.FirstInputLen,
-		Tools: p.ToolTurns, SubAgents: p.SubAgents,
-	}
-}
-
-func traceOptions(p *plan.Plan, kind workload.Kind) workload.TraceOptions {
-	o := workload.TraceOptions{
-		Speedup: p.TraceSpeedup, Window: p.TraceWindow, Limit: p.TraceLimit, SkipBad: p.BadLines == "skip",
-		Block: p.TraceBlock, Sessions: p.TraceSessions, UnitS: p.TimedUnit,
-		Fields: map[string]string{
-			"timestamp": p.TimedTimestamp, "input_length": p.TimedInput, "output_length": p.TimedOutput, "hash_ids": p.TimedHashes,
-		},
-	}
-	if kind.Name == "timed_trace" && o.Block == 0 {
-		o.Block = p.TimedChunk
 	}
 	return o
 }
@@ -242,7 +166,7 @@ func levelPrefix(p *plan.Plan, l plan.Level) string {
 // plan has some.
 func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
 	p := &r.Plan
-	return &named{work, r.job, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.LoraAssignment == "random", r.seedOf(l)}
+	return &named{work, r.job, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.seedOf(l)}
 }
 
 type named struct {

@@ -52,9 +52,46 @@ func (b batched) join(i, n uint64, of func(uint64) (tacho.Session, error)) (tach
 	return all, nil
 }
 
+// batchFlags are the options of requests with several prompts.
+type batchFlags struct {
+	RandomBatchSize int  `flag:"random-batch-size" default:"1" most:"65536" help:"random: prompts in one request, for embeddings; random_rerank: documents in one request"`
+	NoReranker      bool `flag:"no-reranker" help:"random_rerank: send query and documents together to an embeddings endpoint"`
+}
+
+// mostTogether bounds the tokens of one request, all its prompts together.
+const mostTogether = 1 << 26
+
+func (f *batchFlags) check(r *randomFlags) error {
+	if f.RandomBatchSize < 1 {
+		return fmt.Errorf("--random-batch-size %d: at least 1 is needed", f.RandomBatchSize)
+	}
+	input, constant := r.RandomInputLen.Constant()
+	if tokens := (input + r.RandomPrefixLen) * f.RandomBatchSize; constant && tokens > mostTogether {
+		return fmt.Errorf("--random-batch-size %d: %d tokens in one request, and %d are the most: write a smaller batch, or a smaller --random-input-len", f.RandomBatchSize, tokens, mostTogether)
+	}
+	return nil
+}
+
+// inBatches is in how many requests so many prompts are sent.
+func inBatches(prompts, batch int) int {
+	if batch < 2 {
+		return prompts
+	}
+	return (prompts + batch - 1) / batch
+}
+
 var randomRerank = Kind{
 	Name: "random_rerank", Doc: "a query and --random-batch-size documents of random words, for rerank endpoints; a query and one document make --random-input-len",
-	Endless: true, Batches: true, New: newRandomRerank,
+	Endless: true, Pairs: true, New: newRandomRerank,
+	options: func(d *Dataset, o *Options) {
+		o.Input, o.InRatio, o.Batch, o.NoRank = d.RandomInputLen, d.RandomRangeRatio.Input, d.RandomBatchSize, d.NoReranker
+	},
+	requests: func(d *Dataset, prompts int) int {
+		if d.NoReranker && d.RandomBatchSize > 1 { // the query is in every request, as one of its prompts
+			return inBatches(max(prompts-1, 1), d.RandomBatchSize-1)
+		}
+		return inBatches(prompts, d.RandomBatchSize)
+	},
 }
 
 // rerankWorkload asks for documents to be ranked: the first message is the

@@ -19,6 +19,13 @@ var book = Kind{
 	Name: "book", Doc: "slices of a text file, each with a given number of tokens, from random places",
 	reads:   [][]string{{".txt"}},
 	Endless: true, New: newBook,
+	options: func(d *Dataset, o *Options) { o.Input, o.Output = d.BookInputLen, d.BookOutputLen },
+}
+
+// bookFlags are the options of book.
+type bookFlags struct {
+	BookInputLen  Length `flag:"book-input-len" default:"1024" help:"+ book: prompt tokens"`
+	BookOutputLen Length `flag:"book-output-len" default:"150" help:"+ book: output tokens"`
 }
 
 // bytesPerToken is a first guess; counting corrects it.

@@ -17,6 +17,30 @@ var conversation = Kind{
 	Name: "conversation", Doc: "conversations whose history grows with the server's own answers: made of random words, or from a file of ShareGPT or OpenAI messages",
 	reads:   [][]string{{"messages"}},
 	Endless: true, Quotes: true, New: newConversation,
+	options: func(d *Dataset, o *Options) {
+		o.Input, o.Output, o.IgnoreEOS = d.TurnInputLen, d.TurnOutputLen, d.DatasetPath == ""
+	},
+}
+
+// talkFlags say how conversations go.
+type talkFlags struct {
+	Turns         Length  `flag:"turns" default:"4" help:"+ conversation: number of turns"`
+	TurnInputLen  Length  `flag:"turn-input-len" default:"128" help:"+ conversation: prompt tokens that each turn adds"`
+	FirstInputLen Length  `flag:"first-turn-input-len" help:"+ conversation: prompt tokens of the first turn, if different"`
+	TurnOutputLen Length  `flag:"turn-output-len" default:"128" help:"+ conversation: output tokens of each turn; with a file, -1 takes the length of the answer in it"`
+	ThinkMS       Length  `flag:"think-time-ms" help:"+ conversation, custom: pause before each turn but the first, in milliseconds"`
+	SystemLen     int     `flag:"system-prompt-len" most:"tokens" help:"+ conversation: tokens of the system prompt"`
+	Systems       int     `flag:"num-system-prompts" most:"ranks" help:"+ conversation: number of different system prompts; each conversation has one of them (--random-prefix-zipf sets how popular)"`
+	ToolTurns     float64 `flag:"tool-turns" help:"+ conversation: share of the turns after the first that carry the result of a tool call"`
+	SessionHeader string  `flag:"session-header" help:"+ header that carries the conversation's number, for routers that keep a conversation on one server"`
+	SubAgents     int     `flag:"sub-agents" help:"+ conversation: sub-agents that run side by side after the first turn; the second turn waits for all of them"`
+}
+
+func (f *talkFlags) talk() TalkOptions {
+	return TalkOptions{
+		Turns: f.Turns, ThinkMS: f.ThinkMS, System: f.SystemLen, Systems: f.Systems, First: f.FirstInputLen,
+		Tools: f.ToolTurns, SubAgents: f.SubAgents,
+	}
 }
 
 // TalkOptions are the shape of conversations.

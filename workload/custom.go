@@ -12,8 +12,17 @@ import (
 var custom = Kind{
 	Name: "custom", Doc: `JSON lines of your own: {"prompt": "...", "output_tokens": 128} or {"messages": [...]}, with "tools", "images", "audio", or "turns" of a conversation`,
 	reads:  [][]string{{"prompt"}, {"messages"}},
-	Quotes: true, New: newCustom,
+	Quotes: true, Chat: true, New: newCustom,
+	options: customOptions,
 }
+
+// customFlags are the options of files of one's own.
+type customFlags struct {
+	CustomOutputLen Length `flag:"custom-output-len" default:"256" help:"custom, custom_image, custom_audio: output tokens; -1 takes each line's output_tokens"`
+	CustomSendFiles bool   `flag:"custom-ensure-client-side-data" help:"custom_image: send the contents of files, instead of their names"`
+}
+
+func customOptions(d *Dataset, o *Options) { o.Output = d.CustomOutputLen }
 
 func newCustom(ctx context.Context, o Options) (Workload, error) {
 	return newCustomOf(ctx, o, "custom", func(*entry) error { return nil })

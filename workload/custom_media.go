@@ -11,7 +11,8 @@ import (
 
 var customImage = Kind{
 	Name: "custom_image", Doc: `JSON lines of your own with images: {"prompt": "...", "image_files": [...]} or {"content": [{"type": "text", ...}, {"type": "image", "image": "..."}]}; files are named to the server, or sent with --custom-ensure-client-side-data`,
-	reads: [][]string{{"prompt", "image_files"}, {"content"}},
+	reads:   [][]string{{"prompt", "image_files"}, {"content"}},
+	options: customOptions,
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if !o.Media {
 			return nil, errors.New("custom_image: images need a backend that takes messages with images in them, such as openai-chat")
@@ -27,7 +28,8 @@ var customImage = Kind{
 
 var customAudio = Kind{
 	Name: "custom_audio", Doc: `JSON lines of your own with sounds: {"prompt": "...", "audio": "/path.wav"}, to be written down (openai-audio, which leaves the prompt out) or in a message`,
-	reads: [][]string{{"prompt", "audio"}},
+	reads:   [][]string{{"prompt", "audio"}},
+	options: customOptions,
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if !o.Media && !o.Audio {
 			return nil, errors.New("custom_audio: audio needs a backend that takes it, such as openai-audio or openai-chat")

@@ -10,9 +10,18 @@ import (
 	"tacho/internal/rows"
 )
 
-// Fitting are the names of the datasets that a file can be read as, by its
-// ending and the names of what its first row holds.
-func Fitting(path string) ([]string, error) {
+// Fitting are the names of the datasets that a path can mean: those of the hub,
+// or those that a file can be read as, by its ending and the names of what its
+// first row holds.
+func Fitting(path string, hub bool) (names []string, err error) {
+	if hub {
+		for _, k := range Kinds {
+			if k.Hub {
+				names = append(names, k.Name)
+			}
+		}
+		return names, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -24,7 +33,6 @@ func Fitting(path string) ([]string, error) {
 			return errors.Join(json.Unmarshal(text, &row), rows.ErrEnough)
 		})
 	}
-	var names []string
 	for _, k := range Kinds {
 		holds := func(name string) bool { _, has := row[name]; return has || name[0] == '.' && ending(name) }
 		if slices.ContainsFunc(k.reads, func(all []string) bool {

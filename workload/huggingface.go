@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,38 @@ import (
 var huggingFace = Kind{
 	Name: "hf", Doc: "a dataset of the Hugging Face hub: its name (owner/name), which is downloaded if it is not in the local cache, or a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names, and sounds and images go where the backend takes them",
 	reads: [][]string{{".parquet"}},
-	New:   newHuggingFace,
+	Chat:  true, Hub: true, ByLength: true, New: newHuggingFace,
+	options: func(d *Dataset, o *Options) { d.hubFlags.options(o) },
+	check:   func(d *Dataset) error { return d.hubFlags.check() },
+}
+
+// hubFlags are the options of hf.
+type hubFlags struct {
+	HFSubset       string  `flag:"hf-subset" help:"hf: subset of a dataset on the hub; of local files, those with this in their names"`
+	HFSplit        string  `flag:"hf-split" help:"hf: split, such as train or test; of local files, those with this in their names"`
+	HFName         string  `flag:"hf-name" help:"hf: the dataset's name on the hub, if the path is local; prompts are then built as vLLM builds them"`
+	HFOutputLen    Length  `flag:"hf-output-len" help:"hf: output tokens; by default what vLLM uses for this dataset, else 256, and 1024 for transcription"`
+	ASRMinS        float64 `flag:"asr-min-audio-len-sec" help:"hf: leave out audio shorter than this, in seconds"`
+	ASRMaxS        float64 `flag:"asr-max-audio-len-sec" default:"inf" help:"hf: leave out audio longer than this, in seconds"`
+	NoStream       bool    `flag:"no-stream" help:"hf: download all files of the split; by default only as many as are needed"`
+	EditMin        float64 `flag:"blazedit-min-distance" help:"hf: in datasets of edits, the smallest edit distance to use"`
+	EditMax        float64 `flag:"blazedit-max-distance" default:"1" help:"hf: in datasets of edits, the largest edit distance to use"`
+	BFCLCategories string  `flag:"bfcl-categories" default:"simple,live_simple,multiple" help:"hf: categories of the Berkeley function calling leaderboard, one file each"`
+}
+
+func (f *hubFlags) options(o *Options) {
+	o.Output, o.Subset, o.Hub = f.HFOutputLen, f.HFSubset+" "+f.HFSplit, f.HFName
+	o.Distance = Range{Low: f.EditMin, High: f.EditMax}
+	if o.Sounds.MinS = f.ASRMinS; !math.IsInf(f.ASRMaxS, 1) {
+		o.Sounds.MaxS = f.ASRMaxS
+	}
+}
+
+func (f *hubFlags) check() error {
+	if !(f.ASRMinS >= 0) || !(f.ASRMaxS > 0) || f.ASRMinS > f.ASRMaxS {
+		return fmt.Errorf("sounds from %v to %v s: --asr-min-audio-len-sec must be 0 or more, and --asr-max-audio-len-sec not less", f.ASRMinS, f.ASRMaxS)
+	}
+	return nil
 }
 
 // promptColumns are the names under which datasets keep what is asked, the

@@ -3,6 +3,7 @@ package workload
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -19,7 +20,54 @@ import (
 
 var randomMM = Kind{
 	Name: "random_mm", Doc: "random text with images and videos of noise, of sizes drawn from --random-mm-bucket-config, and audio of --random-mm-audio-ms; a backend that takes only audio gets only that",
-	Endless: true, New: newRandomMM,
+	Endless: true, Scenarios: true, New: newRandomMM,
+	options: func(d *Dataset, o *Options) {
+		d.randomFlags.options(o)
+		o.Images = ImageOptions{
+			Base: d.MMItems, Ratio: d.MMItemsRatio, Buckets: d.MMBuckets, AudioMS: d.MMAudioMS, Images: d.MMLimit.Images, Videos: d.MMLimit.Videos,
+		}
+	},
+}
+
+// mediaFlags are the options of random_mm besides those of random.
+type mediaFlags struct {
+	MMItems      int         `flag:"random-mm-base-items-per-request" default:"1" most:"1000" help:"random_mm: images and videos in a request"`
+	MMItemsRatio float64     `flag:"random-mm-num-mm-items-range-ratio" help:"random_mm: their number varies by this share up and down"`
+	MMLimit      MediaLimits `flag:"random-mm-limit-mm-per-prompt" default:"{}" help:"random_mm: most images and most videos in a request; a kind not named keeps its default"`
+	MMBuckets    Buckets     `flag:"random-mm-bucket-config" default:"{(256,256,1):0.5,(720,1280,1):0.5,(720,1280,16):0.0}" help:"random_mm: sizes and their shares, as {(HEIGHT,WIDTH,FRAMES):SHARE,...}; one frame is an image, more are a video of 30 a second"`
+	MMAudioMS    Length      `flag:"random-mm-audio-ms" help:"+ random_mm: milliseconds of audio in each request; openai-audio sends only this"`
+	MMChat       bool        `flag:"enable-multimodal-chat" help:"accepted for compatibility; images and audio go into messages if the backend supports it"`
+}
+
+// MediaLimits are the most images and the most videos in a request, written as
+// {"image": 255, "video": 1}. What is not named keeps its default, which is the
+// reference's.
+type MediaLimits struct{ Images, Videos int }
+
+// mostItems bounds the images and videos in one request.
+const mostItems = 1000
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *MediaLimits) UnmarshalText(b []byte) error {
+	var given map[string]float64
+	if err := json.Unmarshal(b, &given); err != nil {
+		return fmt.Errorf(`not a JSON object like {"image": 3, "video": 1}: %w`, err)
+	}
+	out := MediaLimits{255, 1}
+	for name, most := range given {
+		limit := map[string]*int{"image": &out.Images, "video": &out.Videos}[name]
+		if limit == nil || !(most >= 0 && most <= mostItems) || most != math.Trunc(most) {
+			return fmt.Errorf("%s: %v: image and video can be limited, to a whole number of at most %d", name, most, mostItems)
+		}
+		*limit = int(most)
+	}
+	*m = out
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (m MediaLimits) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, `{"image":%d,"video":%d}`, m.Images, m.Videos), nil
 }
 
 // ImageOptions are the images, videos and audio of random_mm.

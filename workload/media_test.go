@@ -88,6 +88,26 @@ func TestRandomLimits(t *testing.T) {
 	}
 }
 
+// A limit that is not named is the default, and a wrong one changes nothing.
+func TestMediaLimits(t *testing.T) {
+	for text, want := range map[string]workload.MediaLimits{
+		`{}`: {Images: 255, Videos: 1}, `{"image":3}`: {Images: 3, Videos: 1}, `{"video":0,"image":1e2}`: {Images: 100},
+	} {
+		var got workload.MediaLimits
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"smell":1}`: "image and video can be", `{"image":1.5}`: "to a whole number", `{"video":1001}`: "at most 1000", `{"image":-1}`: "whole number", `3`: "JSON object", `{"image":"x"}`: "JSON object",
+	} {
+		got := workload.MediaLimits{Images: 7}
+		if err := got.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || got.Images != 7 {
+			t.Errorf("%s: %+v, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
 // A film has as many frames as asked, each a picture of the size asked, where
 // the tables of the file say.
 func TestFilm(t *testing.T) {

@@ -9,6 +9,18 @@ import (
 var prefixRepetition = Kind{
 	Name: "prefix_repetition", Doc: "a number of prefixes, each repeated with as many different endings, in random order",
 	Tokens: true, New: newPrefixRepetition,
+	options: func(d *Dataset, o *Options) {
+		o.Input, o.Output = d.RepetitionSuffix, d.RepetitionOutput
+		o.Prefix, o.Prefixes = d.RepetitionPrefix, d.RepetitionCount
+	},
+}
+
+// repetitionFlags are the options of prefix_repetition.
+type repetitionFlags struct {
+	RepetitionPrefix int    `flag:"prefix-repetition-prefix-len" default:"256" most:"tokens" help:"prefix_repetition: tokens of a prefix"`
+	RepetitionSuffix Length `flag:"prefix-repetition-suffix-len" default:"256" help:"prefix_repetition: tokens after the prefix"`
+	RepetitionCount  int    `flag:"prefix-repetition-num-prefixes" default:"10" most:"ranks" help:"prefix_repetition: number of different prefixes"`
+	RepetitionOutput Length `flag:"prefix-repetition-output-len" default:"128" help:"prefix_repetition: output tokens"`
 }
 
 // newPrefixRepetition gives every prefix the same number of prompts; what is

@@ -2,10 +2,13 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"tacho"
@@ -13,7 +16,55 @@ import (
 
 var random = Kind{
 	Name: "random", Doc: "random tokens of a given number: token ids where the backend takes them, else words",
-	Endless: true, Tokens: true, Batches: true, New: newRandom,
+	Endless: true, Tokens: true, Scenarios: true, New: newRandom,
+	options:  func(d *Dataset, o *Options) { d.randomFlags.options(o) },
+	check:    func(d *Dataset) error { return d.batchFlags.check(&d.randomFlags) },
+	requests: func(d *Dataset, prompts int) int { return inBatches(prompts, d.RandomBatchSize) },
+}
+
+// randomFlags are the options of the datasets of random words.
+type randomFlags struct {
+	RandomInputLen   Length  `flag:"random-input-len" default:"1024" help:"random: prompt tokens"`
+	RandomOutputLen  Length  `flag:"random-output-len" default:"128" help:"random: output tokens"`
+	RandomRangeRatio Ratios  `flag:"random-range-ratio" help:"random: lengths vary by this share up and down, or {\"input\":R,\"output\":R}"`
+	RandomPrefixLen  int     `flag:"random-prefix-len" most:"tokens" help:"random: extra tokens at the start that all prompts share"`
+	RandomPrefixes   int     `flag:"random-num-prefixes" most:"ranks" help:"+ random: number of different shared prefixes; each prompt has one of them"`
+	RandomPrefixZipf float64 `flag:"random-prefix-zipf" help:"+ random: Zipf exponent that makes some prefixes more popular; 0 makes all equally popular"`
+	batchFlags
+	RandomVocab int  `flag:"random-vocab-size" help:"+ random: draw token ids below this; it must not exceed the model's vocabulary"`
+	PromptText  bool `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
+}
+
+// options are those of random and random_mm.
+func (f *randomFlags) options(o *Options) {
+	o.Input, o.Output, o.Prefix, o.Prefixes = f.RandomInputLen, f.RandomOutputLen, f.RandomPrefixLen, f.RandomPrefixes
+	o.InRatio, o.OutRatio, o.Batch, o.IgnoreEOS = f.RandomRangeRatio.Input, f.RandomRangeRatio.Output, f.RandomBatchSize, true
+}
+
+// Ratios are how far lengths vary, of prompts and of outputs.
+type Ratios struct{ Input, Output float64 }
+
+// UnmarshalText reads one number for both, or {"input":R,"output":R}.
+func (r *Ratios) UnmarshalText(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err == nil {
+		*r = Ratios{f, f}
+		return nil
+	}
+	var o struct{ Input, Output *float64 }
+	if json.Unmarshal(b, &o) != nil || o.Input == nil || o.Output == nil {
+		return errors.New(`write one number, or {"input":0.1,"output":0.2}`)
+	}
+	*r = Ratios{*o.Input, *o.Output}
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Ratios) MarshalText() ([]byte, error) {
+	if r.Input == r.Output {
+		return fmt.Append(nil, r.Input), nil
+	}
+	return fmt.Appendf(nil, `{"input":%v,"output":%v}`, r.Input, r.Output), nil
 }
 
 const (

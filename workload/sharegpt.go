@@ -12,8 +12,14 @@ import (
 
 var sharegpt = Kind{
 	Name: "sharegpt", Doc: "first questions of ShareGPT conversations, with the filters of vllm bench serve",
-	reads: [][]string{{"conversations"}},
-	New:   newShareGPT,
+	reads:   [][]string{{"conversations"}},
+	New:     newShareGPT,
+	options: func(d *Dataset, o *Options) { o.Output = d.ShareGPTOutput },
+}
+
+// shareGPTFlags are the options of sharegpt.
+type shareGPTFlags struct {
+	ShareGPTOutput Length `flag:"sharegpt-output-len" help:"sharegpt: output tokens; by default the length of the answer in the data"`
 }
 
 // shareGPTTalk is a conversation of a ShareGPT file.

@@ -17,7 +17,17 @@ import (
 var sonnet = Kind{
 	Name: "sonnet", Doc: "lines of poems behind lines that all prompts share; Shakespeare's, or a text of your own",
 	reads:   [][]string{{".txt"}},
-	Endless: true, New: newSonnet,
+	Endless: true, Chat: true, New: newSonnet,
+	options: func(d *Dataset, o *Options) {
+		o.Input, o.Output, o.Prefix = d.SonnetInputLen, d.SonnetOutputLen, d.SonnetPrefixLen
+	},
+}
+
+// sonnetFlags are the options of sonnet.
+type sonnetFlags struct {
+	SonnetInputLen  Length `flag:"sonnet-input-len" default:"550" help:"sonnet: most prompt tokens"`
+	SonnetOutputLen Length `flag:"sonnet-output-len" default:"150" help:"sonnet: output tokens"`
+	SonnetPrefixLen int    `flag:"sonnet-prefix-len" default:"200" most:"tokens" help:"sonnet: prompt tokens that all prompts share (part of the input length)"`
 }
 
 //go:embed sonnets.txt

@@ -13,7 +13,9 @@ import (
 
 var specBench = Kind{
 	Name: "spec_bench", Doc: "first turns of a Spec-Bench file of questions",
-	reads: [][]string{{"question_id", "turns"}},
+	reads:   [][]string{{"question_id", "turns"}},
+	Chat:    true,
+	options: func(d *Dataset, o *Options) { o.Output, o.Category = d.SpecOutputLen, d.SpecCategory },
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if o.Path == "" {
 			return nil, errors.New("spec_bench: no data: give its question.jsonl with --dataset-path")
@@ -24,12 +26,25 @@ var specBench = Kind{
 
 var speedBench = Kind{
 	Name: "speed_bench", Doc: "first messages of a local SPEED-Bench directory, one subset (--speed-bench-dataset-subset) of it",
+	Chat: true,
+	options: func(d *Dataset, o *Options) {
+		o.Output, o.Category, o.Subset = d.SpeedOutputLen, d.SpeedCategory, d.SpeedSubset
+	},
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if o.Path == "" {
 			return nil, errors.New("speed_bench: no data: give its directory with --dataset-path")
 		}
 		return newSpeculative(ctx, "speed_bench", o, filepath.Join(o.Path, o.Subset+".jsonl"))
 	},
+}
+
+// speculativeFlags are the options of both.
+type speculativeFlags struct {
+	SpecOutputLen  Length `flag:"spec-bench-output-len" default:"256" help:"spec_bench: output tokens"`
+	SpecCategory   string `flag:"spec-bench-category" help:"spec_bench: only questions of this category"`
+	SpeedSubset    string `flag:"speed-bench-dataset-subset" default:"qualitative" help:"speed_bench: file in its directory, without .jsonl"`
+	SpeedOutputLen Length `flag:"speed-bench-output-len" default:"4096" help:"speed_bench: output tokens"`
+	SpeedCategory  string `flag:"speed-bench-category" help:"speed_bench: only questions of this category"`
 }
 
 // newSpeculative reads a file of questions, some of them in several turns, of

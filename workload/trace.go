@@ -18,6 +18,34 @@ import (
 	"tacho/internal/rows"
 )
 
+// traceFlags say how a trace is replayed.
+type traceFlags struct {
+	SelfTimed     bool    `flag:"self-timed" default:"true" help:"replay a trace at its own times (the default unless --request-rate or a ramp is given)"`
+	NoSelfTimed   bool    `flag:"no-self-timed" help:"ignore the times of a trace: send all requests at once, up to --max-concurrency"`
+	TraceSpeedup  float64 `flag:"trace-speedup" default:"1" help:"+ replay the trace this many times faster"`
+	TraceWindow   Window  `flag:"trace-window" help:"+ replay only this part, by the time since its first line: 60-120 (seconds), 10m-20m, 1h-"`
+	TraceLimit    int     `flag:"trace-limit" help:"+ replay at most this many requests (weka and otel: sessions)"`
+	TraceBlock    int     `flag:"trace-block-size" most:"tokens" help:"+ tokens per hash id; by default that of the format"`
+	TraceSessions bool    `flag:"trace-sessions" help:"+ make a request wait for the one before it in its conversation (bailian, or a session_id); the whole trace is then read before the start"`
+	timedFlags
+}
+
+func (f *traceFlags) trace() TraceOptions {
+	return TraceOptions{Speedup: f.TraceSpeedup, Window: f.TraceWindow, Limit: f.TraceLimit, Block: f.TraceBlock, Sessions: f.TraceSessions}
+}
+
+func (f *traceFlags) check() error {
+	switch {
+	case !(f.TraceSpeedup > 0):
+		return fmt.Errorf("--trace-speedup %v: it must be above 0", f.TraceSpeedup)
+	case f.TraceLimit < 0:
+		return fmt.Errorf("--trace-limit %d: write a number of requests, or 0 for all", f.TraceLimit)
+	case f.TraceBlock < 0:
+		return fmt.Errorf("--trace-block-size %d: a hash id stands for at least one token", f.TraceBlock)
+	}
+	return nil
+}
+
 // TraceOptions are how a trace is replayed.
 type TraceOptions struct {
 	Speedup  float64 // how many times faster than it was recorded; 0 is 1

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,6 +123,35 @@ var timedTrace = Kind{
 	Name: "timed_trace", Doc: "a trace as vllm bench serve reads it: JSON lines whose fields and units the --timed-trace flags name (seconds, hash_ids of 16 tokens)",
 	reads: [][]string{{"timestamp", "input_length", "output_length"}},
 	Timed: true, Tokens: true, New: newTrace(&timedFormat),
+	options: func(d *Dataset, o *Options) { d.timedFlags.options(&o.Trace) },
+	check:   func(d *Dataset) error { return d.timedFlags.check() },
+}
+
+// timedFlags are the options of timed_trace besides those of all traces.
+type timedFlags struct {
+	TimedChunk     int     `flag:"timed-trace-chunk-hash-size" default:"16" most:"tokens" help:"timed_trace: tokens per hash id"`
+	TimedUnit      float64 `flag:"timed-trace-sec-multiplier" default:"1" help:"timed_trace: seconds in one unit of its times"`
+	TimedTimestamp string  `flag:"timed-trace-label-timestamp" default:"timestamp" help:"timed_trace: name of its field for the time"`
+	TimedInput     string  `flag:"timed-trace-label-input-length" default:"input_length" help:"timed_trace: name of its field for prompt tokens"`
+	TimedOutput    string  `flag:"timed-trace-label-output-length" default:"output_length" help:"timed_trace: name of its field for output tokens"`
+	TimedHashes    string  `flag:"timed-trace-label-hash-ids" default:"hash_ids" help:"timed_trace: name of its field for hash ids"`
+}
+
+func (f *timedFlags) options(o *TraceOptions) {
+	o.Block, o.UnitS = cmp.Or(o.Block, f.TimedChunk), f.TimedUnit
+	o.Fields = map[string]string{
+		"timestamp": f.TimedTimestamp, "input_length": f.TimedInput, "output_length": f.TimedOutput, "hash_ids": f.TimedHashes,
+	}
+}
+
+func (f *timedFlags) check() error {
+	switch {
+	case f.TimedChunk < 1:
+		return fmt.Errorf("--timed-trace-chunk-hash-size %d: a hash id stands for at least one token", f.TimedChunk)
+	case !(f.TimedUnit > 0):
+		return fmt.Errorf("--timed-trace-sec-multiplier %v: it must be above 0", f.TimedUnit)
+	}
+	return nil
 }
 
 var timedFormat = traceFormat{name: "timed_trace", block: 16, parse: parseTimed}

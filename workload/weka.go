@@ -15,6 +15,7 @@ import (
 var weka = Kind{
 	Name: "weka", Doc: "WEKA agentic traces: conversations of requests with hash_ids, think times and sub-agents; a file or directory of JSON or JSON lines. They have no arrivals of their own: give --request-rate (conversations per second) or --max-concurrency (users)",
 	Tokens: true, New: newWeka,
+	options: func(_ *Dataset, o *Options) { o.IgnoreEOS = true },
 }
 
 // wekaBlock is how many tokens a hash id stands for if the trace does not say.

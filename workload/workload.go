@@ -81,8 +81,16 @@ type Kind struct {
 	Endless   bool // it has no end of its own
 	Tokens    bool // its prompts are tokens and nothing else: they can be sent as ids
 	Quotes    bool // later turns may quote the server's answers
-	Batches   bool // a request may hold several prompts
+	Scenarios bool // both its lengths can be given at once (--scenario)
+	Chat      bool // its prompts are questions to a chat model: to a completions endpoint they go under the model's chat template, as the reference sends them
+	ByLength  bool // it chooses prompts by how long they are
+	Pairs     bool // a request is a query with documents: no conversation
+	Hub       bool // its path may name a dataset of the hub, of which it reads several files
 	New       func(ctx context.Context, o Options) (Workload, error)
+
+	options  func(d *Dataset, o *Options)          // puts its own options into o; may be nil
+	check    func(d *Dataset) error                // says what is wrong with them; may be nil
+	requests func(d *Dataset, prompts int) (n int) // in how many requests so many prompts are sent; nil is as many
 
 	// reads are what a file of its data holds in its first row, by name, or how
 	// the file's name ends: all of one list.

@@ -1,0 +1,105 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"tacho/internal/rows"
+	"tacho/token"
+)
+
+var translation = Kind{
+	Name: "translation", Doc: "sentences to translate, from rows with a source and a target",
+	reads:   [][]string{{"source", "target"}},
+	Chat:    true,
+	New:     newTranslation,
+	options: func(_ *Dataset, o *Options) { o.Output = Fixed(-1) }, // as long as the answer in the data
+}
+
+func newTranslation(ctx context.Context, o Options) (Workload, error) {
+	list, bad := o.keeping(), rows.Bad{Skip: o.Trace.SkipBad}
+	err := rows.Each(o.Path, &bad, func(row json.RawMessage) error {
+		var line struct{ Source, Target string }
+		if err := json.Unmarshal(row, &line); err != nil {
+			return err
+		}
+		prompt := "Translate into French: " + line.Source
+		return list.add(entry{Prompt: &prompt, answer: line.Target}, len(row))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("translation: %w", err)
+	}
+	if len(list.entries) == 0 {
+		return nil, fmt.Errorf("translation: %s has no rows%s", o.Path, bad.Also())
+	}
+	return newPool(ctx, o, list.entries, bad.Notes()...)
+}
+
+// A dataset that is listed in Kinds, and named nowhere else, is found by its
+// name and by its file, and takes options. docs/adding-a-dataset.md walks
+// through it.
+func TestOneWordAddsADataset(t *testing.T) {
+	usual := Kinds
+	defer func() { Kinds = usual }()
+	Kinds = append(slices.Clip(Kinds), translation)
+	path := filepath.Join(t.TempDir(), "pairs.csv")
+	if err := os.WriteFile(path, []byte("source,target\ngood morning,bonjour\nsee you soon,a tout a l'heure\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := Fitting(path, false); err != nil || !slices.Equal(names, []string{"translation"}) {
+		t.Errorf("the file is taken for %q, %v", names, err)
+	}
+	kind, err := Find("translation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := kind.Options(&Dataset{DatasetPath: path, DisableShuffle: true})
+	o.Counter = token.Estimate{}
+	work, err := kind.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := work.Session(1)
+	if err != nil || len(s.Turns) != 1 {
+		t.Fatal(s, err)
+	}
+	if q := s.Turns[0].Request; q.Input.Text != "Translate into French: see you soon" || q.InputTokens < 1 || q.MaxTokens < 1 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// The code on the page is code that runs: the example above, or a dataset's.
+func TestPageShowsRealCode(t *testing.T) {
+	page, err := os.ReadFile("../docs/adding-a-dataset.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	for _, b := range blocks {
+		if !strings.Contains(all.String(), b[1]) {
+			t.Errorf("no file of this package has this code:\n%s", b[1])
+		}
+	}
+	if len(blocks) < 2 {
+		t.Errorf("%d blocks of code on the page", len(blocks))
+	}
+}
