@@ -62,6 +62,14 @@ test-reference: $(VLLM) $(VLLM_DIR)/datasets
 test-hostile:
 	go test -tags hostile -count 1 -timeout 2h -v ./internal/hostile
 
+REQUESTS ?= 100000
+TOKENS ?= 1000
+
+## test-large: keep and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB of disk, some minutes)
+.PHONY: test-large
+test-large:
+	REQUESTS=$(REQUESTS) TOKENS=$(TOKENS) go test -tags large -run Large -count 1 -timeout 5h -v ./archive
+
 # The wheel wants a build of torch that is in no registry; the usual one does, and what is for sound and video is not needed.
 $(VLLM):
 	rm -rf $(VLLM_DIR) && python3 -m venv $(VLLM_DIR)
@@ -99,7 +107,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags engines,vllm,oracle,hostile ./... # what only the slower targets run must compile too
+	go vet -tags engines,vllm,oracle,hostile,large ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

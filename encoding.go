@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -60,9 +61,22 @@ func (es Events) column(b []byte, name string, of func(Event) int64) []byte {
 	return append(b, ']')
 }
 
-// UnmarshalJSON implements json.Unmarshaler. A kept run is mostly columns of
-// numbers, so they are read by hand: encoding/json takes several times as long.
+// UnmarshalJSON implements json.Unmarshaler.
 func (es *Events) UnmarshalJSON(b []byte) error {
+	var plain bytes.Buffer
+	if err := json.Compact(&plain, b); err != nil {
+		return err
+	}
+	if plain.String() == "null" {
+		*es = nil
+		return nil
+	}
+	return es.read(plain.Bytes())
+}
+
+// read takes the columns in. A kept run is mostly columns of numbers, so they are
+// read by hand: encoding/json takes several times as long.
+func (es *Events) read(b []byte) error {
 	columns, err := readColumns(b)
 	if err != nil {
 		return fmt.Errorf("events: %w", err)
@@ -103,65 +117,121 @@ func (es *Events) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readColumns reads an object whose values are lists of whole numbers.
+// readColumns reads an object whose values are lists of whole numbers, with
+// nothing between its parts.
 func readColumns(b []byte) (map[string][]int64, error) {
-	rest := bytes.TrimSpace(b)
-	if bytes.Equal(rest, []byte("null")) {
-		return nil, nil
-	}
-	if len(rest) == 0 || rest[0] != '{' {
+	rest, begun := bytes.CutPrefix(b, []byte("{"))
+	rest, ended := bytes.CutSuffix(rest, []byte("}"))
+	if !begun || !ended {
 		return nil, errors.New("not columns of numbers")
 	}
 	out := map[string][]int64{}
-	for {
-		_, after, ok := bytes.Cut(rest, []byte(`"`))
-		if !ok {
-			return out, nil
+	for more := len(rest) > 0; more; {
+		name, after, named := bytes.Cut(rest, []byte(`":[`))
+		name, quoted := bytes.CutPrefix(name, []byte(`"`))
+		list, after, closed := bytes.Cut(after, []byte("]"))
+		if !named || !quoted || !closed || !columnName.Match(name) {
+			return nil, errors.New("not a list of numbers")
 		}
-		name, after, ok := bytes.Cut(after, []byte(`"`))
-		if !ok {
-			return nil, errors.New("not columns of numbers")
-		}
-		var column []int64
-		var err error
-		if column, rest, err = readNumbers(after); err != nil {
+		column, err := readNumbers(list)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out[string(name)] = column
+		if rest, more = bytes.CutPrefix(after, []byte(",")); !more && len(rest) > 0 {
+			return nil, errors.New("not columns of numbers")
+		}
 	}
+	return out, nil
 }
 
-// readNumbers reads the list that follows a name, and returns what is after it.
-func readNumbers(b []byte) (out []int64, rest []byte, err error) {
-	i := bytes.IndexByte(b, '[')
-	end := bytes.IndexByte(b, ']')
-	if i < 0 || end < i || len(bytes.Trim(b[:i], " \t\r\n:")) > 0 {
-		return nil, nil, errors.New("not a list of numbers")
+var columnName = regexp.MustCompile(`^[a-z_]+$`)
+
+// readNumbers reads whole numbers with commas between.
+func readNumbers(list []byte) ([]int64, error) {
+	if len(list) == 0 {
+		return nil, nil
 	}
-	list := b[i+1 : end]
-	out = make([]int64, 0, bytes.Count(list, []byte(","))+1)
+	out := make([]int64, 0, bytes.Count(list, []byte(","))+1)
 	n, digits, sign := int64(0), 0, int64(1)
-	flush := func() {
-		if digits > 0 {
-			out = append(out, sign*n)
-		}
-		n, digits, sign = 0, 0, 1
-	}
 	for _, c := range list {
 		switch {
-		case c >= '0' && c <= '9' && digits < 18:
+		case c >= '0' && c <= '9' && digits < 18 && (n > 0 || digits == 0):
 			n, digits = 10*n+int64(c-'0'), digits+1
-		case c == '-' && digits == 0:
+		case c == ',' && digits > 0:
+			out = append(out, sign*n)
+			n, digits, sign = 0, 0, 1
+		case c == '-' && digits == 0 && sign > 0:
 			sign = -1
-		case c == ',':
-			flush()
-		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
 		default:
-			return nil, nil, fmt.Errorf("%q is no whole number", list[:min(len(list), 40)])
+			return nil, fmt.Errorf("%q is no whole number", list[:min(len(list), 40)])
 		}
 	}
-	flush()
-	return out, b[end+1:], nil
+	if digits == 0 {
+		return nil, fmt.Errorf("%q ends before a number", list[max(len(list)-40, 0):])
+	}
+	return append(out, sign*n), nil
+}
+
+// eventsName comes before the events of a record. In a line of JSON quotes within
+// a text are escaped, so it is found where it is a name and nowhere else.
+var (
+	eventsName = []byte(`"events":`)
+	noEvents   = []byte(`"events":{"at_ns":[]}`)
+)
+
+// Encode is r as JSON, in one line: what json.Marshal gives, which would go over
+// the token times three times.
+func (r *Record) Encode() ([]byte, error) {
+	rest := *r
+	rest.Events = nil
+	b, err := json.Marshal(&rest)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := r.Events.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	before, after, _ := bytes.Cut(b, noEvents)
+	return slices.Concat(before, eventsName, columns, after), nil
+}
+
+// Decode reads a line as json.Unmarshal does, but goes over the token times once:
+// they are read by hand, and a short stand-in for them by encoding/json.
+func (r *Record) Decode(line []byte) error {
+	before, rest, named := bytes.Cut(line, eventsName)
+	end := bytes.IndexByte(rest, '}') + 1
+	var events Events
+	if !named || end == 0 || events.read(rest[:end]) != nil {
+		return json.Unmarshal(line, r) // which says what is wrong with it
+	}
+	short := struct {
+		*Record
+		Events *standIn `json:"events"` // hides those of the record
+	}{r, &standIn{of: events}}
+	err := json.Unmarshal(slices.Concat(before, eventsName, inPlace, rest[end:]), &short)
+	if short.Events != nil {
+		r.Events = short.Events.Events
+	}
+	return err
+}
+
+// A standIn is events, or inPlace where of were taken out.
+type standIn struct {
+	Events
+	of Events
+}
+
+var inPlace = []byte(`{"taken_out":[]}`)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *standIn) UnmarshalJSON(b []byte) error {
+	if bytes.Equal(b, inPlace) {
+		s.Events = s.of
+		return nil
+	}
+	return s.Events.UnmarshalJSON(b)
 }
 
 // SaturatedNanos is d as 32 bits of nanoseconds, for Event.ReadLag.

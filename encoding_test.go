@@ -2,6 +2,7 @@ package tacho_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tacho"
 )
@@ -125,4 +127,61 @@ func TestLabelsBothWays(t *testing.T) {
 	if err := json.Unmarshal(b, &again); err != nil || !slices.Equal(ls, again) {
 		t.Errorf("%v, %v", again, err)
 	}
+}
+
+// hostileRecord has the name of the events wherever a text may stand.
+func hostileRecord(events tacho.Events) *tacho.Record {
+	const trap = `x"events":{"at_ns":[7]}`
+	r := &tacho.Record{
+		Session: 3, ID: trap, Text: trap + "\n", Labels: tacho.Labels{{Key: trap, Value: trap}, {Key: `events`, Value: `{}`}, {Key: `a"events`, Value: "b"}},
+		Timeline: tacho.NewTimeline(5), Failure: &tacho.Failure{Cause: tacho.Reset, Message: trap}, Usage: &tacho.Usage{Prompt: 9},
+	}
+	r.Events = events
+	return r
+}
+
+// A record that is written by hand is what json.Marshal writes, and is read as
+// json.Unmarshal reads it.
+func TestRecordByHand(t *testing.T) {
+	for _, events := range []tacho.Events{nil, {{At: 5}}, {{At: 100, ReadLag: -3}, {At: 150, Kind: tacho.Reasoning}, {At: 175, Coalesced: true}}} {
+		r := hostileRecord(events)
+		want, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := r.Encode()
+		if err != nil || string(line) != string(want) {
+			t.Errorf("wrote %s, %v\nwant  %s", line, err, want)
+		}
+		var byHand, byJSON tacho.Record
+		if err := errors.Join(byHand.Decode(line), json.Unmarshal(line, &byJSON)); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(byJSON, byHand); d != "" || len(byHand.Events) != len(events) {
+			t.Errorf("-by json +by hand\n%s", d)
+		}
+	}
+}
+
+// Lines of any make are read as json.Unmarshal reads them, or refused as it does.
+func FuzzRecord(f *testing.F) {
+	line, _ := hostileRecord(tacho.Events{{At: 5}, {At: 7, Tokens: 2}}).Encode()
+	f.Add(line)
+	for _, text := range []string{
+		`{"events": {"at_ns": [1, 2]}, "end_ns": 3}`, `{"events":null}`, `{"events":{}}`, `{"events":{"at_ns":[1]},"events":{"at_ns":[2]}}`,
+		`{"events":{"at_ns":[1,]}}`, `{"events":{"at_ns":[1],}}`, `{"events":{"at_ns":[1}]}`, `{"events":{,"at_ns":[1]}}`, `{"events":{"at_ns":[--1]}}`, `{"events":{"at_ns":[1]"kind":[1]}}`,
+		`{"text":"events":{"at_ns":[1]}}`, `{"server":{"events":{"at_ns":[1]}}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var byHand, byJSON tacho.Record
+		hand, plain := byHand.Decode(b), json.Unmarshal(b, &byJSON)
+		if (hand == nil) != (plain == nil) {
+			t.Fatalf("%s: by hand %v, by json %v", b, hand, plain)
+		}
+		if hand == nil && !cmp.Equal(byHand, byJSON, cmpopts.EquateEmpty()) {
+			t.Errorf("%s: %s", b, cmp.Diff(byJSON, byHand))
+		}
+	})
 }

@@ -2,8 +2,7 @@ package metric
 
 import (
 	"cmp"
-	"maps"
-	"slices"
+	"math"
 	"time"
 
 	"tacho"
@@ -11,32 +10,34 @@ import (
 )
 
 // arrivals are the token events of streamed successes, for the busiest second:
-// each with its time, up to as many as a digest keeps; beyond, counted by the
-// millisecond.
+// each with its time, up to as many as a digest keeps; beyond, counted in bins
+// of a millisecond, or of a power of two of them where the run is so long that
+// there would be more than mostBins.
 type arrivals struct {
-	exact  []arrival
-	millis map[int64]arrivalBin
+	exact []arrival
+	bins  []arrivalBin
+	width time.Duration // of a bin; 0 while all are exact
 }
 
 type arrival struct {
 	at     time.Duration
-	tokens float64
+	tokens int64 // in parts of tokenParts, so that sums do not depend on order
 }
 
-type arrivalBin struct {
-	events int
-	tokens int64 // in units of tokenUnit, so that the sum does not depend on order
-}
+type arrivalBin struct{ events, tokens int64 }
 
-const tokenUnit = 1 << 20
+const (
+	tokenParts = 1 << 20
+	mostBins   = 1 << 23 // 128 MiB; milliseconds of 2.3 hours
+)
 
 func (a *arrivals) add(r *tacho.Record, limit int) {
 	if !r.OK() || r.Sent == tacho.Never {
 		return
 	}
 	for i := range r.Events {
-		one := arrival{r.Events[i].At, tokensIn(r, i)}
-		if a.millis == nil {
+		one := arrival{r.Events[i].At, int64(math.Round(tokensIn(r, i) * tokenParts))}
+		if a.width == 0 {
 			a.exact = append(a.exact, one)
 		} else {
 			a.count(one)
@@ -47,16 +48,35 @@ func (a *arrivals) add(r *tacho.Record, limit int) {
 	}
 }
 
-func (a *arrivals) count(one arrival) {
-	k := int64(one.at / time.Millisecond)
-	b := a.millis[k]
-	b.events++
-	b.tokens += int64(one.tokens * tokenUnit)
-	a.millis[k] = b
+func (a *arrivals) count(one arrival) { a.bin(one.at).add(arrivalBin{1, one.tokens}) }
+
+// bin is the bin of a time. All bins become wider where they must.
+func (a *arrivals) bin(at time.Duration) *arrivalBin {
+	at = max(at, 0)
+	for at/a.width >= mostBins {
+		a.widen()
+	}
+	i := int(at / a.width)
+	if i >= len(a.bins) {
+		a.bins = append(a.bins, make([]arrivalBin, i+1-len(a.bins))...)
+	}
+	return &a.bins[i]
 }
 
+func (a *arrivals) widen() {
+	a.width *= 2
+	for i := range a.bins {
+		one := a.bins[i]
+		a.bins[i] = arrivalBin{}
+		a.bins[i/2].add(one)
+	}
+	a.bins = a.bins[:(len(a.bins)+1)/2]
+}
+
+func (b *arrivalBin) add(o arrivalBin) { b.events, b.tokens = b.events+o.events, b.tokens+o.tokens }
+
 func (a *arrivals) spill() {
-	a.millis = map[int64]arrivalBin{}
+	a.width = time.Millisecond
 	for _, one := range a.exact {
 		a.count(one)
 	}
@@ -64,32 +84,37 @@ func (a *arrivals) spill() {
 }
 
 func (a *arrivals) merge(o *arrivals, limit int) {
-	if a.millis == nil && (o.millis != nil || len(a.exact)+len(o.exact) > cmp.Or(limit, stat.ExactLimit)) {
+	if a.width == 0 && (o.width > 0 || len(a.exact)+len(o.exact) > cmp.Or(limit, stat.ExactLimit)) {
 		a.spill()
 	}
-	if a.millis == nil {
+	if a.width == 0 {
 		a.exact = append(a.exact, o.exact...)
 		return
 	}
 	for _, one := range o.exact {
 		a.count(one)
 	}
-	for k, from := range o.millis {
-		b := a.millis[k]
-		b.events, b.tokens = b.events+from.events, b.tokens+from.tokens
-		a.millis[k] = b
+	for a.width < o.width {
+		a.widen()
+	}
+	for i, b := range o.bins {
+		if b.events > 0 {
+			a.bin(time.Duration(i) * o.width).add(b)
+		}
 	}
 }
 
 // sorted are the arrivals in order, with how many events each stands for.
-func (a *arrivals) sorted() (all []arrival, events []int) {
-	if a.millis == nil {
-		slices.SortFunc(a.exact, func(x, y arrival) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.tokens, y.tokens)) })
+func (a *arrivals) sorted() (all []arrival, events []int64) {
+	if a.width == 0 {
+		stat.SortBy(a.exact, func(one arrival) uint64 { return uint64(max(one.at, 0)) })
 		return a.exact, nil
 	}
-	for _, k := range slices.Sorted(maps.Keys(a.millis)) {
-		all = append(all, arrival{time.Duration(k) * time.Millisecond, float64(a.millis[k].tokens) / tokenUnit})
-		events = append(events, a.millis[k].events)
+	for i, b := range a.bins {
+		if b.events > 0 {
+			all = append(all, arrival{time.Duration(i) * a.width, b.tokens})
+			events = append(events, b.events)
+		}
 	}
 	return all, events
 }
@@ -103,7 +128,7 @@ func (a *arrivals) peaks(origin time.Duration) (p Peaks) {
 		return p
 	}
 	window := min(all[len(all)-1].at-origin, time.Second)
-	second, inSecond, first, now, peak := time.Duration(-1), 0, 0, 0.0, 0.0
+	second, inSecond, first, now, peak := time.Duration(-1), 0, 0, int64(0), int64(0)
 	for i, one := range all {
 		if s := (one.at - origin) / time.Second; s != second {
 			second, inSecond = s, 0
@@ -111,7 +136,7 @@ func (a *arrivals) peaks(origin time.Duration) (p Peaks) {
 		if events == nil {
 			inSecond++
 		} else {
-			inSecond += events[i]
+			inSecond += int(events[i])
 		}
 		p.EventsPerS = max(p.EventsPerS, inSecond)
 		for now += one.tokens; all[first].at <= one.at-window && first < i; first++ {
@@ -120,7 +145,7 @@ func (a *arrivals) peaks(origin time.Duration) (p Peaks) {
 		peak = max(peak, now)
 	}
 	if window > 0 {
-		p.TokensPerS = peak / window.Seconds()
+		p.TokensPerS = float64(peak) / tokenParts / window.Seconds()
 	}
 	return p
 }

@@ -2,7 +2,6 @@ package stat
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"math/big"
 	"math/bits"
@@ -34,7 +33,7 @@ type Digest struct {
 
 	nanos    []int32   // observations that are a whole number of millionths, in those: most latencies
 	others   []float64 // the rest
-	bins     map[int32]int64
+	bins     *bins     // nil while all are kept
 	n        int
 	min, max float64
 	sum      fixed
@@ -57,10 +56,10 @@ func (d *Digest) Add(x float64) {
 	d.sum.add(x)
 	switch {
 	case d.bins != nil:
-		d.bins[binOf(x)]++
+		d.bins.add(binOf(x), 1)
 	case d.n > d.limit():
 		d.spill()
-		d.bins[binOf(x)]++
+		d.bins.add(binOf(x), 1)
 	default:
 		d.keep(x)
 	}
@@ -78,9 +77,9 @@ func (d *Digest) limit() int { return cmp.Or(d.Limit, ExactLimit) }
 
 // spill moves what is kept into bins.
 func (d *Digest) spill() {
-	d.bins = map[int32]int64{}
+	d.bins = &bins{}
 	for x := range d.kept {
-		d.bins[binOf(x)]++
+		d.bins.add(binOf(x), 1)
 	}
 	d.nanos, d.others = nil, nil
 }
@@ -117,11 +116,11 @@ func (d *Digest) Merge(o *Digest) {
 		d.nanos, d.others = append(d.nanos, o.nanos...), append(d.others, o.others...)
 		return
 	}
-	for b, n := range o.bins {
-		d.bins[b] += n
+	for bin, n := range o.bins.all {
+		d.bins.add(bin, n)
 	}
 	for x := range o.kept {
-		d.bins[binOf(x)]++
+		d.bins.add(binOf(x), 1)
 	}
 }
 
@@ -145,22 +144,28 @@ func (d *Digest) Distribution() Distribution {
 	if d.bins == nil {
 		return d.Sample()
 	}
-	b := binned{Digest: d, edges: slices.Sorted(maps.Keys(d.bins)), ranks: make([]int64, 0, len(d.bins))}
+	b := binned{Digest: d}
 	total := int64(0)
-	for _, i := range b.edges {
-		total += d.bins[i]
-		b.ranks = append(b.ranks, total)
+	for bin, n := range d.bins.all {
+		total += n
+		b.edges, b.ranks = append(b.edges, bin), append(b.ranks, total)
 	}
 	return b
 }
 
 // Sample is the observations of an exact Digest, in order.
 func (d *Digest) Sample() Sample {
-	out := make([]float64, 0, len(d.nanos)+len(d.others))
-	for x := range d.kept {
+	SortBy(d.nanos, func(n int32) uint64 { return uint64(int64(n) - math.MinInt32) })
+	slices.Sort(d.others)
+	out, others := make(Sample, 0, len(d.nanos)+len(d.others)), d.others
+	for _, n := range d.nanos {
+		x := float64(n) / millionth
+		for len(others) > 0 && others[0] < x {
+			out, others = append(out, others[0]), others[1:]
+		}
 		out = append(out, x)
 	}
-	return New(out)
+	return append(out, others...)
 }
 
 // A Distribution answers questions about a set of observations.
@@ -206,11 +211,42 @@ func (b binned) Mean() float64   { return b.Sum() / float64(b.n) }
 
 func (b binned) Std() float64 {
 	mean, squares := b.Mean(), 0.0
-	for _, i := range b.edges {
-		d := middle(i) - mean
-		squares += d * d * float64(b.bins[i])
+	for bin, n := range b.bins.all {
+		d := middle(bin) - mean
+		squares += d * d * float64(n)
 	}
 	return math.Sqrt(squares / float64(b.n))
+}
+
+// bins count by bin, in pages of which only those that are used are there: one
+// for each power of two, below the middle the negative ones.
+type bins [2 * middlePage]*[1 << fineBits]int64
+
+const middlePage = 1 << 11 // a float64 has 11 bits of exponent
+
+func (b *bins) add(bin int32, n int64) {
+	page := &b[bin>>fineBits+middlePage]
+	if *page == nil {
+		*page = new([1 << fineBits]int64)
+	}
+	(*page)[bin&(1<<fineBits-1)] += n
+}
+
+// all yields the bins that are not empty, in order. Nil has none.
+func (b *bins) all(yield func(bin int32, n int64) bool) {
+	if b == nil {
+		return
+	}
+	for i, page := range b {
+		if page == nil {
+			continue
+		}
+		for k, n := range page {
+			if n > 0 && !yield(int32(i-middlePage)<<fineBits+int32(k), n) {
+				return
+			}
+		}
+	}
 }
 
 // binOf is the bin of x: its exponent and the first bits of its mantissa, as
@@ -251,6 +287,11 @@ const (
 )
 
 func (f *fixed) add(x float64) {
+	if math.Abs(x) < 1<<(62-fixedBits) { // nearly all: one word holds it
+		n := int64(math.RoundToEven(x * (1 << fixedBits)))
+		f.merge(&fixed{n >> 63, uint64(n)})
+		return
+	}
 	whole := math.Floor(min(max(x, -fixedMost), fixedMost))
 	part := uint64(math.RoundToEven((x - whole) * (1 << fixedBits)))
 	n := int64(whole)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"tacho"
 )
 
 // mostWaiting bounds what waits in memory for a disk that takes no more.
@@ -31,7 +33,7 @@ func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
 // add appends v as a line. The error is the disk's: the line is lost only if
 // lost has grown.
 func (a *appender) add(v any) error {
-	b, err := json.Marshal(v)
+	b, err := encode(v)
 	if err != nil {
 		return fmt.Errorf("keep a line of %s: %w", a.name, err)
 	}
@@ -44,6 +46,13 @@ func (a *appender) add(v any) error {
 	}
 	a.waiting = append(append(a.waiting, b...), '\n')
 	return a.flush()
+}
+
+func encode(v any) ([]byte, error) {
+	if r, ok := v.(*tacho.Record); ok {
+		return r.Encode()
+	}
+	return json.Marshal(v)
 }
 
 func (a *appender) flush() error {

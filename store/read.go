@@ -128,13 +128,16 @@ func (r *Run) Damaged() (all Damage) {
 // errEnough ends a reading: nobody wants more.
 var errEnough = errors.New("enough")
 
-// decoder reads a line of a format; old is for the time before formats had
+// decode reads a line of the format of r; old is for the time before formats had
 // numbers.
-func decoder[T any](schema int, old func([]byte, *T) error) func([]byte, *T) error {
-	if schema == 0 {
-		return old
+func decode[T any](r *Run, line []byte, v *T, old func([]byte, *T) error) error {
+	if r.Manifest.Schema == 0 {
+		return old(line, v)
 	}
-	return func(b []byte, v *T) error { return json.Unmarshal(b, v) }
+	if rec, ok := any(v).(*tacho.Record); ok {
+		return rec.Decode(line)
+	}
+	return json.Unmarshal(line, v)
 }
 
 // eachLine decodes the lines of a file, which may still be growing. A line that
@@ -149,12 +152,11 @@ func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*
 		return err
 	}
 	defer func() { _ = f.Close() }() // only read
-	decode := decoder(r.Manifest.Schema, old)
 	var damage Damage
 	defer func() { r.damage[name] = damage }()
 	one := func(line []byte) error {
 		v := new(T)
-		if err := decode(line, v); err != nil {
+		if err := decode(r, line, v, old); err != nil {
 			return err
 		}
 		return use(v)
