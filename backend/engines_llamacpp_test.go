@@ -67,6 +67,10 @@ func TestEngineLlamaCPP(t *testing.T) {
 			}
 		})
 	}
+	// It says how many tokens its model has: ids are drawn among those.
+	if said := measure(t, server, "--backend", "llamacpp"); strings.Contains(said, "as text") {
+		t.Errorf("it was sent text:\n%s", said)
+	}
 	in := instrument.Summarize(append(before, readPage()...), time.Since(epoch).Seconds())
 	if len(in) != 1 || in[0].GenerationTokens == nil || *in[0].GenerationTokens < float64(generated) || in[0].Running == nil {
 		t.Errorf("%+v, and we got %d tokens", in, generated)
@@ -110,6 +114,19 @@ func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) 
 		t.Errorf("a prompt that does not fit: %v", refused.Failure)
 	}
 	return got.Output
+}
+
+// llamaPythonPackage is another server around llama.cpp. It is built from source
+// when it is installed, which takes some ten minutes.
+const llamaPythonPackage = "llama-cpp-python[server]==0.3.36"
+
+// A server that takes no token ids in a prompt, and wants a UUID for a request's id.
+func TestEngineLlamaCPPPython(t *testing.T) {
+	python := installed(t, "llama-cpp-python", llamaPythonPackage)
+	cmd := exec.Command(python, "-m", "llama_cpp.server", "--model", tinyModel(t), "--model_alias", "tiny", "--n_ctx", "512", "--host", "127.0.0.1", "--port", freePort(t))
+	server := startServer(t, cmd, "Uvicorn running on ")
+	said := measure(t, server, "--backend", "openai", "--request-id-format", "uuid")
+	t.Logf("%s", said)
 }
 
 // A model that reads only, on the same server.

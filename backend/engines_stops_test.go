@@ -26,26 +26,28 @@ func speakShortly(t *testing.T, server string, kind backend.Kind) {
 			textless++
 		}
 	}
-	stops := make([]int, 0, 32)
-	for id := 0; id < 257; id += 8 {
-		stops = append(stops, id)
-	}
-	b := newBackend(t, kind.Name, server, backend.Options{Model: "tiny", Extra: map[string]any{"stop_token_ids": stops, "temperature": 1}})
-	stopped, alone := 0, 0
+	b := newBackend(t, kind.Name, server, backend.Options{Model: "tiny", Extra: map[string]any{"temperature": 1}})
+	stopped, alone, finishes := 0, 0, map[string]int{}
 	for i := range each {
 		got := send(t.Context(), t, b, &tacho.Request{Input: tacho.Input{Text: "on the other hand " + string(rune('a'+i))}, MaxTokens: 64})
 		if got.Failure != nil || len(got.Events) > got.Output {
 			t.Errorf("a natural stop, %d: %v, %d tokens in %d events, finish %q", i, got.Failure, got.Output, len(got.Events), got.Finish)
 		}
-		if got.Finish == "stop" {
+		if got.Output < 64 {
 			stopped++
 		}
 		if len(got.Events) == got.Output {
 			alone++
 		}
+		finishes[got.Finish]++
 	}
-	t.Logf("%d of %d answers of one token had no text; %d stopped by themselves, %d with an event for each token", textless, each, stopped, alone)
-	if stopped == 0 || alone < each/2 { // a busy server sends some tokens together
-		t.Error("no answer stopped by itself, or the token that stops it has no event")
+	t.Logf("%d of %d answers of one token had no text; %d stopped by themselves (%v), %d with an event for each token", textless, each, stopped, finishes, alone)
+	if stopped < each/2 {
+		t.Error("hardly an answer stopped by itself")
+	}
+	// A busy server sends some tokens together; and these two say nothing of a
+	// token that is not a whole character.
+	if bytewise := kind.Name == "openai-responses" || kind.Name == "anthropic"; alone == 0 || !bytewise && alone < each/4 {
+		t.Error("the token that stops an answer has no event")
 	}
 }

@@ -3,6 +3,7 @@
 package backend_test
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +19,8 @@ import (
 )
 
 // vllmModel writes what vLLM wants to know of a model whose weights it makes up:
-// its shape, and a tokenizer with a token for each byte.
+// its shape, and a tokenizer with a token for each byte. One token in eight ends
+// an answer, so that answers stop by themselves.
 const vllmModel = `
 import json, sys
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -35,6 +37,7 @@ write("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast", eos_to
 write("config.json", architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=264, hidden_size=64, intermediate_size=128,
     num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=32, max_position_embeddings=512, rms_norm_eps=1e-5,
     hidden_act="silu", eos_token_id=end, torch_dtype="float32", tie_word_embeddings=False)
+write("generation_config.json", eos_token_id=[end] + list(range(0, end, 8)))
 `
 
 // startVLLM runs vLLM on processors, which takes a minute or two to start.
@@ -82,21 +85,40 @@ func TestEngineVLLM(t *testing.T) {
 	for _, name := range []string{"vllm", "openai", "openai-chat", "openai-responses", "anthropic"} {
 		kind := find(t, name)
 		t.Run(name, func(t *testing.T) { generated += speakVLLM(t, server, kind) })
-		t.Run(name+" shortly", func(t *testing.T) {
-			if name != "openai-responses" && name != "anthropic" { // which have no place for stop_token_ids
-				speakShortly(t, server, kind)
-			}
-		})
+		t.Run(name+" shortly", func(t *testing.T) { speakShortly(t, server, kind) })
 		t.Run(name+" by many", func(t *testing.T) {
 			if client, again := crowd(t, server, kind); !client.Keeps() || again > 0 {
 				t.Errorf("it keeps connections: %v; %d requests started over", client.Keeps(), again)
 			}
 		})
 	}
+	t.Run("small vocabulary", func(t *testing.T) {
+		if said := measure(t, server, "--backend", "vllm", "--tokenizer", vllmModelDir(t, server)); strings.Contains(said, "as text") {
+			t.Errorf("the tokenizer's size is not believed:\n%s", said)
+		}
+		if said := measure(t, server, "--backend", "vllm", "--skip-tokenizer-init"); !strings.Contains(said, "as text") {
+			t.Errorf("ids beyond the vocabulary were refused, and that is not said:\n%s", said)
+		}
+	})
 	in := instrument.Summarize(append(before, readPage()...), time.Since(epoch).Seconds())
 	if len(in) != 1 || in[0].GenerationTokens == nil || *in[0].GenerationTokens < float64(generated) || in[0].Running == nil || in[0].TTFTMillis == nil {
 		t.Errorf("%+v, and we got %d tokens", in, generated)
 	}
+}
+
+// vllmModelDir is where the server says it has its model from.
+func vllmModelDir(t *testing.T, server string) string {
+	t.Helper()
+	resp, err := http.Get(server + "/v1/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var list struct{ Data []struct{ Root string } }
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Data) != 1 {
+		t.Fatalf("%v, %+v", err, list)
+	}
+	return list.Data[0].Root
 }
 
 // speakVLLM has a conversation with vLLM in one of its protocols.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"tacho"
 	"tacho/metric"
@@ -30,8 +29,9 @@ var errAsText = errors.New("prompts are sent as text from now on")
 // that refuses token ids gets text from then on, and the report says so. Whether
 // it was the ids shows when the text is tried.
 func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Failure) error {
-	refusals := []int{http.StatusBadRequest, http.StatusUnprocessableEntity}
-	if q.Input.IDs == nil || r.Plan.PromptText || !slices.Contains(refusals, f.Status) {
+	// vLLM looks at the ids when it has begun a stream, and says so in it.
+	refused := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity || f.Cause == tacho.InBand
+	if q.Input.IDs == nil || r.Plan.PromptText || !refused {
 		return nil
 	}
 	r.Plan.PromptText = true

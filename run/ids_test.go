@@ -16,14 +16,21 @@ import (
 )
 
 // refusing is a server that answers a request whose prompt is a list with the
-// given status, as those do that take text alone.
+// given status, as those do that take text alone. With status 200 it says so in
+// the stream, as vLLM does of an id that its model does not have.
 func refusing(status int, always bool) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			b, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(strings.NewReader(string(b)))
 			if strings.HasSuffix(r.URL.Path, "completions") && (always || strings.Contains(string(b), `"prompt":[`)) {
-				http.Error(w, `{"error":{"message":"prompt: Input should be a valid string","type":"invalid_request_error"}}`, status)
+				const refusal = `{"error":{"message":"prompt: Input should be a valid string","type":"invalid_request_error"}}`
+				if status == http.StatusOK {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, "data: "+refusal+"\n\ndata: [DONE]\n\n")
+					return
+				}
+				http.Error(w, refusal, status)
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -32,7 +39,7 @@ func refusing(status int, always bool) func(http.Handler) http.Handler {
 }
 
 func TestServerThatTakesOnlyTextGetsText(t *testing.T) {
-	for _, status := range []int{400, 422} {
+	for _, status := range []int{400, 422, 200} {
 		url, got := serve(t, refusing(status, false))
 		out := do(t, planFor(url, func(p *plan.Plan) { p.NoTrial, p.NumPrompts = false, plan.IntLevels{3, 4} }))
 		for i, s := range out.summaries {

@@ -356,7 +356,7 @@ var floods = []shape{
 	{name: "64 MiB of comments", want: "ok lines=malformed document=too-large", bend: func(o *out) {
 		o.head()
 		for range 64 {
-			o.chunk([]byte(strings.Repeat(": ping\n\n", 1<<17)))
+			o.chunk([]byte(strings.Repeat(": "+strings.Repeat("ping ", 200)+"\n\n", 1<<10)))
 		}
 		o.chunk(o.body)
 		o.end()
