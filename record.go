@@ -81,6 +81,7 @@ type Timeline struct {
 	End time.Duration `json:"end_ns"` // the response was over, well or badly
 
 	Clock     Clock         `json:"clock"`                   // what stamped Head and Events
+	FellBack  int           `json:"fell_back,omitempty"`     // of the wire clock: times that it missed, and that are the kernel's
 	Conns     int           `json:"conns"`                   // connections tried; above 1 the server had closed the one before it got a byte
 	Reused    bool          `json:"reused"`                  // the connection had served another request
 	ClockStep time.Duration `json:"clock_step_ns,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
@@ -114,7 +115,7 @@ type Event struct {
 	ReadLag   int32 // nanoseconds from At until our code had it; saturates at 2.1 s
 	Tokens    int16 // tokens in it; 0 if the wire does not say
 	Kind      TokenKind
-	Coalesced bool // shared its read with a later token event: At is an upper bound
+	Coalesced bool // shared its read with a later token event: At is an upper bound, but by the wire clock
 }
 
 // TokenKind is what sort of token an event carried.
@@ -132,11 +133,12 @@ type Clock uint8
 
 // The clocks, best first.
 const (
-	KernelClock Clock = iota + 1 // the kernel's receive time of the last byte
+	WireClock   Clock = iota + 1 // when the segment of the last byte passed the network device
+	KernelClock                  // the kernel's receive time of the last byte
 	ReadClock                    // when the read returned in our process
 )
 
-var clockNames = [...]string{"none", "kernel", "read"}
+var clockNames = [...]string{"none", "wire", "kernel", "read"}
 
 func (c Clock) String() string { return clockNames[c] }
 

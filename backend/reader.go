@@ -74,6 +74,7 @@ type reader struct {
 	held  transport.Read // arrival of an event whose blank line is still to come
 
 	lastRecv uint32 // of the token event before
+	unwired  int    // token events whose times are not the wire clock's
 	payloads int
 	broken   int // of them, could not be read
 	chunk    chunk
@@ -253,10 +254,13 @@ func (r *reader) token(c *chunk, at transport.Read) {
 		if cap(events) == 0 {
 			events = make(tacho.Events, 0, min(max(r.asked, 0), maxReserve)+1)
 		}
-	case at.Recv == r.lastRecv:
+	case at.Recv == r.lastRecv && !at.Wire:
 		events[n-1].Coalesced = true
 	}
 	r.lastRecv = at.Recv
+	if !at.Wire {
+		r.unwired++
+	}
 	r.rec.Events = append(events, tacho.Event{
 		At:      time.Duration(at.At - r.epoch),
 		ReadLag: at.Lag,

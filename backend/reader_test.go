@@ -120,6 +120,37 @@ func TestCoalesced(t *testing.T) {
 	}
 }
 
+// Segments that were seen at the network device have times of their own: events
+// of one segment came together. What was not seen there is counted.
+func TestWireTimes(t *testing.T) {
+	token := "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
+	n := len(token)
+	for _, c := range []struct {
+		clock tacho.Clock
+		left  bool
+		want  int
+	}{{tacho.WireClock, true, 2}, {tacho.WireClock, false, 3}, {tacho.KernelClock, false, 0}} {
+		r := testReader(vllm)
+		r.Consume([]byte(strings.Repeat(token, 5)), []transport.Read{
+			{End: 2 * n, At: 2000, Recv: 4, Wire: true},
+			{End: 4 * n, At: 3000, Recv: 5},
+			{End: 5 * n, At: 4000, Recv: 6, Wire: true},
+		})
+		r.finish()
+		r.exchange.Clock, r.exchange.Left = c.clock, c.left
+		r.client.mark(r.rec, r, nil)
+		var coalesced []int
+		for i, e := range r.rec.Events {
+			if e.Coalesced {
+				coalesced = append(coalesced, i)
+			}
+		}
+		if diff := cmp.Diff([]int{2}, coalesced); diff != "" || r.rec.FellBack != c.want {
+			t.Errorf("%+v: %d fell back; coalesced (-want +got):\n%s", c, r.rec.FellBack, diff)
+		}
+	}
+}
+
 func TestManyTokensInAnEventSaturate(t *testing.T) {
 	ids := strings.TrimSuffix(strings.Repeat("1,", 40000), ",")
 	rec := read(vllm, []byte("data: {\"choices\":[{\"text\":\"a\",\"token_ids\":["+ids+"]}]}\n\ndata: [DONE]\n\n"))

@@ -169,6 +169,12 @@ func (c *client) mark(rec *tacho.Record, r *reader, err error) {
 	rec.Conn, rec.Sent, rec.Wrote = r.offset(x.Conn), r.offset(x.Sent), r.offset(x.Wrote)
 	rec.Head, rec.End = r.offset(x.Head), r.offset(x.End)
 	rec.Clock, rec.Conns, rec.Reused = x.Clock, x.Conns, x.Reused
+	if x.Clock == tacho.WireClock {
+		rec.FellBack = r.unwired
+		if !x.Left {
+			rec.FellBack++
+		}
+	}
 	rec.Failure = c.failure(r, cmp.Or(err, r.bound))
 	if rec.Failure != nil {
 		rec.Failure.Message = c.clipTo(rec.Failure.Message, limit.Text)

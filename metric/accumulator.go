@@ -227,6 +227,10 @@ const (
 func (u *clockUse) add(r *tacho.Record) {
 	switch {
 	case r.Head == tacho.Never: // nothing was received, so nothing was stamped
+	case r.Clock == tacho.WireClock:
+		u.Wire++
+		u.WireTimes += 1 + len(r.Events)
+		u.FellBack += r.FellBack
 	case r.Clock == tacho.KernelClock:
 		u.Kernel++
 	case r.Clock == tacho.ReadClock:
@@ -240,20 +244,25 @@ func (u *clockUse) add(r *tacho.Record) {
 }
 
 func (u *clockUse) merge(o *clockUse) {
-	u.Kernel, u.Read, u.Steps = u.Kernel+o.Kernel, u.Read+o.Read, u.Steps+o.Steps
+	u.Wire, u.Kernel, u.Read, u.Steps = u.Wire+o.Wire, u.Kernel+o.Kernel, u.Read+o.Read, u.Steps+o.Steps
+	u.WireTimes, u.FellBack = u.WireTimes+o.WireTimes, u.FellBack+o.FellBack
 	u.worst = fartherFromZero(u.worst, o.worst)
 }
 
 func (u *clockUse) summary() ClockUse {
 	out := u.ClockUse
 	out.WorstStepS = u.worst.Seconds()
-	switch {
-	case u.Kernel > 0 && u.Read > 0:
-		out.Name = "mixed"
-	case u.Kernel > 0:
-		out.Name = tacho.KernelClock.String()
-	case u.Read > 0:
-		out.Name = tacho.ReadClock.String()
+	for _, c := range []struct {
+		clock    tacho.Clock
+		requests int
+	}{{tacho.WireClock, u.Wire}, {tacho.KernelClock, u.Kernel}, {tacho.ReadClock, u.Read}} {
+		switch {
+		case c.requests == 0:
+		case out.Name == "":
+			out.Name = c.clock.String()
+		default:
+			out.Name = "mixed"
+		}
 	}
 	return out
 }

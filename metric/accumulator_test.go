@@ -216,10 +216,14 @@ func TestClockUse(t *testing.T) {
 	steered.ClockStep = 50 * ms // half a thousandth of its 100 s
 	trembling := success(1, ms)
 	trembling.ClockStep = ms / 2 // a large part of a short request, but nobody will see it
+	wire := success(3, ms)
+	wire.Clock, wire.FellBack = tacho.WireClock, 1
 	for _, c := range []struct {
 		records []*tacho.Record
 		want    metric.ClockUse
 	}{
+		{[]*tacho.Record{wire, wire}, metric.ClockUse{Wire: 2, WireTimes: 4, FellBack: 2, Name: "wire"}},
+		{[]*tacho.Record{wire, success(1, ms)}, metric.ClockUse{Wire: 1, Kernel: 1, WireTimes: 2, FellBack: 1, Name: "mixed"}},
 		{nil, metric.ClockUse{}},
 		{[]*tacho.Record{success(1, ms)}, metric.ClockUse{Kernel: 1, Name: "kernel"}},
 		{[]*tacho.Record{read}, metric.ClockUse{Read: 1, Name: "read"}},

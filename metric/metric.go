@@ -160,9 +160,9 @@ var (
 	}
 	ReadLag = &Metric{
 		Name: "read_lag", Title: "Read lag", Unit: Millis, PerEvent: true,
-		Doc: "token event in our hands - received by the kernel, one value for each event; requests stamped by the kernel",
+		Doc: "token event in our hands - received by the kernel, one value for each event; requests stamped by the kernel or at the network device",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			if r.Clock != tacho.KernelClock {
+			if r.Clock != tacho.KernelClock && r.Clock != tacho.WireClock {
 				return
 			}
 			for i := range r.Events {

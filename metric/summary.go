@@ -124,11 +124,15 @@ type Drift struct {
 
 // ClockUse is what stamped the arrivals.
 type ClockUse struct {
+	Wire       int     `json:"wire,omitempty"` // requests
 	Kernel     int     `json:"kernel"`         // requests
 	Read       int     `json:"read"`           // requests
 	Steps      int     `json:"steps"`          // requests during which the wall clock was moved
 	WorstStepS float64 `json:"worst_step_s"`   // farthest from 0
-	Name       string  `json:"name,omitempty"` // kernel, read or mixed
+	Name       string  `json:"name,omitempty"` // wire, kernel, read or mixed
+
+	WireTimes int `json:"wire_times,omitempty"` // of requests by the wire clock: when they left, and when their token events came
+	FellBack  int `json:"fell_back,omitempty"`  // of these: the wire clock missed them, and they are the kernel's
 }
 
 // A Dist is one metric over the records of a stage. Stats is nil where the

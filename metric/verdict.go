@@ -146,7 +146,7 @@ var recordRules = []Rule{
 		},
 		lightened: func(s *Summary) bool {
 			d := s.Dist(ReadLag)
-			return s.Clock.Name == tacho.KernelClock.String() && d.Stats != nil && d.Stats.Percentile(99) <= promptReadMillis
+			return s.Clock.Read == 0 && d.Stats != nil && d.Stats.Percentile(99) <= promptReadMillis
 		},
 		inWords: coalescedWords,
 	},
@@ -163,9 +163,18 @@ var recordRules = []Rule{
 		Code: "read-clock", Unit: "share", Note: 0, Degraded: never, Invalid: never,
 		Do:    "read latencies as upper bounds; on Linux, HTTP/1.1 over TCP has kernel times",
 		Doc:   "requests stamped when the read returned and not by the kernel / all: delays of our own process are in the latencies",
-		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Read, s.Clock.Kernel+s.Clock.Read) },
+		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Read, s.Clock.Wire+s.Clock.Kernel+s.Clock.Read) },
 		inWords: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("%s of the requests have no kernel receive times, so delays of the client are in their latencies", percent(v))
+		},
+	},
+	{
+		Code: "wire-missed", Unit: "share", Note: 0, Degraded: never, Invalid: never,
+		Do:    "read these times as the kernel's; give the client more CPU",
+		Doc:   "times that the wire clock missed, of requests that it stamped / all of these: they are the kernel's",
+		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.FellBack, s.Clock.WireTimes) },
+		inWords: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("the wire clock missed %d of %d times, which are the kernel's", s.Clock.FellBack, s.Clock.WireTimes)
 		},
 	},
 	{

@@ -114,6 +114,10 @@ var verdictCases = []struct {
 	{"the clock was moved once", func(s *metric.Summary) { s.Clock.Steps = 1 }, "clock-step DEGRADED"},
 	{"the clock was moved much", func(s *metric.Summary) { s.Clock.Steps = 101 }, "clock-step INVALID"},
 	{"read clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Read: 1000, Name: "read"} }, "read-clock NOTE"},
+	{"wire clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Wire: 1000, WireTimes: 101_000, Name: "wire"} }, ""},
+	{"wire clock that missed one", func(s *metric.Summary) {
+		s.Clock = metric.ClockUse{Wire: 1000, WireTimes: 101_000, FellBack: 1, Name: "wire"}
+	}, "wire-missed NOTE"},
 	{"a second connection", func(s *metric.Summary) { s.RetriedConns = 1 }, "retried NOTE"},
 	{"sent again", func(s *metric.Summary) { s.Resent = 1 }, "resent DEGRADED"},
 	{"many second connections", func(s *metric.Summary) { s.RetriedConns = 51 }, "retried DEGRADED"},

@@ -52,7 +52,7 @@ type Target struct {
 	ClientCert      string   `flag:"client-cert" help:"+ file with the certificate to present to the server"`
 	ClientKey       string   `flag:"client-key" help:"+ file with that certificate's key"`
 	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are then stamped when read, not by the kernel)"`
-	Clock           string   `flag:"clock" default:"kernel" help:"+ what stamps arrivals: kernel, or read (to see the difference)"`
+	Clock           string   `flag:"clock" default:"kernel" help:"+ what stamps arrivals: kernel; wire (each segment as it passes the network device: exact even if the client gets no processor; needs CAP_NET_RAW); auto (wire where it is to be had, else kernel); or read (to see the difference)"`
 	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
 	RequestIDFormat string   `flag:"request-id-format" default:"number" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
 	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
@@ -60,6 +60,9 @@ type Target struct {
 	MetricsInterval Seconds  `flag:"metrics-interval" default:"1" help:"+ time between two readings of these pages"`
 	Label           string   `flag:"label" help:"name of the run, in the names of its files"`
 }
+
+// AutoClock has the best clock chosen that is to be had.
+const AutoClock = "auto"
 
 // Load says when to ask, and how much.
 type Load struct {

@@ -119,7 +119,7 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.about(a)
 	p.schedule(s)
 	p.line(centre("Clock", "-", blockWidth))
-	p.fact("Arrivals stamped by:", orNotMeasured(s.Clock.Name))
+	p.fact("Arrivals stamped by:", orNotMeasured(clockWords(&s.Clock)))
 	p.fact("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
 	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
 	p.estimates(s)
@@ -137,6 +137,18 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.line(centre("Verdict", "-", blockWidth))
 	p.verdict(&s.Verdict)
 	p.line(strings.Repeat("=", blockWidth))
+}
+
+// clockWords says what stamped arrivals, and what the wire clock missed.
+func clockWords(c *metric.ClockUse) string {
+	if c.Wire == 0 {
+		return c.Name
+	}
+	text := fmt.Sprintf("%s; %d of %d times fell back", c.Name, c.FellBack, c.WireTimes)
+	if others := c.Kernel + c.Read; others > 0 {
+		text += fmt.Sprintf(", and %d requests had another clock", others)
+	}
+	return text
 }
 
 func (p printer) schedule(s *metric.Summary) {

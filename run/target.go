@@ -26,6 +26,7 @@ type Target struct {
 	GPUs    plan.GPUs // what they run on, as far as anybody tells
 
 	kind    backend.Kind
+	clock   tacho.Clock         // what is to stamp arrivals
 	header  http.Header         // of every request
 	clients []*transport.Client // one for each server
 	each    []tacho.Backend     // likewise
@@ -40,6 +41,9 @@ type Target struct {
 func (t *Target) connect(ctx context.Context) (err error) {
 	p := &t.Plan
 	if t.header, err = parseHeader(p.Header); err != nil {
+		return &UsageError{err}
+	}
+	if err := t.chooseClock(); err != nil {
 		return &UsageError{err}
 	}
 	if strings.EqualFold(p.Backend, backend.Auto) {
@@ -77,17 +81,30 @@ func parseHeader(list []string) (http.Header, error) {
 
 // dial makes a client for a server. It connects when there is something to send.
 func (t *Target) dial(base string) (*transport.Client, error) {
-	var clock tacho.Clock
-	if err := clock.UnmarshalText([]byte(t.Plan.Clock)); err != nil {
-		return nil, fmt.Errorf("--clock: %w: write kernel or read", err)
-	}
 	tlsConfig, err := t.tls()
 	if err != nil {
 		return nil, err
 	}
 	return transport.New(transport.Options{
-		BaseURL: base, Clock: clock, TLS: tlsConfig, Proxy: t.env.Proxy, HTTP2: t.Plan.HTTP2, DialTimeout: t.askTimeout(),
+		BaseURL: base, Clock: t.clock, TLS: tlsConfig, Proxy: t.env.Proxy, HTTP2: t.Plan.HTTP2, DialTimeout: t.askTimeout(),
 	})
+}
+
+// chooseClock settles what is to stamp arrivals. Where that is left open, the wire
+// clock has to show that it is sound before it is taken.
+func (t *Target) chooseClock() error {
+	if t.Plan.Clock != plan.AutoClock {
+		if err := t.clock.UnmarshalText([]byte(t.Plan.Clock)); err != nil {
+			return fmt.Errorf("--clock: %w: write kernel, wire, auto or read", err)
+		}
+		return nil
+	}
+	t.clock = tacho.WireClock
+	if err := transport.CheckWire(); err != nil {
+		t.clock = tacho.KernelClock
+		t.say("Arrivals are stamped by the kernel: %v.", err)
+	}
+	return nil
 }
 
 func (t *Target) tls() (*tls.Config, error) {

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 
 	"tacho"
 	"tacho/internal/limit"
+	"tacho/transport/tap"
 )
 
 const (
@@ -38,13 +40,17 @@ const (
 	maxRedirects = 10
 )
 
+// ErrNoWire is in the error of New where there is no wire clock to be had.
+var ErrNoWire = tap.ErrUnavailable
+
 // Options say how to reach a server.
 type Options struct {
 	// BaseURL is http://host:port/prefix, https://..., or
 	// unix:///path/to.sock, with :/prefix after it where there is one.
 	BaseURL string
 	// Clock is ReadClock to do without the kernel's times; otherwise they are
-	// used wherever they can be had.
+	// used wherever they can be had. WireClock has segments stamped at the network
+	// device, too, or New fails with an error that is ErrNoWire.
 	Clock tacho.Clock
 	// TLS is for https; nil trusts what the system trusts. See TLSConfig.
 	TLS *tls.Config
@@ -84,11 +90,11 @@ func New(o Options) (*Client, error) {
 	c := &Client{base: base}
 	c.keeping.onBroken = c.closeIdle
 	c.dialer = newDialer(o, socket, base.Scheme == "https", &c.keeping)
-	proxied, err := isProxied(o.Proxy, base)
+	proxy, err := proxyOf(o.Proxy, base)
 	if err != nil {
 		return nil, err
 	}
-	if !proxied {
+	if proxy == nil {
 		c.spares = newSpares(func(ctx context.Context) (net.Conn, error) { return c.dialer.dialTarget(ctx, hostPort(base)) })
 	}
 	c.transport = &http.Transport{
@@ -108,7 +114,13 @@ func New(o Options) (*Client, error) {
 	if o.Clock != tacho.ReadClock {
 		c.dialer.clock = newKernelClock()
 	}
-	if c.dialer.clock != nil && !proxied && !o.HTTP2 && base.Scheme == "http" && socket == "" && o.Dial == nil {
+	if o.Clock == tacho.WireClock && socket == "" {
+		if err := c.dialer.clock.openTap(ports(base, proxy)); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	if c.dialer.clock != nil && proxy == nil && !o.HTTP2 && base.Scheme == "http" && socket == "" && o.Dial == nil {
 		c.lines = &lines{connect: c.connect}
 	}
 	return c, nil
@@ -175,15 +187,30 @@ func parseBase(s string) (base *url.URL, socket string, err error) {
 	return base, "", nil
 }
 
-func isProxied(proxy func(*http.Request) (*url.URL, error), base *url.URL) (bool, error) {
+// proxyOf is the proxy before the server, or nil.
+func proxyOf(proxy func(*http.Request) (*url.URL, error), base *url.URL) (*url.URL, error) {
 	if proxy == nil {
-		return false, nil
+		return nil, nil
 	}
 	u, err := proxy(&http.Request{URL: base, Host: base.Host})
 	if err != nil {
-		return false, fmt.Errorf("proxy: %w", err)
+		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	return u != nil, nil
+	return u, nil
+}
+
+// ports are those that connections go to.
+func ports(base, proxy *url.URL) (out []uint16) {
+	for _, u := range []*url.URL{base, proxy} {
+		if u == nil {
+			continue
+		}
+		_, port, _ := net.SplitHostPort(hostPort(u)) // it was joined there
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+			out = append(out, uint16(n))
+		}
+	}
+	return out
 }
 
 // hostPort is the address that net/http dials for u.

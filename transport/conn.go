@@ -22,6 +22,7 @@ type stamp struct {
 	at     int64
 	lag    int32 // nanoseconds from then until we had it, saturated
 	kernel bool  // at is the kernel's time, and not that of the read
+	wire   bool  // at is the time of this very segment, seen at the network device
 }
 
 // A conn is a connection that stamps its traffic into the span that has it.
@@ -143,8 +144,10 @@ type span struct {
 	head     int64     // the first receive
 	last     int64     // the last receive
 	lag      int32     // nanoseconds from then until we had it
+	wire     bool      // it was seen at the network device
 	receives uint32
 	read     bool // the kernel gave no time for some receive
+	wired    bool // some receive was seen at the network device
 }
 
 func newSpan(shared bool) *span {
@@ -187,7 +190,8 @@ func (s *span) received(r stamp) {
 	if s.head == 0 {
 		s.head = r.at
 	}
-	s.last, s.lag = r.at, r.lag
+	s.last, s.lag, s.wire = r.at, r.lag, r.wire
+	s.wired = s.wired || r.wire
 	s.mu.Unlock()
 }
 
@@ -202,7 +206,7 @@ func (s *span) silent() bool {
 func (s *span) latest() Read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Read{At: s.last, Lag: s.lag, Recv: s.receives}
+	return Read{At: s.last, Lag: s.lag, Recv: s.receives, Wire: s.wire}
 }
 
 // settle waits until no write is under way. An answer can overtake the return
@@ -227,8 +231,12 @@ func (s *span) fill(x *Exchange) {
 	if s.whole && !s.busy && !s.broken {
 		x.Wrote = s.wrote
 	}
-	x.Clock = tacho.KernelClock
-	if s.read || s.shared || s.receives == 0 {
+	switch {
+	case s.read || s.shared || s.receives == 0:
 		x.Clock = tacho.ReadClock
+	case s.wired:
+		x.Clock = tacho.WireClock
+	default:
+		x.Clock = tacho.KernelClock
 	}
 }

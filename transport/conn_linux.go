@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"tacho/transport/tap"
 )
 
 // spareMaxAge is how long an unused spare is kept. Here alive tells whether
@@ -55,6 +57,7 @@ type kernelClock struct {
 	// after the first socket asks for it, and stops after the last is closed, so
 	// that without this the first answers of a run come without a time.
 	held io.Closer
+	tap  *tap.Tap // nil where only sockets stamp
 }
 
 // newKernelClock returns nil if the kernel does not have it.
@@ -81,13 +84,20 @@ func (k *kernelClock) take(nc net.Conn, mayBeHeld bool) (*polled, error) {
 	if !ok {
 		return nil, nil
 	}
-	return k.poller.poll(tcp, mayBeHeld)
+	c, err := k.poller.poll(tcp, mayBeHeld)
+	if c != nil {
+		c.wire = k.track(c.local, c.remote)
+	}
+	return c, err
 }
 
 // close lets go of the clock when the last connection is closed.
 func (k *kernelClock) close() {
 	_ = k.held.Close() // nothing was written to it
 	k.poller.close()
+	if k.tap != nil {
+		k.tap.Close()
+	}
 }
 
 func stampReceives(fd int) error {

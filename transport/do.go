@@ -250,6 +250,7 @@ func (t *trail) finish(err error) {
 			s.settle()
 		}
 		s.fill(x)
+		t.leave(s)
 		x.End = s.latest().At
 	}
 	if err != nil || x.End == 0 {
@@ -258,6 +259,17 @@ func (t *trail) finish(err error) {
 	t.release()
 	if keep != nil {
 		ride.lines.put(keep)
+	}
+}
+
+// leave takes the times of sending from the network device, where they were seen.
+func (t *trail) leave(s *span) {
+	x := t.x
+	if t.conn == nil || t.conn.kernel == nil || x.Wrote == 0 {
+		return
+	}
+	if first, last, ok := t.conn.kernel.left(uint64(s.before), uint64(t.conn.lease.wrote.Load())); ok {
+		x.Sent, x.Wrote, x.Left = first, last, true
 	}
 }
 

@@ -11,12 +11,13 @@ import (
 // everything is on that clock); 0 is a moment that did not come.
 type Exchange struct {
 	Conn  int64 // a connection was ready
-	Sent  int64 // just before the first byte of the request was written
+	Sent  int64 // just before the first byte of the request was written; by the wire clock, it left
 	Wrote int64 // just after the last byte of the request was written; 0 too if the answer came before
 	Head  int64 // the first byte of the response arrived
 	End   int64 // the last byte of the response arrived, or it failed
 
 	Clock  tacho.Clock // what stamped Head and the reads
+	Left   bool        // Sent and Wrote are of the wire clock
 	Conns  int         // connections tried; above 1 the server had closed the one before it got a byte
 	Reused bool        // the last one had served another request
 
@@ -31,6 +32,7 @@ type Read struct {
 	At   int64  // when its last byte arrived, by the exchange's clock
 	Lag  int32  // nanoseconds from At until our code had it, saturated
 	Recv uint32 // number of the receive in this exchange: equal numbers share a stamp
+	Wire bool   // At is exact: it was seen at the network device, apart from what came later
 }
 
 // A Consumer takes the body of a response as it was received. It is called

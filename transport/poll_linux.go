@@ -198,7 +198,8 @@ type polled struct {
 	fd            int
 	local, remote net.Addr
 	poller        *poller
-	mayBeHeld     bool // it carries streams of events in the clear
+	mayBeHeld     bool  // it carries streams of events in the clear
+	wire          *wire // nil where only the socket stamps
 
 	writing sync.Mutex // one write at a time
 
@@ -291,7 +292,7 @@ func (c *polled) unread() int { return len(c.data) - c.read }
 func (c *polled) take(p []byte, at, polledAt int64) {
 	s := stamp{at: polledAt}
 	if at != 0 {
-		s = stamp{at, tacho.SaturatedNanos(time.Duration(max(0, polledAt-at))), true}
+		s = stamp{at: at, lag: tacho.SaturatedNanos(time.Duration(max(0, polledAt-at))), kernel: true}
 	}
 	c.room(len(p))
 	c.data = append(c.data, p...)
@@ -371,8 +372,17 @@ func (c *polled) receive(p []byte) (n int, at stamp, err error) {
 		c.changed.Wait()
 	}
 	s := c.segments[c.seen]
-	n = copy(p, c.data[c.read:s.end])
+	have := s.end - c.read
+	if c.wire != nil {
+		c.mu.Unlock() // the poller must not wait for this; it only ever adds
+		have, s.stamp = c.wire.first(have, s.stamp)
+		c.mu.Lock()
+	}
+	n = copy(p, c.data[c.read:c.read+have])
 	c.read += n
+	if c.wire != nil {
+		c.wire.read += uint64(n)
+	}
 	if c.read == s.end {
 		c.seen++
 	}
@@ -481,6 +491,9 @@ func (c *polled) Close() error {
 	}
 	c.changed.Broadcast()
 	c.mu.Unlock()
+	if c.wire != nil {
+		c.wire.conn.Release()
+	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.poller.mu.Lock()

@@ -50,7 +50,7 @@ var layers = map[string]string{
 	"outcome":                       ". instrument metric",
 	"store":                         ". instrument metric outcome",
 	"archive":                       ". instrument metric outcome store",
-	"transport":                     ". internal/limit",
+	"transport":                     ". internal/limit transport/tap",
 	"transport/tap":                 "",
 	"workload":                      ". internal/jsonscan internal/rows internal/spelling internal/wholefile stat token",
 	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling transport wire/*",

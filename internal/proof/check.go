@@ -230,9 +230,12 @@ func (r *Result) sentence() string {
 		}
 		return "an unknown time"
 	}
-	clock := "the kernel's clock"
-	if r.Clock != tacho.KernelClock.String() {
-		clock = "the clock of the read"
+	clock := "the clock of the read"
+	switch r.Clock {
+	case tacho.WireClock.String():
+		clock = "the wire clock"
+	case tacho.KernelClock.String():
+		clock = "the kernel's clock"
 	}
 	text := fmt.Sprintf("On this machine, at p99, tacho's times from token to token were within %s of the truth, its TTFT within %s, by %s, and it sent within %s of the schedule.",
 		value("itl_error_p99"), value("ttft_error_p99"), clock, value("send_lag_p99"))

@@ -248,6 +248,13 @@ func (t *Tap) Close() {
 	t.closeIfUnused()
 }
 
+// Closed says whether it has let go.
+func (t *Tap) Closed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ring == nil
+}
+
 func (t *Tap) closeIfUnused() {
 	if !t.closing || t.tracked > 0 || t.ring == nil {
 		return

@@ -1,0 +1,55 @@
+package run_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tacho"
+	"tacho/plan"
+	"tacho/run"
+	"tacho/sim"
+	"tacho/transport"
+)
+
+// The clock of the plan stamps the records. Where it is left open that is the
+// best there is, and where the best cannot be had the run says why.
+func TestClock(t *testing.T) {
+	missing := transport.CheckWire()
+	best := tacho.WireClock
+	if missing != nil {
+		best = tacho.KernelClock
+	}
+	for name, want := range map[string]tacho.Clock{"kernel": tacho.KernelClock, "read": tacho.ReadClock, "wire": tacho.WireClock, "auto": best} {
+		t.Run(name, func(t *testing.T) {
+			out := execute(t.Context(), planFor(pose(t, sim.Options{}), func(p *plan.Plan) { p.Clock = name }), run.Env{Random: 42})
+			if name == "wire" && missing != nil {
+				if out.err == nil || out.err.Error() != missing.Error() {
+					t.Errorf("the error is %v, want %v", out.err, missing)
+				}
+				return
+			}
+			if out.err != nil {
+				t.Fatal(out.err)
+			}
+			if said := slices.ContainsFunc(out.said, func(s string) bool { return strings.Contains(s, "stamped by the kernel") }); said != (name == "auto" && missing != nil) {
+				t.Errorf("it said %q", out.said)
+			}
+			for _, r := range out.records {
+				if r.Clock != want || r.FellBack != 0 {
+					t.Errorf("request %s has the %v clock, %d times fell back", r.ID, r.Clock, r.FellBack)
+				}
+			}
+			if s := out.summaries[0]; s.Clock.Name != want.String() {
+				t.Errorf("%+v", s.Clock)
+			}
+		})
+	}
+}
+
+func TestUnknownClock(t *testing.T) {
+	out := execute(t.Context(), planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.Clock = "sun" }), run.Env{})
+	if out.err == nil || !strings.Contains(out.err.Error(), "write kernel, wire, auto or read") {
+		t.Error(out.err)
+	}
+}
