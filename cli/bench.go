@@ -83,13 +83,13 @@ Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
 func benchUsage(cmd *cobra.Command, p *plan.Plan) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true))
-	for _, g := range groups(p) {
-		fmt.Fprintf(&b, "\n%s:\n", g)
-		for _, o := range p.Options() {
-			if o.Group == g {
-				b.WriteString(flagLine(cmd, o.Name, o.Own))
-			}
+	group := ""
+	for _, o := range p.Options() {
+		if o.Group != group {
+			group = o.Group
+			fmt.Fprintf(&b, "\n%s:\n", group)
 		}
+		b.WriteString(flagLine(cmd, o.Name, o.Own))
 	}
 	b.WriteString("\nBackends:\n")
 	for _, k := range backend.Kinds {

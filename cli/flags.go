@@ -140,14 +140,3 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 	}
 	return nil, fmt.Errorf("unknown flag --%s (tacho %s --help lists all)", name, cmd.Name())
 }
-
-// groups are the groups of options in the order of the plan.
-func groups(p *plan.Plan) []string {
-	var out []string
-	for _, o := range p.Options() {
-		if !slices.Contains(out, o.Group) {
-			out = append(out, o.Group)
-		}
-	}
-	return out
-}

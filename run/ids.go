@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 
 	"tacho"
 	"tacho/metric"
 	"tacho/plan"
+	"tacho/workload"
 )
 
 // requestID is the id of the request of that name, which is unique in the run.
@@ -20,6 +22,75 @@ func (j *job) requestID(name string) string {
 	id := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", j.env.Random, j.Plan.RequestIDPrefix, name))
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // as one that was drawn at random: version 4, variant 1
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
+}
+
+// levelPrefix keeps the request ids of levels apart.
+func levelPrefix(p *plan.Plan, l plan.Level) string {
+	if p.Varies() == "" {
+		return ""
+	}
+	return fmt.Sprintf("L%d-", l.Index)
+}
+
+// named gives each session's requests their ids, and their adapter where the
+// plan has some.
+func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
+	p := &r.Plan
+	return &named{work, r.job, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.seedOf(l)}
+}
+
+type named struct {
+	tacho.Source
+	job      *job
+	prefix   string // of the level
+	header   string // that carries the session's number; empty is none
+	adapters []string
+	random   bool
+	seed     uint64
+}
+
+// Session implements tacho.Source.
+func (n *named) Session(i uint64) (tacho.Session, error) {
+	s, err := n.Source.Session(i)
+	if err != nil {
+		return s, err
+	}
+	for t := range s.Turns {
+		q := &s.Turns[t].Request
+		name := fmt.Sprintf("%s%d", n.prefix, i)
+		if n.header != "" {
+			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: n.job.requestID(name)})
+		}
+		if t > 0 {
+			name = fmt.Sprintf("%s.%d", name, t)
+		}
+		q.ID = n.job.requestID(name)
+		if len(n.adapters) > 0 && q.Model == "" {
+			pick := i
+			if n.random {
+				pick = rand.New(rand.NewPCG(n.seed, i)).Uint64()
+			}
+			q.Model = n.adapters[pick%uint64(len(n.adapters))]
+			q.Labels = append(q.Labels, tacho.Label{Key: "adapter", Value: q.Model})
+		}
+	}
+	return s, nil
+}
+
+// warmups is the source of the warm-up.
+type warmups struct {
+	work   workload.Workload
+	job    *job
+	prefix string // of the level
+}
+
+// Session implements tacho.Source.
+func (w warmups) Session(i uint64) (tacho.Session, error) {
+	s, err := w.work.Warmup(i)
+	if err == nil {
+		s.Turns[0].Request.ID = w.job.requestID(fmt.Sprintf("%swarmup-%d", w.prefix, i))
+	}
+	return s, err
 }
 
 // errAsText says that the run was changed to send prompts as text.

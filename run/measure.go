@@ -201,9 +201,9 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 			probes.start(ctx, epoch)
 			r.Target.pages.start(ctx, epoch)
 		},
-	}, r.counting.countOutput(scrubber{stretched{tee{sum, keeping(&r.Plan, sink)}, speed}, r.env.Secrets}))
+	}, finisher{sink, r, sum})
 	s.config.Interrupted, s.config.Client, s.config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
-	probeErr := probes.stop(scrubber{sink, r.env.Secrets})
+	probeErr := probes.stop(sink)
 	out.Samples = speed.samples(r.Target.pages.stop())
 	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept())
 	for _, n := range s.work.Notes() {
@@ -216,8 +216,22 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	return errors.Join(err, began, probeErr)
 }
 
-// tee is two sinks in one.
-type tee struct{ a, b tacho.Sink }
+// A finisher is a Sink that makes records fit to be kept, and hands them on.
+type finisher struct {
+	tacho.Sink
+	r   *Runner
+	sum *metric.Accumulator
+}
 
-func (t tee) Add(r *tacho.Record) error { return errors.Join(t.a.Add(r), t.b.Add(r)) }
-func (t tee) Close() error              { return errors.Join(t.a.Close(), t.b.Close()) }
+// Add implements tacho.Sink.
+func (f finisher) Add(rec *tacho.Record) error {
+	if err := f.r.counting.recount(rec); err != nil {
+		return err
+	}
+	scrub(f.r.env.Secrets, rec)
+	if !f.r.Plan.SaveDetailed {
+		rec.Text = "" // it has served its purpose: to be counted, and quoted by the next turn
+	}
+	rec = f.r.Speed().record(rec)
+	return errors.Join(f.sum.Add(rec), f.Sink.Add(rec))
+}

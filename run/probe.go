@@ -65,6 +65,7 @@ func (p *probes) stop(sink tacho.Sink) error {
 	p.cancel()
 	<-p.done
 	for _, rec := range p.records {
+		scrub(p.r.env.Secrets, rec)
 		rec = p.r.Speed().record(rec)
 		_ = p.sum.Add(rec) // keeps in memory, and cannot fail
 		if err := sink.Add(rec); err != nil {

@@ -23,27 +23,20 @@ func (e *Env) learn(p *plan.Plan) {
 	p.Public(e.Secrets)
 }
 
-// scrubber is a Sink that takes secrets out of records before anybody keeps
-// them: servers like to quote a key they do not like.
-type scrubber struct {
-	tacho.Sink
-	secrets *redact.Secrets
-}
-
-// Add implements tacho.Sink.
-func (s scrubber) Add(r *tacho.Record) error {
+// scrub takes secrets out of a record: servers like to quote a key they do not
+// like.
+func scrub(secrets *redact.Secrets, r *tacho.Record) {
 	if r.Failure != nil {
-		r.Failure.Message = s.secrets.Hide(r.Failure.Message)
+		r.Failure.Message = secrets.Hide(r.Failure.Message)
 	}
-	r.Finish, r.Text = s.secrets.Hide(r.Finish), s.secrets.Hide(r.Text)
-	r.ID, r.Endpoint = s.secrets.Sweep(r.ID), s.secrets.Sweep(r.Endpoint)
+	r.Finish, r.Text = secrets.Hide(r.Finish), secrets.Hide(r.Text)
+	r.ID, r.Endpoint = secrets.Sweep(r.ID), secrets.Sweep(r.Endpoint)
 	for i, l := range r.Labels {
-		if value := s.secrets.Sweep(l.Value); value != l.Value {
+		if value := secrets.Sweep(l.Value); value != l.Value {
 			r.Labels = slices.Clone(r.Labels) // its request has them too
 			r.Labels[i].Value = value
 		}
 	}
-	return s.Sink.Add(r)
 }
 
 // scrubReasons takes secrets out of what is known of a level.

@@ -106,14 +106,6 @@ func (f Speed) samples(samples []instrument.Sample) []instrument.Sample {
 	return samples
 }
 
-// stretched is a sink that gets records in the engine's own time.
-type stretched struct {
-	tacho.Sink
-	speed Speed
-}
-
-func (s stretched) Add(r *tacho.Record) error { return s.Sink.Add(s.speed.record(r)) }
-
 // lateness is how late a simulated engine was with what it wrote, in seconds of
 // its own time, as it counts from its start.
 type lateness struct {

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 
 	"tacho"
 	"tacho/backend"
@@ -136,89 +135,4 @@ func (r *Runner) arrivals(l plan.Level, work workload.Workload) (tacho.Pacer, er
 	}
 	p, _, err := pace.New(r.Plan.Pacing(l, r.seedOf(l)))
 	return p, err
-}
-
-// textless forgets what was generated: it was kept for the next turn alone.
-type textless struct{ tacho.Sink }
-
-func (s textless) Add(r *tacho.Record) error {
-	r.Text = ""
-	return s.Sink.Add(r)
-}
-
-// keeping is the sink that keeps what the plan wants kept.
-func keeping(p *plan.Plan, sink tacho.Sink) tacho.Sink {
-	if p.SaveDetailed {
-		return sink
-	}
-	return textless{sink}
-}
-
-// levelPrefix keeps the request ids of levels apart.
-func levelPrefix(p *plan.Plan, l plan.Level) string {
-	if p.Varies() == "" {
-		return ""
-	}
-	return fmt.Sprintf("L%d-", l.Index)
-}
-
-// named gives each session's requests their ids, and their adapter where the
-// plan has some.
-func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
-	p := &r.Plan
-	return &named{work, r.job, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.seedOf(l)}
-}
-
-type named struct {
-	tacho.Source
-	job      *job
-	prefix   string // of the level
-	header   string // that carries the session's number; empty is none
-	adapters []string
-	random   bool
-	seed     uint64
-}
-
-// Session implements tacho.Source.
-func (n *named) Session(i uint64) (tacho.Session, error) {
-	s, err := n.Source.Session(i)
-	if err != nil {
-		return s, err
-	}
-	for t := range s.Turns {
-		q := &s.Turns[t].Request
-		name := fmt.Sprintf("%s%d", n.prefix, i)
-		if n.header != "" {
-			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: n.job.requestID(name)})
-		}
-		if t > 0 {
-			name = fmt.Sprintf("%s.%d", name, t)
-		}
-		q.ID = n.job.requestID(name)
-		if len(n.adapters) > 0 && q.Model == "" {
-			pick := i
-			if n.random {
-				pick = rand.New(rand.NewPCG(n.seed, i)).Uint64()
-			}
-			q.Model = n.adapters[pick%uint64(len(n.adapters))]
-			q.Labels = append(q.Labels, tacho.Label{Key: "adapter", Value: q.Model})
-		}
-	}
-	return s, nil
-}
-
-// warmups is the source of the warm-up.
-type warmups struct {
-	work   workload.Workload
-	job    *job
-	prefix string // of the level
-}
-
-// Session implements tacho.Source.
-func (w warmups) Session(i uint64) (tacho.Session, error) {
-	s, err := w.work.Warmup(i)
-	if err == nil {
-		s.Turns[0].Request.ID = w.job.requestID(fmt.Sprintf("%swarmup-%d", w.prefix, i))
-	}
-	return s, err
 }
