@@ -39,10 +39,13 @@ func newReceiver() *receiver {
 	return r
 }
 
-// receive is one recvmsg. at is 0 if the kernel gave no time.
+// receive is one recvmsg. at is 0 if the kernel gave no time. The call does not
+// block, so the runtime is not told of it: it would give the thread's place
+// away whenever the kernel lets others run meanwhile, and the thread would have
+// to wait for another behind all goroutines that can run.
 func (r *receiver) receive(fd int) (n int, at int64, err error) {
 	r.msg.SetControllen(len(r.control))
-	got, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
+	got, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return 0, 0, errno
 	}
@@ -52,7 +55,7 @@ func (r *receiver) receive(fd int) (n int, at int64, err error) {
 // A kernelClock makes connections that know when the kernel received what
 // they read.
 type kernelClock struct {
-	poller *poller
+	pollers pollers
 	// held keeps the kernel stamping packets. Linux begins to stamp some time
 	// after the first socket asks for it, and stops after the last is closed, so
 	// that without this the first answers of a run come without a time.
@@ -62,19 +65,49 @@ type kernelClock struct {
 
 // newKernelClock returns nil if the kernel does not have it.
 func newKernelClock() *kernelClock {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
 	k := &kernelClock{held: os.NewFile(uintptr(fd), "kernel clock")}
-	if err = stampReceives(fd); err == nil {
-		k.poller, err = newPoller()
-	}
-	if err != nil {
+	if err := stampReceives(fd); err != nil {
 		_ = k.held.Close()
 		return nil
 	}
+	awaitStamps(fd)
 	return k
+}
+
+const (
+	stampTries = 1000
+	stampAgain = time.Millisecond
+)
+
+// awaitStamps waits until the kernel stamps what it receives: a thread of its
+// own turns that on, which a busy machine may keep waiting for seconds. The
+// socket sends to itself to find out. Where it cannot, nobody waits; and after
+// a second the run begins on the clock of the read, and says so.
+func awaitStamps(fd int) {
+	if unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil {
+		return
+	}
+	self, err := unix.Getsockname(fd)
+	if err != nil {
+		return
+	}
+	r := newReceiver()
+	for range stampTries {
+		if unix.Sendto(fd, []byte{0}, 0, self) != nil {
+			return
+		}
+		n, at, _ := r.receive(fd)
+		for ; n > 0; n, at, _ = r.receive(fd) {
+			if at != 0 {
+				return
+			}
+		}
+		time.Sleep(stampAgain)
+	}
 }
 
 // take makes a connection with times of nc, or returns nil if nc cannot have
@@ -84,7 +117,11 @@ func (k *kernelClock) take(nc net.Conn, mayBeHeld bool) (*polled, error) {
 	if !ok {
 		return nil, nil
 	}
-	c, err := k.poller.poll(tcp, mayBeHeld)
+	p, err := k.pollers.least()
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.poll(tcp, mayBeHeld)
 	if c != nil {
 		c.wire = k.track(c.local, c.remote)
 	}
@@ -94,7 +131,7 @@ func (k *kernelClock) take(nc net.Conn, mayBeHeld bool) (*polled, error) {
 // close lets go of the clock when the last connection is closed.
 func (k *kernelClock) close() {
 	_ = k.held.Close() // nothing was written to it
-	k.poller.close()
+	k.pollers.close()
 	if k.tap != nil {
 		k.tap.Close()
 	}

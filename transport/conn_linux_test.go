@@ -15,19 +15,17 @@ import (
 	"tacho"
 )
 
-// kernelClient is a client for which the kernel has begun to stamp: that takes
-// a moment from the first time it is asked.
-func kernelClient(t *testing.T, addr string) *Client {
-	t.Helper()
-	c := newClient(t, Options{BaseURL: "http://" + addr})
-	ping := newClient(t, Options{BaseURL: "http://" + rawServer(t, answering("HTTP/1.1 204 No Content\r\n\r\n"))})
-	for range 100_000 {
-		if x, _ := mustPost(t, ping, ""); x.Clock == tacho.KernelClock {
-			return c
+// The kernel begins to stamp a moment after it is first asked. A client waits for
+// that, so that its first answer has a time.
+func TestFirstAnswerHasKernelTime(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 204 No Content\r\n\r\n"))
+	for range 20 {
+		c := newClient(t, Options{BaseURL: "http://" + addr})
+		if x, _ := mustPost(t, c, ""); x.Clock != tacho.KernelClock {
+			t.Fatal("the first answer of a client has no time of the kernel")
 		}
+		c.Close() // with the last socket that asks for it the kernel stops
 	}
-	t.Fatal("the kernel gives no times")
-	return nil
 }
 
 // Every event carries the server's time just before its write. The next is
@@ -44,7 +42,7 @@ func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 		}
 		nc.Write([]byte("0\r\n\r\n"))
 	})
-	c := kernelClient(t, addr)
+	c := newClient(t, Options{BaseURL: "http://" + addr})
 	var x Exchange
 	sink := new(collector)
 	var readAt []int64
@@ -91,7 +89,7 @@ func TestMergedWritesShareAReceive(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		target.mu.Unlock()
 	})
-	c := kernelClient(t, addr)
+	c := newClient(t, Options{BaseURL: "http://" + addr})
 	nc, err := c.dialer.dialTarget(t.Context(), addr)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +132,7 @@ func TestSlowReaderKeepsTimesApart(t *testing.T) {
 		looking <- struct{}{}
 		nc.Write([]byte("0\r\n\r\n"))
 	})
-	c := kernelClient(t, addr)
+	c := newClient(t, Options{BaseURL: "http://" + addr})
 	slow := false
 	var x Exchange
 	sink := new(collector)
@@ -170,7 +168,6 @@ func TestNagleIsNotMadeWorse(t *testing.T) {
 		nc.Write([]byte("0\r\n\r\n"))
 		r.ReadByte() // to close it would send all at once
 	})
-	kernelClient(t, "127.0.0.1:1") // only to wait for the kernel
 	took := func() (ours, plain int64) {
 		x, _ := mustPost(t, newClient(t, Options{BaseURL: "http://" + addr}), "")
 		nc, err := net.Dial("tcp", addr)
@@ -205,7 +202,6 @@ func TestNagleIsNotMadeWorse(t *testing.T) {
 
 // TLS lies above the connection that stamps.
 func TestKernelTimeUnderTLS(t *testing.T) {
-	kernelClient(t, "127.0.0.1:1") // only to wait for the kernel
 	s := tlsSite(t, nil)
 	config, err := TLSConfig(s.tls)
 	if err != nil {

@@ -31,20 +31,66 @@ const (
 	// then serves several connections. It is far below the gaps within a stream,
 	// so that none of its segments merge by it.
 	gatherTime = time.Millisecond
-	// gatherRate is how many segments a second are thick.
-	gatherRate = 10_000
+	// gatherRate is how many segments a second are thick for one thread.
+	gatherRate = 2_000
 	// keptBuffer is the largest buffer a connection keeps while it is empty.
 	keptBuffer = 4 << 10
 )
 
-// A poller receives for all connections of a client, in one thread of its
-// own: it waits for the kernel to tell which have something, and receives once
-// from each. That is one system call for a segment, where the runtime's poller
-// needs two and a goroutine's turn; and as it does nothing else it is seldom
-// late, so that segments seldom merge before they are stamped.
+// pollers share the connections of a client. One thread receives from hundreds
+// without being late; beyond that there are more threads, but never so many that
+// nothing is left for the rest of the work.
+type pollers struct {
+	mu  sync.Mutex
+	all []*poller
+}
+
+// perPoller is how many connections a poller has before there is a further one.
+const perPoller = 512
+
+func mostPollers() int { return max(1, runtime.NumCPU()/2) }
+
+// least is the poller that has the fewest connections, or a new one.
+func (ps *pollers) least() (*poller, error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	var least *poller
+	var fewest int
+	for _, p := range ps.all {
+		if n := p.load(); least == nil || n < fewest {
+			least, fewest = p, n
+		}
+	}
+	if least != nil && (fewest < perPoller || len(ps.all) >= mostPollers()) {
+		return least, nil
+	}
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	ps.all = append(ps.all, p)
+	go p.run()
+	return p, nil
+}
+
+// close ends the threads when their last connections are closed.
+func (ps *pollers) close() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.all {
+		p.mu.Lock()
+		p.closing = true
+		p.mu.Unlock()
+	}
+}
+
+// A poller receives for some connections, in one thread of its own: it waits
+// for the kernel to tell which have something, and receives once from each. That
+// is one system call for a segment, where the runtime's poller needs two and a
+// goroutine's turn; and as it does nothing else it is seldom late, so that
+// segments seldom merge before they are stamped.
 type poller struct {
 	epoll int
-	begin sync.Once
 
 	mu      sync.Mutex
 	conns   map[int32]*polled
@@ -66,17 +112,16 @@ func newPoller() (*poller, error) {
 	return &poller{epoll: epoll, conns: map[int32]*polled{}}, nil
 }
 
-// close ends the thread when the last connection is closed.
-func (p *poller) close() {
+// load is how many connections it has.
+func (p *poller) load() int {
 	p.mu.Lock()
-	p.closing = true
-	p.mu.Unlock()
-	p.begin.Do(func() { _ = unix.Close(p.epoll) }) // the thread never ran, and cannot do it
+	defer p.mu.Unlock()
+	return len(p.conns)
 }
 
 func (p *poller) run() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	runtime.LockOSThread() // for good: the thread ends with its goroutine, and its priority with it
+	hurry()
 	events := make([]unix.EpollEvent, batch)
 	ready := make([]*polled, 0, len(events))
 	r := newReceiver()
@@ -104,6 +149,30 @@ func (p *poller) run() {
 		}
 		p.release()
 		gather(p.pause(n, now()))
+	}
+}
+
+// How the thread asks to be scheduled. When hundreds of streams end at once our
+// own threads compete with it, besides whatever else runs on the machine.
+const (
+	hurryNice  = -10
+	hurrySlice = 100 * time.Microsecond
+)
+
+// hurry asks the kernel to run this thread soon whenever it has work: to take
+// it before others, which the user may not be allowed, and to give it short
+// turns, which Linux since 6.12 grants the earlier for being short. Without
+// either the thread is one among many.
+func hurry() {
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return
+	}
+	usual := attr.Nice
+	attr.Nice, attr.Runtime = min(usual, hurryNice), uint64(hurrySlice)
+	if unix.SchedSetAttr(0, attr, 0) != nil {
+		attr.Nice = usual
+		_ = unix.SchedSetAttr(0, attr, 0) // an old kernel does not know of turns
 	}
 }
 
@@ -249,7 +318,6 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 		_ = unix.Close(c.fd)
 		return nil, os.NewSyscallError("setsockopt", err)
 	}
-	p.begin.Do(func() { go p.run() })
 	p.mu.Lock()
 	p.conns[int32(c.fd)] = c
 	p.mu.Unlock()

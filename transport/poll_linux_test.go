@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // pair is a polled connection and its other end.
@@ -247,7 +249,7 @@ func TestPollerGathers(t *testing.T) {
 		took   time.Duration
 		want   time.Duration
 	}{
-		{"thin", 50, 20, 300 * time.Microsecond, 0},
+		{"thin", 10, 5, 300 * time.Microsecond, 0},
 		{"thick", 150, 20, 300 * time.Microsecond, gatherTime - 300*time.Microsecond},
 		{"full batch", 150, batch, 300 * time.Microsecond, 0},
 		{"slow batch", 150, 20, 2 * time.Millisecond, 0},
@@ -256,6 +258,45 @@ func TestPollerGathers(t *testing.T) {
 		p := &poller{now: began, since: began - int64(10*time.Millisecond), served: tt.served}
 		if got := p.pause(tt.n, began+int64(tt.took)); got != tt.want {
 			t.Errorf("%s: it sleeps %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Connections are spread over as many threads as they need and the machine has
+// cores to spare for, and a thread ends with its last connection.
+func TestPollersShareConnections(t *testing.T) {
+	var ps pollers
+	var taken []*poller
+	for range perPoller * (mostPollers() + 1) {
+		p, err := ps.least()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.mu.Lock()
+		p.conns[int32(len(taken))] = new(polled)
+		p.mu.Unlock()
+		if taken = append(taken, p); len(taken) == perPoller && len(ps.all) != 1 {
+			t.Errorf("%d threads for %d connections", len(ps.all), len(taken))
+		}
+	}
+	if len(ps.all) != mostPollers() {
+		t.Errorf("%d threads, want %d", len(ps.all), mostPollers())
+	}
+	for i, p := range ps.all {
+		if n, want := p.load(), len(taken)/len(ps.all); n != want {
+			t.Errorf("thread %d has %d connections, want %d", i, n, want)
+		}
+	}
+	for i, p := range taken {
+		p.mu.Lock()
+		delete(p.conns, int32(i))
+		p.mu.Unlock()
+	}
+	ps.close()
+	for _, p := range ps.all {
+		for open := true; open; time.Sleep(time.Millisecond) { // the epoll instance is closed by the thread
+			_, err := unix.FcntlInt(uintptr(p.epoll), unix.F_GETFD, 0)
+			open = err == nil
 		}
 	}
 }
