@@ -61,10 +61,10 @@ func addAnthropic(q *anthropic.Request, m *message) error {
 	if m.role == "tool" {
 		result := anthropic.Block{Type: anthropic.ToolResultBlock, ToolUseID: m.callID, Content: m.text()}
 		if n := len(q.Messages); n > 0 && q.Messages[n-1].Role == "user" && isToolResult(&q.Messages[n-1]) {
-			q.Messages[n-1].Content.Blocks = append(q.Messages[n-1].Content.Blocks, result)
+			q.Messages[n-1].Content.Parts = append(q.Messages[n-1].Content.Parts, result)
 			return nil
 		}
-		q.Messages = append(q.Messages, anthropic.Message{Role: "user", Content: anthropic.Content{Blocks: []anthropic.Block{result}}})
+		q.Messages = append(q.Messages, anthropic.Message{Role: "user", Content: anthropic.Content{Parts: []anthropic.Block{result}}})
 		return nil
 	}
 	content, err := anthropicContent(m)
@@ -73,7 +73,7 @@ func addAnthropic(q *anthropic.Request, m *message) error {
 }
 
 func isToolResult(m *anthropic.Message) bool {
-	return len(m.Content.Blocks) > 0 && m.Content.Blocks[0].Type == anthropic.ToolResultBlock
+	return len(m.Content.Parts) > 0 && m.Content.Parts[0].Type == anthropic.ToolResultBlock
 }
 
 func anthropicContent(m *message) (c anthropic.Content, err error) {
@@ -86,20 +86,20 @@ func anthropicContent(m *message) (c anthropic.Content, err error) {
 		switch {
 		case p.kind == textPart && p.text == "": // refused by the server
 		case p.kind == textPart:
-			c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.TextBlock, Text: p.text})
+			c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.TextBlock, Text: p.text})
 		case p.kind != imagePart:
 			return c, p.noPlace(protocol)
 		case p.url != "":
 			if err := p.reachable(protocol); err != nil {
 				return c, err
 			}
-			c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "url", URL: p.url}})
+			c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "url", URL: p.url}})
 		default:
-			c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "base64", MediaType: p.mime, Data: p.data}})
+			c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "base64", MediaType: p.mime, Data: p.data}})
 		}
 	}
 	for _, call := range m.calls {
-		c.Blocks = append(c.Blocks, anthropic.Block{Type: anthropic.ToolUseBlock, ID: call.id, Name: call.name, Input: call.arguments})
+		c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.ToolUseBlock, ID: call.id, Name: call.name, Input: call.arguments})
 	}
 	return c, nil
 }

@@ -68,7 +68,7 @@ func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
 // items of their own here.
 func addResponseItems(in *responses.Input, m *message) error {
 	if m.role == "tool" {
-		in.Items = append(in.Items, responses.Item{Type: responses.FunctionCallOutput, CallID: m.callID, Output: m.text()})
+		in.Parts = append(in.Parts, responses.Item{Type: responses.FunctionCallOutput, CallID: m.callID, Output: m.text()})
 		return nil
 	}
 	content, err := responseContent(m)
@@ -76,10 +76,10 @@ func addResponseItems(in *responses.Input, m *message) error {
 		return err
 	}
 	if content.Text != "" || len(content.Parts) > 0 || len(m.calls) == 0 {
-		in.Items = append(in.Items, responses.Item{Role: m.role, Content: content})
+		in.Parts = append(in.Parts, responses.Item{Role: m.role, Content: content})
 	}
 	for _, c := range m.calls {
-		in.Items = append(in.Items, responses.Item{Type: responses.FunctionCall, CallID: c.id, Name: c.name, Arguments: string(c.arguments)})
+		in.Parts = append(in.Parts, responses.Item{Type: responses.FunctionCall, CallID: c.id, Name: c.name, Arguments: string(c.arguments)})
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ var anthropicPages = map[string]page{
 func (p *prompt) addAnthropic(q *anthropic.Request) {
 	add := func(c *anthropic.Content) {
 		p.addText(c.Text)
-		for _, b := range c.Blocks {
+		for _, b := range c.Parts {
 			p.addText(b.Text)
 		}
 	}

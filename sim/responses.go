@@ -29,7 +29,7 @@ func readResponses(in *incoming) (*ask, error) {
 	p := in.newPrompt()
 	p.addText(q.Instructions)
 	p.addText(q.Input.Text)
-	for _, item := range q.Input.Items {
+	for _, item := range q.Input.Parts {
 		p.addText(item.Content.Text)
 		for _, part := range item.Content.Parts {
 			p.addText(part.Text)

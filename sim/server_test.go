@@ -182,7 +182,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			{"/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, "stream_options"},
 			{"/v1/chat/completions", `{"messages":[]}`, "empty"},
 			{"/v1/chat/completions", `{"messages":[{"content":1}]}`, "content"},
-			{"/v1/responses", `{"input":{}}`, "text or a list of items"},
+			{"/v1/responses", `{"input":{}}`, "text or a list of parts"},
 			{"/v1/embeddings", `{"input":[]}`, "empty"},
 			{"/v1/embeddings", `{"input":"a","dimensions":-1}`, "dimensions"},
 			{"/completion", `{"n_predict":1}`, "JSON"},

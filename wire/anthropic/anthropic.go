@@ -4,7 +4,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
 
 	"tacho/wire/plain"
 )
@@ -73,11 +72,8 @@ type Message struct {
 	Content Content `json:"content"`
 }
 
-// Content is a text, or blocks.
-type Content struct {
-	Text   string
-	Blocks []Block // nil means Text
-}
+// Content is what a message says.
+type Content = plain.TextOr[Block]
 
 // The types of block.
 const (
@@ -117,26 +113,6 @@ func (b Block) MarshalJSON() ([]byte, error) {
 	}
 	type block Block // without this method
 	return plain.Marshal(block(b))
-}
-
-// MarshalJSON implements json.Marshaler.
-func (c Content) MarshalJSON() ([]byte, error) {
-	if c.Blocks != nil {
-		return plain.Marshal(c.Blocks)
-	}
-	return plain.Marshal(c.Text)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *Content) UnmarshalJSON(b []byte) error {
-	*c = Content{}
-	if json.Unmarshal(b, &c.Text) == nil {
-		return nil
-	}
-	if json.Unmarshal(b, &c.Blocks) == nil {
-		return nil
-	}
-	return errors.New("content must be a text or a list of blocks")
 }
 
 // A Response is the whole answer, and part of the first event of a stream.

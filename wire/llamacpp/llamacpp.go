@@ -27,8 +27,6 @@ type Request struct {
 	CachePrompt     *bool           `json:"cache_prompt,omitempty"` // nil is true
 	ReturnTokens    bool            `json:"return_tokens,omitempty"`
 	TimingsPerToken bool            `json:"timings_per_token,omitempty"`
-	IDSlot          int             `json:"id_slot,omitempty"`
-	ResponseFields  []string        `json:"response_fields,omitempty"`
 }
 
 // A Chunk is one event of a stream; the last has Stop set and is a Final.

@@ -65,7 +65,6 @@ type FunctionCall struct {
 // Options say how tokens are chosen and when to stop.
 type Options struct {
 	NumPredict  int      `json:"num_predict,omitempty"`
-	NumCtx      int      `json:"num_ctx,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"top_p,omitempty"`
 	TopK        *int     `json:"top_k,omitempty"`

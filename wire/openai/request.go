@@ -136,11 +136,8 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return plain.Marshal(message(m))
 }
 
-// Content is what a message says: a text, or parts.
-type Content struct {
-	Text  string
-	Parts []Part // nil means Text
-}
+// Content is what a message says.
+type Content = plain.TextOr[Part]
 
 // A Part is one piece of a message: text, audio, or the address of an
 // image or a video.
@@ -156,38 +153,6 @@ type Part struct {
 type InputAudio struct {
 	Data   []byte `json:"data"`
 	Format string `json:"format"`
-}
-
-// MarshalJSON implements json.Marshaler.
-func (c Content) MarshalJSON() ([]byte, error) {
-	if c.Parts == nil {
-		return plain.Marshal(c.Text)
-	}
-	return plain.Marshal(c.Parts)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *Content) UnmarshalJSON(b []byte) error {
-	*c = Content{}
-	if json.Unmarshal(b, &c.Text) == nil {
-		return nil
-	}
-	if json.Unmarshal(b, &c.Parts) == nil {
-		return nil
-	}
-	return errors.New("content must be a text or a list of parts")
-}
-
-// String is the text of all parts.
-func (c Content) String() string {
-	if c.Parts == nil {
-		return c.Text
-	}
-	var b []byte
-	for _, p := range c.Parts {
-		b = append(b, p.Text...)
-	}
-	return string(b)
 }
 
 // A TokenizeRequest asks TokenizePath for the tokens of a text or, with

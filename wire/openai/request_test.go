@@ -43,28 +43,6 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-func TestContent(t *testing.T) {
-	for _, tc := range []struct{ wire, text string }{
-		{`"hi"`, "hi"},
-		{`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, "ab"},
-		{`""`, ""},
-	} {
-		var c openai.Content
-		if err := json.Unmarshal([]byte(tc.wire), &c); err != nil {
-			t.Fatal(err)
-		}
-		if c.String() != tc.text {
-			t.Errorf("%s: text %q, want %q", tc.wire, c, tc.text)
-		}
-		if out, err := json.Marshal(c); err != nil || string(out) != tc.wire {
-			t.Errorf("%s: written as %s, %v", tc.wire, out, err)
-		}
-	}
-	if err := json.Unmarshal([]byte(`{"text":"a"}`), new(openai.Content)); err == nil {
-		t.Error("an object was taken for content")
-	}
-}
-
 // A stream chunk as a server writes it is one a client reads.
 func TestChunksReadBack(t *testing.T) {
 	stop, hi := "stop", "hi"

@@ -2,16 +2,28 @@ package openai
 
 import "encoding/json"
 
-// A Completion is the answer of CompletionsPath, whole or one chunk of a
-// stream: the two have the same shape.
-type Completion struct {
-	ID      string             `json:"id"`
-	Object  string             `json:"object"`
-	Created int64              `json:"created"`
-	Model   string             `json:"model"`
-	Choices []CompletionChoice `json:"choices"`
-	Usage   *Usage             `json:"usage,omitempty"`
+// An Answer is what a server says, whole or in one chunk of a stream.
+type Answer[Choice any] struct {
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []Choice `json:"choices"`
+	Usage   *Usage   `json:"usage,omitempty"`
 }
+
+type (
+	// A Completion is the answer of CompletionsPath, and one chunk of its stream.
+	Completion = Answer[CompletionChoice]
+	// A ChatChunk is one chunk of a stream of ChatPath.
+	ChatChunk = Answer[ChatChoice]
+	// A ChatCompletion is the whole answer of ChatPath.
+	ChatCompletion = Answer[ChatMessageChoice]
+	// A TranscriptionChunk is one chunk of a stream of vLLM's transcriptions. Its
+	// object is transcription.chunk or translation.chunk. A long sound is cut in
+	// pieces, each of which ends with a finish reason; the stream ends with Done.
+	TranscriptionChunk = Answer[TranscriptionChoice]
+)
 
 // A CompletionChoice is one answer in a Completion.
 type CompletionChoice struct {
@@ -21,16 +33,6 @@ type CompletionChoice struct {
 	FinishReason *string         `json:"finish_reason"`
 	StopReason   json.RawMessage `json:"stop_reason,omitempty"`
 	TokenIDs     []int32         `json:"token_ids,omitempty"`
-}
-
-// A ChatChunk is one chunk of a stream of ChatPath.
-type ChatChunk struct {
-	ID      string       `json:"id"`
-	Object  string       `json:"object"`
-	Created int64        `json:"created"`
-	Model   string       `json:"model"`
-	Choices []ChatChoice `json:"choices"`
-	Usage   *Usage       `json:"usage,omitempty"`
 }
 
 // A ChatChoice is what a chunk adds to one answer.
@@ -64,16 +66,6 @@ type ToolCall struct {
 type FunctionCall struct {
 	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
-}
-
-// A ChatCompletion is the whole answer of ChatPath when no stream was asked.
-type ChatCompletion struct {
-	ID      string              `json:"id"`
-	Object  string              `json:"object"`
-	Created int64               `json:"created"`
-	Model   string              `json:"model"`
-	Choices []ChatMessageChoice `json:"choices"`
-	Usage   *Usage              `json:"usage,omitempty"`
 }
 
 // A ChatMessageChoice is one answer in a ChatCompletion.

@@ -27,17 +27,6 @@ const (
 	TranscriptDone  = "transcript.text.done"
 )
 
-// A TranscriptionChunk is one chunk of a stream of vLLM's. A long sound is cut
-// in pieces, each of which ends with a finish reason; the stream ends with Done.
-type TranscriptionChunk struct {
-	ID      string                `json:"id"`
-	Object  string                `json:"object"` // transcription.chunk or translation.chunk
-	Created int64                 `json:"created"`
-	Model   string                `json:"model"`
-	Choices []TranscriptionChoice `json:"choices"`
-	Usage   *Usage                `json:"usage,omitempty"`
-}
-
 // A TranscriptionChoice is what a chunk adds to the text.
 type TranscriptionChoice struct {
 	Delta        TranscriptionDelta `json:"delta"`

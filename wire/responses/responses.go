@@ -4,7 +4,6 @@ package responses
 
 import (
 	"encoding/json"
-	"errors"
 
 	"tacho/wire/plain"
 )
@@ -73,11 +72,8 @@ type ForcedTool struct {
 	Name string `json:"name"`
 }
 
-// Input is a text, or items.
-type Input struct {
-	Text  string
-	Items []Item // nil means Text
-}
+// Input is a text, or a conversation.
+type Input = plain.TextOr[Item]
 
 // The types of item that are no message.
 const (
@@ -118,11 +114,8 @@ func (i Item) MarshalJSON() ([]byte, error) {
 	return plain.Marshal(item(i))
 }
 
-// Content is a text, or parts.
-type Content struct {
-	Text  string
-	Parts []Part // nil means Text
-}
+// Content is what a message says.
+type Content = plain.TextOr[Part]
 
 // The types of part.
 const (
@@ -145,46 +138,6 @@ type Part struct {
 type Audio struct {
 	Data   string `json:"data"`
 	Format string `json:"format"` // wav or mp3
-}
-
-// MarshalJSON implements json.Marshaler.
-func (in Input) MarshalJSON() ([]byte, error) {
-	if in.Items != nil {
-		return plain.Marshal(in.Items)
-	}
-	return plain.Marshal(in.Text)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (in *Input) UnmarshalJSON(b []byte) error {
-	*in = Input{}
-	if json.Unmarshal(b, &in.Text) == nil {
-		return nil
-	}
-	if json.Unmarshal(b, &in.Items) == nil {
-		return nil
-	}
-	return errors.New("input must be a text or a list of items")
-}
-
-// MarshalJSON implements json.Marshaler.
-func (c Content) MarshalJSON() ([]byte, error) {
-	if c.Parts != nil {
-		return plain.Marshal(c.Parts)
-	}
-	return plain.Marshal(c.Text)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *Content) UnmarshalJSON(b []byte) error {
-	*c = Content{}
-	if json.Unmarshal(b, &c.Text) == nil {
-		return nil
-	}
-	if json.Unmarshal(b, &c.Parts) == nil {
-		return nil
-	}
-	return errors.New("content must be a text or a list of parts")
 }
 
 // A Response is the whole answer, and part of the first and last events.

@@ -10,7 +10,7 @@ import (
 func TestInput(t *testing.T) {
 	for body, want := range map[string]Input{
 		`"a b"`: {Text: "a b"},
-		`[{"role":"user","content":"a"},{"role":"user","content":[{"type":"input_text","text":"b"}]}]`: {Items: []Item{
+		`[{"role":"user","content":"a"},{"role":"user","content":[{"type":"input_text","text":"b"}]}]`: {Parts: []Item{
 			{Role: "user", Content: Content{Text: "a"}},
 			{Role: "user", Content: Content{Parts: []Part{{Type: "input_text", Text: "b"}}}},
 		}},

@@ -23,8 +23,6 @@ type Request struct {
 	SamplingParams SamplingParams `json:"sampling_params"`
 	Stream         bool           `json:"stream,omitempty"`
 	RequestID      string         `json:"rid,omitempty"`
-	ReturnLogprob  bool           `json:"return_logprob,omitempty"`
-	LoRAPath       string         `json:"lora_path,omitempty"`
 }
 
 // SamplingParams say how tokens are chosen and when to stop.

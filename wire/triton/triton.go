@@ -50,7 +50,6 @@ type Request struct {
 	BadWords         *string  `json:"bad_words,omitempty"`
 	StopWords        *string  `json:"stop_words,omitempty"`
 	EndID            *int     `json:"end_id,omitempty"`
-	PadID            *int     `json:"pad_id,omitempty"`
 	Temperature      *float64 `json:"temperature,omitempty"`
 	TopK             *int     `json:"top_k,omitempty"`
 	TopP             *float64 `json:"top_p,omitempty"`
