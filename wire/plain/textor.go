@@ -29,5 +29,5 @@ func (c *TextOr[T]) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &c.Parts) == nil {
 		return nil
 	}
-	return errors.New("what is said must be a text or a list of parts")
+	return errors.New("content must be a text or a list of parts")
 }
