@@ -41,6 +41,10 @@ func TestLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	tool := filepath.Join(root, "tacho")
+	if out, err := exec.Command("go", "build", "-o", tool, "tacho/cmd/tacho").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	events := float64(fromEnv(t, "REQUESTS")) * float64(fromEnv(t, "TOKENS"))
 	maker := exec.Command(os.Args[0], "-test.run", "^TestLarge$", "-test.timeout", "0")
 	maker.Env = append(os.Environ(), "LARGE_MAKE="+root)
@@ -55,10 +59,6 @@ func TestLarge(t *testing.T) {
 	}
 	t.Logf("on disk: %.1f GB, %.1f bytes an event", float64(info.Size())/1e9, float64(info.Size())/events)
 
-	tool := filepath.Join(root, "tacho")
-	if out, err := exec.Command("go", "build", "-o", tool, "tacho/cmd/tacho").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	read := spent(t, "tacho report", exec.Command(tool, "report", dir), events)
 	want, err := os.ReadFile(filepath.Join(root, "report.txt"))
 	if err != nil {
@@ -107,7 +107,7 @@ func makeLarge(t *testing.T, root string, requests, tokens int) {
 	level := outcome.Level{Setting: outcome.Setting{Epoch: manifest.Started, Prompts: requests, Rate: 100}}
 	c := metric.DefaultConfig()
 	c.RequestRate = level.Rate
-	if err := keep.Stage(store.Stage{Setting: level.Setting, Config: c}); err != nil {
+	if err := keep.Level(store.Level{Setting: level.Setting, Config: c}); err != nil {
 		t.Fatal(err)
 	}
 	var sum metric.Accumulator

@@ -38,12 +38,12 @@ func renderCSV(w io.Writer, r *Report) error {
 	return out.Error()
 }
 
-func csvCell(kind CellKind, cell Cell) string {
+func csvCell(kind cellKind, c cell) string {
 	switch {
-	case kind == TextCell:
-		return safeCell(cell.Text)
-	case cell.Known:
-		return strconv.FormatFloat(cell.Number, 'f', -1, 64)
+	case kind == textKind:
+		return safeCell(c.Text)
+	case c.Known:
+		return strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}
 	return ""
 }

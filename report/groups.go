@@ -40,7 +40,7 @@ func (p printer) groupTable(groups []metric.Group) {
 		table = append(table, []string{
 			safe(g.Value), strconv.Itoa(g.Completed), strconv.Itoa(g.Failed),
 			strconv.Itoa(g.Input), share(g.CachedShare()), strconv.Itoa(g.Output),
-			ofGroup(g, metric.TTFT, mean), ofGroup(g, metric.TTFT, p99), ofGroup(g, metric.TPOT, mean), ofGroup(g, metric.E2EL, mean),
+			ofGroup(g.Dist(metric.TTFT), mean), ofGroup(g.Dist(metric.TTFT), p99), ofGroup(g.Dist(metric.TPOT), mean), ofGroup(g.Dist(metric.E2EL), mean),
 		})
 	}
 	p.table(table)
@@ -49,14 +49,14 @@ func (p printer) groupTable(groups []metric.Group) {
 	}
 }
 
-func mean(s *metric.Stats) float64 { return s.Mean }
-func p99(s *metric.Stats) float64  { return s.Percentile(99) }
-
-func ofGroup(g *metric.Group, m *metric.Metric, of func(*metric.Stats) float64) string {
-	stats := g.Dist(m).Stats
-	if stats == nil {
+// ofGroup is a statistic of a group as people read it.
+func ofGroup(d metric.Dist, of func(*metric.Stats) float64) string {
+	if d.Stats == nil {
 		return notMeasured
 	}
-	v := of(stats)
+	v := of(d.Stats)
 	return fixed(&v)
 }
+
+func mean(s *metric.Stats) float64 { return s.Mean }
+func p99(s *metric.Stats) float64  { return s.Percentile(99) }

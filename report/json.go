@@ -11,8 +11,8 @@ var jsonFormat = Format{
 	Render: renderJSON,
 }
 
-// Schema names the shape of the JSON; it changes when a reader would break.
-const Schema = "tacho.report/1"
+// schema names the shape of the JSON; it changes when a reader would break.
+const schema = "tacho.report/1"
 
 func renderJSON(w io.Writer, r *Report) error { return writeIndented(w, r.Document()) }
 
@@ -22,7 +22,7 @@ func (r *Report) Document() any {
 	return struct {
 		Schema string `json:"schema"`
 		*Report
-	}{Schema, r}
+	}{schema, r}
 }
 
 func writeIndented(w io.Writer, v any) error {
@@ -31,8 +31,8 @@ func writeIndented(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// FileSchema names the shape of a foreign report in JSON.
-const FileSchema = "tacho.blocks/1"
+// fileSchema names the shape of a foreign report in JSON.
+const fileSchema = "tacho.blocks/1"
 
 type jsonBlock struct {
 	Line    int        `json:"line"`
@@ -48,7 +48,7 @@ func renderFileJSON(w io.Writer, f *File) error {
 		Blocks []jsonBlock `json:"blocks"`
 		After  string      `json:"text_after"`
 		Notes  []FileNote  `json:"notes,omitempty"`
-	}{Schema: FileSchema, After: f.After, Notes: f.Notes}
+	}{Schema: fileSchema, After: f.After, Notes: f.Notes}
 	for _, b := range f.Blocks {
 		out.Blocks = append(out.Blocks, jsonBlock{b.Line, b.Style(), b.Before, jsonValues{b}, b.Unknown()})
 	}

@@ -33,7 +33,7 @@ func renderJSONL(w io.Writer, r *Report) error {
 			switch {
 			case !cell.Known:
 				b = append(b, "null"...)
-			case c.Kind == TextCell:
+			case c.Kind == textKind:
 				b = appendJSON(b, cell.Text)
 			default:
 				b = appendJSON(b, cell.Number)

@@ -32,10 +32,10 @@ func renderMarkdown(w io.Writer, r *Report) error {
 }
 
 // rule is the line below the names of the columns: numbers stand to the right.
-func rule(columns []Column) string {
+func rule(columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
-		if c.Kind == TextCell {
+		if c.Kind == textKind {
 			b.WriteString("|---")
 		} else {
 			b.WriteString("|--:")

@@ -52,24 +52,24 @@ func renderParquet(w io.Writer, r *Report) error {
 	return out.Close()
 }
 
-func parquetLeaf(kind CellKind) parquet.Node {
+func parquetLeaf(kind cellKind) parquet.Node {
 	switch kind {
-	case TextCell:
+	case textKind:
 		return parquet.String()
-	case WholeCell:
+	case wholeKind:
 		return parquet.Int(64)
 	}
 	return parquet.Leaf(parquet.DoubleType)
 }
 
-func parquetValue(kind CellKind, cell Cell, column int) parquet.Value {
+func parquetValue(kind cellKind, c cell, column int) parquet.Value {
 	switch {
-	case !cell.Known:
+	case !c.Known:
 		return parquet.NullValue().Level(0, 0, column)
-	case kind == TextCell:
-		return parquet.ByteArrayValue([]byte(cell.Text)).Level(0, 1, column)
-	case kind == WholeCell:
-		return parquet.Int64Value(int64(cell.Number)).Level(0, 1, column)
+	case kind == textKind:
+		return parquet.ByteArrayValue([]byte(c.Text)).Level(0, 1, column)
+	case kind == wholeKind:
+		return parquet.Int64Value(int64(c.Number)).Level(0, 1, column)
 	}
-	return parquet.DoubleValue(cell.Number).Level(0, 1, column)
+	return parquet.DoubleValue(c.Number).Level(0, 1, column)
 }

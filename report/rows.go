@@ -1,11 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"tacho"
 	"tacho/metric"
@@ -20,80 +22,88 @@ type place struct {
 
 // identity are the columns that say what a row is of.
 func identity[T any](at func(T) place) []source[T] {
-	words := func(name string, of func(p place) string) source[T] {
-		return source[T]{Column{Name: name}, func(t T) Cell { return textCell(of(at(t))) }}
-	}
 	return []source[T]{
-		words("run", func(p place) string { return p.run.Name }),
-		words("model", func(p place) string { return p.run.Model }),
-		words("url", func(p place) string { return strings.Join(p.run.URLs, " ") }),
-		words("dataset", func(p place) string { return p.run.Dataset }),
-		words("level", func(p place) string { return strings.TrimLeft(p.level.Name, "-") }),
-		{Column{Name: "num_prompts", Kind: WholeCell}, func(t T) Cell { return wholeCell(at(t).level.Prompts) }},
-		{Column{Name: "request_rate", Kind: NumberCell}, func(t T) Cell { return positive(at(t).level.Rate) }},
-		{Column{Name: "max_concurrency", Kind: NumberCell}, func(t T) Cell { return positive(float64(at(t).level.Concurrency)) }},
+		words("run", func(t T) string { return at(t).run.Name }),
+		words("model", func(t T) string { return at(t).run.Model }),
+		words("url", func(t T) string { return strings.Join(at(t).run.URLs, " ") }),
+		words("dataset", func(t T) string { return at(t).run.Dataset }),
+		words("level", func(t T) string { return strings.TrimLeft(at(t).level.Name, "-") }),
+		count("num_prompts", func(t T) int { return at(t).level.Prompts }),
+		number("request_rate", func(t T) *float64 { return positive(at(t).level.Rate) }),
+		number("max_concurrency", func(t T) *float64 { return positive(float64(at(t).level.Concurrency)) }),
 	}
 }
 
 // positive is a number of which 0 means that there is none.
-func positive(v float64) Cell { return Cell{Number: v, Known: v > 0} }
+func positive(v float64) *float64 {
+	if v <= 0 {
+		return nil
+	}
+	return &v
+}
+
+// places are all levels, for a table of them.
+func (r *Report) places(yield func(place, error) bool) {
+	for run, level := range r.levels() {
+		if !yield(place{run, level}, nil) {
+			return
+		}
+	}
+}
 
 // levelTable has a row for each level, with all its statistics.
-func (r *Report) levelTable() Table {
-	sources := append(identity(func(p place) place { return p }), levelColumns()...)
-	sources = append(sources, metricColumns(r)...)
-	return tableOf(sources, func(yield func(place, error) bool) {
-		for run, level := range r.levels() {
-			if !yield(place{run, level}, nil) {
-				return
-			}
-		}
-	})
+func (r *Report) levelTable() table {
+	here := func(p place) place { return p }
+	return tableOf(slices.Concat(identity(here), levelColumns(), metricColumns(r)), r.places)
 }
 
 // levelColumns are named as in the JSON, or as in the reference's.
 func levelColumns() []source[place] {
-	words := func(name string, of func(*metric.Summary) string) source[place] {
-		return source[place]{Column{Name: name}, func(p place) Cell { return textCell(of(&p.level.Summary)) }}
-	}
-	count := func(name string, of func(*metric.Summary) int) source[place] {
-		return source[place]{Column{Name: name, Kind: WholeCell}, func(p place) Cell { return wholeCell(of(&p.level.Summary)) }}
-	}
-	number := func(name string, of func(*metric.Summary) *float64) source[place] {
-		return source[place]{Column{Name: name, Kind: NumberCell}, func(p place) Cell { return maybeCell(of(&p.level.Summary)) }}
-	}
-	throughput := func(name string, of func(*metric.Throughput) *float64) source[place] {
-		return number(name, func(s *metric.Summary) *float64 {
-			if s.Throughput == nil {
-				return nil
-			}
-			return of(s.Throughput)
-		})
-	}
 	return []source[place]{
-		words("verdict", func(s *metric.Summary) string { return string(s.Verdict.Severity) }),
-		words("reasons", func(s *metric.Summary) string { return reasonCodes(&s.Verdict) }),
-		count("requests", func(s *metric.Summary) int { return s.Requests }),
-		count("completed", func(s *metric.Summary) int { return s.Completed }),
-		count("failed", func(s *metric.Summary) int { return s.Failed }),
-		count("canceled", func(s *metric.Summary) int { return s.Canceled }),
-		number("duration_s", func(s *metric.Summary) *float64 { return &s.DurationS }),
-		count("total_input_tokens", func(s *metric.Summary) int { return s.Tokens.Input }),
-		count("total_output_tokens", func(s *metric.Summary) int { return s.Tokens.Output }),
+		words("verdict", func(p place) string { return string(p.level.Summary.Verdict.Severity) }),
+		words("reasons", func(p place) string { return reasonCodes(&p.level.Summary.Verdict) }),
+		count("requests", func(p place) int { return p.level.Summary.Requests }),
+		count("completed", func(p place) int { return p.level.Summary.Completed }),
+		count("failed", func(p place) int { return p.level.Summary.Failed }),
+		count("canceled", func(p place) int { return p.level.Summary.Canceled }),
+		number("duration_s", func(p place) *float64 { return &p.level.Summary.DurationS }),
+		count("total_input_tokens", func(p place) int { return p.level.Summary.Tokens.Input }),
+		count("total_output_tokens", func(p place) int { return p.level.Summary.Tokens.Output }),
 		throughput("request_throughput", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
 		throughput("request_goodput", func(t *metric.Throughput) *float64 { return t.GoodPerS }),
 		throughput("output_throughput", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
 		throughput("total_token_throughput", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
-		number("requests_in_flight", func(s *metric.Summary) *float64 {
-			if s.Peaks == nil {
+		number("requests_in_flight", func(p place) *float64 {
+			if p.level.Summary.Peaks == nil {
 				return nil
 			}
-			n := float64(s.Peaks.InFlight)
+			n := float64(p.level.Summary.Peaks.InFlight)
 			return &n
 		}),
-		words("clock", func(s *metric.Summary) string { return s.Clock.Name }),
-		number("coalesced_share", func(s *metric.Summary) *float64 { return s.CoalescedShare() }),
+		words("clock", func(p place) string { return p.level.Summary.Clock.Name }),
+		number("coalesced_share", func(p place) *float64 { return p.level.Summary.CoalescedShare() }),
 	}
+}
+
+// throughput is a column of a level, where there is any throughput.
+func throughput(name string, of func(*metric.Throughput) *float64) source[place] {
+	return number(name, func(p place) *float64 {
+		if p.level.Summary.Throughput == nil {
+			return nil
+		}
+		return of(p.level.Summary.Throughput)
+	})
+}
+
+// statistic is a column of a level, where the metric was measured.
+func statistic(name string, m *metric.Metric, of func(*metric.Stats) *float64) source[place] {
+	return number(name, func(p place) *float64 {
+		stats := p.level.Summary.Dist(m).Stats
+		if stats == nil {
+			return nil
+		}
+		return of(stats)
+	})
 }
 
 // metricColumns has for each metric its statistics, and every percentile that
@@ -111,15 +121,10 @@ func metricColumns(r *Report) []source[place] {
 	}
 	var out []source[place]
 	for _, m := range metric.All {
-		add := func(statistic string, of func(*metric.Stats) *float64) {
-			out = append(out, source[place]{Column{Name: columnName(statistic+"_", m), Kind: NumberCell}, func(p place) Cell {
-				if stats := p.level.Summary.Dist(m).Stats; stats != nil {
-					return maybeCell(of(stats))
-				}
-				return Cell{}
-			}})
+		add := func(name string, of func(*metric.Stats) *float64) {
+			out = append(out, statistic(columnName(name+"_", m), m, of))
 		}
-		out = append(out, source[place]{Column{Name: "n_" + m.Name, Kind: WholeCell}, func(p place) Cell { return wholeCell(p.level.Summary.Dist(m).N) }})
+		out = append(out, count("n_"+m.Name, func(p place) int { return p.level.Summary.Dist(m).N }))
 		add("mean", func(s *metric.Stats) *float64 { return &s.Mean })
 		add("median", func(s *metric.Stats) *float64 { return &s.Median })
 		add("std", func(s *metric.Stats) *float64 { return &s.Std })
@@ -191,53 +196,55 @@ func (r *Report) requests() iter.Seq2[request, error] {
 
 // requestTable has a row for each request, with every metric that has one value
 // for a request.
-func (r *Report) requestTable() Table {
+func (r *Report) requestTable() table {
 	sources := append(identity(func(q request) place { return q.place }), requestColumns()...)
 	for _, m := range metric.All {
-		if m.PerEvent {
-			continue
+		if !m.PerEvent {
+			sources = append(sources, number(columnName("", m), func(q request) (out *float64) {
+				m.Of(q.Record, func(v float64) { out = &v })
+				return out
+			}))
 		}
-		sources = append(sources, source[request]{Column{Name: columnName("", m), Kind: NumberCell}, func(q request) (c Cell) {
-			m.Of(q.Record, func(v float64) { c = numberCell(v) })
-			return c
-		}})
 	}
 	return tableOf(sources, r.requests())
 }
 
 func requestColumns() []source[request] {
-	words := func(name string, of func(*tacho.Record) string) source[request] {
-		return source[request]{Column{Name: name}, func(q request) Cell { return textCell(of(q.Record)) }}
-	}
-	whole := func(name string, of func(*tacho.Record) int) source[request] {
-		return source[request]{Column{Name: name, Kind: WholeCell}, func(q request) Cell { return wholeCell(of(q.Record)) }}
-	}
-	failure := func(q *tacho.Record) tacho.Failure {
+	failure := func(q request) tacho.Failure {
 		if q.Failure == nil {
 			return tacho.Failure{}
 		}
 		return *q.Failure
 	}
+	moment := func(name string, of func(request) time.Duration) source[request] {
+		return number(name, func(q request) *float64 {
+			if of(q) == tacho.Never {
+				return nil
+			}
+			s := seconds(of(q))
+			return &s
+		})
+	}
 	return []source[request]{
-		whole("session", func(q *tacho.Record) int { return int(q.Session) }),
-		whole("turn", func(q *tacho.Record) int { return q.Turn }),
-		words("id", func(q *tacho.Record) string { return q.ID }),
-		words("labels", func(q *tacho.Record) string {
+		count("session", func(q request) int { return int(q.Session) }),
+		count("turn", func(q request) int { return q.Turn }),
+		words("id", func(q request) string { return q.ID }),
+		words("labels", func(q request) string {
 			var all []string
 			for _, l := range q.Labels {
 				all = append(all, l.Key+"="+l.Value)
 			}
 			return strings.Join(all, " ")
 		}),
-		words("endpoint", func(q *tacho.Record) string { return q.Endpoint }),
-		words("cause", func(q *tacho.Record) string { return string(failure(q).Cause) }),
-		whole("status", func(q *tacho.Record) int { return failure(q).Status }),
-		words("message", func(q *tacho.Record) string { return failure(q).Message }),
-		words("finish", func(q *tacho.Record) string { return q.Finish }),
-		{Column{Name: "due_s", Kind: NumberCell}, func(q request) Cell { return numberCell(seconds(q.Due)) }},
-		{Column{Name: "sent_s", Kind: NumberCell}, func(q request) Cell { return Cell{Number: seconds(q.Sent), Known: q.Sent != tacho.Never} }},
-		{Column{Name: "end_s", Kind: NumberCell}, func(q request) Cell { return numberCell(seconds(q.End)) }},
-		whole("events", func(q *tacho.Record) int { return len(q.Events) }),
+		words("endpoint", func(q request) string { return q.Endpoint }),
+		words("cause", func(q request) string { return string(failure(q).Cause) }),
+		count("status", func(q request) int { return failure(q).Status }),
+		words("message", func(q request) string { return failure(q).Message }),
+		words("finish", func(q request) string { return q.Finish }),
+		moment("due_s", func(q request) time.Duration { return q.Due }),
+		moment("sent_s", func(q request) time.Duration { return q.Sent }),
+		moment("end_s", func(q request) time.Duration { return q.End }),
+		count("events", func(q request) int { return len(q.Events) }),
 	}
 }
 
@@ -247,32 +254,32 @@ type token struct {
 	i int
 }
 
+func (t token) event() *tacho.Event { return &t.Events[t.i] }
+
 // tokenTable has a row for each token event.
-func (r *Report) tokenTable() Table {
-	whole := func(name string, of func(token) int) source[token] {
-		return source[token]{Column{Name: name, Kind: WholeCell}, func(t token) Cell { return wholeCell(of(t)) }}
-	}
-	number := func(name string, of func(token) float64) source[token] {
-		return source[token]{Column{Name: name, Kind: NumberCell}, func(t token) Cell { return numberCell(of(t)) }}
+func (r *Report) tokenTable() table {
+	known := func(name string, of func(token) float64) source[token] {
+		return number(name, func(t token) *float64 { v := of(t); return &v })
 	}
 	kinds := []string{"content", "reasoning", "tool call"}
 	sources := append(identity(func(t token) place { return t.place }),
-		whole("session", func(t token) int { return int(t.Session) }),
-		whole("turn", func(t token) int { return t.Turn }),
-		source[token]{Column{Name: "id"}, func(t token) Cell { return textCell(t.ID) }},
-		whole("event", func(t token) int { return t.i }),
-		number("at_s", func(t token) float64 { return seconds(t.Events[t.i].At) }),
-		source[token]{Column{Name: "gap_ms", Kind: NumberCell}, func(t token) Cell {
+		count("session", func(t token) int { return int(t.Session) }),
+		count("turn", func(t token) int { return t.Turn }),
+		words("id", func(t token) string { return t.ID }),
+		count("event", func(t token) int { return t.i }),
+		known("at_s", func(t token) float64 { return seconds(t.event().At) }),
+		number("gap_ms", func(t token) *float64 {
 			if t.i == 0 {
-				return Cell{}
+				return nil
 			}
-			return numberCell(float64(t.Events[t.i].At-t.Events[t.i-1].At) / 1e6)
-		}},
-		number("read_lag_ms", func(t token) float64 { return float64(t.Events[t.i].ReadLag) / 1e6 }),
-		whole("tokens", func(t token) int { return int(t.Events[t.i].Tokens) }),
-		source[token]{Column{Name: "kind"}, func(t token) Cell { return textCell(kinds[min(int(t.Events[t.i].Kind), len(kinds)-1)]) }},
-		whole("coalesced", func(t token) int {
-			if t.Events[t.i].Coalesced {
+			gap := float64(t.event().At-t.Events[t.i-1].At) / 1e6
+			return &gap
+		}),
+		known("read_lag_ms", func(t token) float64 { return float64(t.event().ReadLag) / 1e6 }),
+		count("tokens", func(t token) int { return int(t.event().Tokens) }),
+		words("kind", func(t token) string { return kinds[min(int(t.event().Kind), len(kinds)-1)] }),
+		count("coalesced", func(t token) int {
+			if t.event().Coalesced {
 				return 1
 			}
 			return 0
@@ -293,60 +300,27 @@ func (r *Report) tokenTable() Table {
 }
 
 // glance is one line for each level, for people.
-func glance(runs []outcome.Run) Table {
-	several := len(runs) > 1
+func glance(runs []outcome.Run) table {
 	level := "level"
 	if len(runs) == 1 && runs[0].Varies != "" {
 		level = runs[0].Varies
 	}
-	number := func(name string, of func(*metric.Summary) *float64) source[place] {
-		return source[place]{Column{Name: name, Kind: NumberCell, Decimals: 2}, func(p place) Cell { return maybeCell(of(&p.level.Summary)) }}
-	}
-	throughput := func(name string, of func(*metric.Throughput) float64) source[place] {
-		return number(name, func(s *metric.Summary) *float64 {
-			if s.Throughput == nil {
-				return nil
-			}
-			v := of(s.Throughput)
-			return &v
-		})
-	}
-	statistic := func(name string, m *metric.Metric, of func(*metric.Stats) float64) source[place] {
-		return number(name, func(s *metric.Summary) *float64 {
-			stats := s.Dist(m).Stats
-			if stats == nil {
-				return nil
-			}
-			v := of(stats)
-			return &v
-		})
-	}
 	var sources []source[place]
-	if several {
-		sources = append(sources, source[place]{Column{Name: "run"}, func(p place) Cell { return textCell(path.Base(p.run.Name)) }})
+	if len(runs) > 1 {
+		sources = append(sources, words("run", func(p place) string { return path.Base(p.run.Name) }))
 	}
+	mean := func(s *metric.Stats) *float64 { return &s.Mean }
 	sources = append(sources,
-		source[place]{Column{Name: level}, func(p place) Cell {
-			if p.level.Value == "" {
-				return textCell(p.level.Name)
-			}
-			return textCell(p.level.Value)
-		}},
-		source[place]{Column{Name: "ok", Kind: WholeCell}, func(p place) Cell { return wholeCell(p.level.Summary.Completed) }},
-		source[place]{Column{Name: "failed", Kind: WholeCell}, func(p place) Cell { return wholeCell(p.level.Summary.Failed) }},
-		throughput("req/s", func(t *metric.Throughput) float64 { return t.RequestsPerS }),
-		throughput("out tok/s", func(t *metric.Throughput) float64 { return t.OutputTokensPerS }),
-		throughput("total tok/s", func(t *metric.Throughput) float64 { return t.TotalTokensPerS }),
-		statistic("mean TTFT", metric.TTFT, mean), statistic("p99 TTFT", metric.TTFT, p99),
+		words(level, func(p place) string { return cmp.Or(p.level.Value, p.level.Name) }),
+		count("ok", func(p place) int { return p.level.Summary.Completed }),
+		count("failed", func(p place) int { return p.level.Summary.Failed }),
+		throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
+		throughput("out tok/s", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
+		throughput("total tok/s", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
+		statistic("mean TTFT", metric.TTFT, mean),
+		statistic("p99 TTFT", metric.TTFT, func(s *metric.Stats) *float64 { return percentileOf(s, 99) }),
 		statistic("mean TPOT", metric.TPOT, mean), statistic("mean ITL", metric.ITL, mean),
-		source[place]{Column{Name: "verdict"}, func(p place) Cell { return textCell(string(p.level.Summary.Verdict.Severity)) }},
+		words("verdict", func(p place) string { return string(p.level.Summary.Verdict.Severity) }),
 	)
-	r := &Report{Runs: runs}
-	return tableOf(sources, func(yield func(place, error) bool) {
-		for run, level := range r.levels() {
-			if !yield(place{run, level}, nil) {
-				return
-			}
-		}
-	})
+	return tableOf(sources, (&Report{Runs: runs}).places)
 }

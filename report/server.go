@@ -91,18 +91,10 @@ func (p printer) endpoints(s *metric.Summary) {
 	table := [][]string{{"ok", "failed", "out tokens", "mean TTFT", "p99 TTFT", "mean TPOT", "mean E2EL", "endpoint"}}
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		of := func(m *metric.Metric, pick func(*metric.Stats) float64) string {
-			if stats := e.Dist(m).Stats; stats != nil {
-				v := pick(stats)
-				return fixed(&v)
-			}
-			return notMeasured
-		}
-		mean := func(stats *metric.Stats) float64 { return stats.Mean }
 		table = append(table, []string{
 			strconv.Itoa(e.Completed), strconv.Itoa(e.Failed), strconv.Itoa(e.OutputTokens),
-			of(metric.TTFT, mean), of(metric.TTFT, func(stats *metric.Stats) float64 { return stats.Percentile(99) }),
-			of(metric.TPOT, mean), of(metric.E2EL, mean), safe(e.Endpoint),
+			ofGroup(e.Dist(metric.TTFT), mean), ofGroup(e.Dist(metric.TTFT), p99),
+			ofGroup(e.Dist(metric.TPOT), mean), ofGroup(e.Dist(metric.E2EL), mean), safe(e.Endpoint),
 		})
 	}
 	p.table(table)

@@ -2,80 +2,56 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
-
-	"tacho/stat"
+	"strconv"
 )
 
-// A Table is typed rows: what text, CSV, JSON lines, Markdown and Parquet have
+// A table is typed rows: what text, CSV, JSON lines, Markdown and Parquet have
 // in common. Rows may be many, and come one at a time.
-type Table struct {
-	Columns []Column
-	Rows    iter.Seq2[[]Cell, error]
+type table struct {
+	Columns []column
+	Rows    iter.Seq2[[]cell, error]
 }
 
-// A Column is one column of a Table.
-type Column struct {
-	Name     string
-	Kind     CellKind
-	Decimals int // of a number, for people
+// A column is one column of a table.
+type column struct {
+	Name string
+	Kind cellKind
 }
 
-// CellKind is what the cells of a column hold.
-type CellKind int
+// cellKind is what the cells of a column hold.
+type cellKind int
 
 // The kinds of cell.
 const (
-	TextCell CellKind = iota
-	WholeCell
-	NumberCell
+	textKind cellKind = iota
+	wholeKind
+	numberKind
 )
 
-// A Cell is one value; the zero value is nothing measured. Which field counts is
+// A cell is one value; the zero value is nothing measured. Which field counts is
 // its column's to say.
-type Cell struct {
-	Text     string
-	Number   float64 // whole, in a column of whole numbers
-	Known    bool    // of a number
-	Interval *stat.Interval
-	Note     string
-}
-
-func textCell(text string) Cell { return Cell{Text: text, Known: text != ""} }
-func wholeCell(n int) Cell      { return Cell{Number: float64(n), Known: true} }
-func numberCell(v float64) Cell { return Cell{Number: v, Known: true} }
-func maybeCell(v *float64) Cell {
-	if v == nil {
-		return Cell{}
-	}
-	return numberCell(*v)
+type cell struct {
+	Text   string
+	Number float64 // whole, in a column of whole numbers
+	Known  bool    // of a number
 }
 
 // forPeople is a cell as people read it.
-func (c *Column) forPeople(cell Cell) string {
-	text := notMeasured
+func (c *column) forPeople(one cell) string {
 	switch {
-	case c.Kind == TextCell:
-		text = safe(cell.Text)
-	case cell.Known:
-		decimals := c.Decimals
-		if c.Kind == WholeCell {
-			decimals = 0
-		}
-		text = fmt.Sprintf("%.*f", decimals, cell.Number)
-		if in := cell.Interval; in != nil {
-			text += fmt.Sprintf(" [%.*f, %.*f]", decimals, in.Low, decimals, in.High)
-		}
+	case c.Kind == textKind:
+		return safe(one.Text)
+	case !one.Known:
+		return notMeasured
+	case c.Kind == wholeKind:
+		return strconv.FormatFloat(one.Number, 'f', 0, 64)
 	}
-	if cell.Note != "" {
-		text += " (" + safe(cell.Note) + ")"
-	}
-	return text
+	return fixed(&one.Number)
 }
 
 // strings are all cells as people read them, the names of the columns first.
-func (t *Table) strings() ([][]string, error) {
+func (t *table) strings() ([][]string, error) {
 	var names []string
 	for i := range t.Columns {
 		names = append(names, safe(t.Columns[i].Name))
@@ -96,23 +72,46 @@ func (t *Table) strings() ([][]string, error) {
 
 // A source is one column and how its cells come from a T.
 type source[T any] struct {
-	Column
-	of func(T) Cell
+	column
+	of func(T) cell
 }
 
-// tableOf is the Table of items by its sources.
-func tableOf[T any](sources []source[T], items iter.Seq2[T, error]) Table {
-	t := Table{}
+// words is a column of texts.
+func words[T any](name string, of func(T) string) source[T] {
+	return source[T]{column{Name: name}, func(t T) cell {
+		text := of(t)
+		return cell{Text: text, Known: text != ""}
+	}}
+}
+
+// count is a column of whole numbers.
+func count[T any](name string, of func(T) int) source[T] {
+	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { return cell{Number: float64(of(t)), Known: true} }}
+}
+
+// number is a column of numbers; nil is not measured.
+func number[T any](name string, of func(T) *float64) source[T] {
+	return source[T]{column{Name: name, Kind: numberKind}, func(t T) cell {
+		if v := of(t); v != nil {
+			return cell{Number: *v, Known: true}
+		}
+		return cell{}
+	}}
+}
+
+// tableOf is the table of items by its sources.
+func tableOf[T any](sources []source[T], items iter.Seq2[T, error]) table {
+	t := table{}
 	for _, s := range sources {
-		t.Columns = append(t.Columns, s.Column)
+		t.Columns = append(t.Columns, s.column)
 	}
-	t.Rows = func(yield func([]Cell, error) bool) {
+	t.Rows = func(yield func([]cell, error) bool) {
 		for item, err := range items {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			row := make([]Cell, len(sources))
+			row := make([]cell, len(sources))
 			for i, s := range sources {
 				row[i] = s.of(item)
 			}
@@ -127,7 +126,7 @@ func tableOf[T any](sources []source[T], items iter.Seq2[T, error]) Table {
 // A RowKind is what a row of a table is of.
 type RowKind struct {
 	Name  string
-	table func(*Report) Table
+	table func(*Report) table
 }
 
 // RowKinds are all kinds of row; the first is the usual one.
@@ -136,10 +135,10 @@ var RowKinds = []RowKind{{"level", (*Report).levelTable}, {"request", (*Report).
 func (k RowKind) String() string { return k.Name }
 
 // table is the whole table of a report, with the rows it asks for.
-func (r *Report) table() (Table, error) {
+func (r *Report) table() (table, error) {
 	kind, err := named(RowKinds, "kind of row", cmp.Or(r.Rows, RowKinds[0].Name))
 	if err != nil {
-		return Table{}, err
+		return table{}, err
 	}
 	return kind.table(r), nil
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,11 +65,9 @@ func (v *VLLMResult) Write(w io.Writer) error {
 		v.totals(out)
 	}
 	if v.Records != nil {
-		details, err := v.details()
-		if err != nil {
+		if err := v.details(out); err != nil {
 			return fmt.Errorf("read records: %w", err)
 		}
-		v.writeDetails(out, details)
 	}
 	if !pools {
 		v.peaks(out)
@@ -208,30 +207,63 @@ func (v *VLLMResult) latencies(o *pythonObject) {
 	}
 }
 
-// A detail is what the detailed arrays keep of a record.
+// A detail is what the arrays of numbers have of a record.
 type detail struct {
 	session         uint64
 	turn            int
+	read            int // how many were read before it
 	input, output   int
 	ttftS, latencyS float64
 	startS, waitedS float64
-	itlsS           []float64
-	text, failure   string
+	failure         string
 }
 
-// details are the records in the order of the workload.
-func (v *VLLMResult) details() ([]detail, error) {
+// readDetails are the records in the order of the workload.
+func (v *VLLMResult) readDetails() ([]detail, error) {
 	var list []detail
 	for r, err := range v.Records() {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, v.newDetail(r))
+		d := v.newDetail(r)
+		d.read = len(list)
+		list = append(list, d)
 	}
-	slices.SortStableFunc(list, func(a, b detail) int {
-		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.turn, b.turn))
+	slices.SortFunc(list, func(a, b detail) int {
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.turn, b.turn), cmp.Compare(a.read, b.read))
 	})
 	return list, nil
+}
+
+// inOrder are the records in the order of list, read once more: what a record has
+// many of is never in memory as a whole. A record that is read before its turn
+// waits. Those are about as many as were in flight.
+func (v *VLLMResult) inOrder(list []detail) iter.Seq2[*tacho.Record, error] {
+	place := make([]int, len(list))
+	for i := range list {
+		place[list[i].read] = i
+	}
+	return func(yield func(*tacho.Record, error) bool) {
+		waiting := map[int]*tacho.Record{}
+		read, next := 0, 0
+		for r, err := range v.Records() {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if read == len(place) {
+				return // the file has grown since
+			}
+			waiting[place[read]] = r
+			read++
+			for ; waiting[next] != nil; next++ {
+				if !yield(waiting[next], nil) {
+					return
+				}
+				delete(waiting, next)
+			}
+		}
+	}
 }
 
 // newDetail follows the reference: a failed request has no output, no latency,
@@ -256,15 +288,12 @@ func (v *VLLMResult) newDetail(r *tacho.Record) detail {
 	if !v.Detailed {
 		return d
 	}
-	d.text, d.startS = r.Text, v.Monotonic+seconds(started)
+	d.startS = v.Monotonic + seconds(started)
 	if r.OK() || !v.Summary.Config.Pools {
 		d.input = metric.InputTokens(r)
 	}
 	if first := r.First(); first != tacho.Never {
 		d.ttftS = seconds(first - started)
-	}
-	for i := 1; i < len(r.Events); i++ {
-		d.itlsS = append(d.itlsS, seconds(r.Events[i].At-r.Events[i-1].At))
 	}
 	if r.OK() {
 		d.output = r.Output
@@ -274,7 +303,12 @@ func (v *VLLMResult) newDetail(r *tacho.Record) detail {
 	return d
 }
 
-func (v *VLLMResult) writeDetails(o *pythonObject, list []detail) {
+// details writes the arrays with an entry for each request.
+func (v *VLLMResult) details(o *pythonObject) error {
+	list, err := v.readDetails()
+	if err != nil {
+		return err
+	}
 	generated := v.Detailed && !v.Summary.Config.Pools
 	if v.Detailed {
 		wholes(o, "input_lens", list, func(d *detail) int { return d.input })
@@ -282,16 +316,9 @@ func (v *VLLMResult) writeDetails(o *pythonObject, list []detail) {
 	if generated {
 		wholes(o, "output_lens", list, func(d *detail) int { return d.output })
 		numbers(o, "ttfts", list, func(d *detail) float64 { return d.ttftS })
-		array(o, "itls", list, func(b []byte, d *detail) []byte {
-			b = append(b, '[')
-			for i, itl := range d.itlsS {
-				if i > 0 {
-					b = append(b, ", "...)
-				}
-				b = append(b, pythonJSONFloat(itl)...)
-			}
-			return append(b, ']')
-		})
+		if err := arrayOf(o, "itls", v.inOrder(list), appendGaps); err != nil {
+			return err
+		}
 	}
 	numbers(o, "latencies", list, func(d *detail) float64 { return d.latencyS })
 	if generated {
@@ -299,11 +326,27 @@ func (v *VLLMResult) writeDetails(o *pythonObject, list []detail) {
 	}
 	numbers(o, "queue_times", list, func(d *detail) float64 { return d.waitedS })
 	if generated {
-		texts(o, "generated_texts", list, func(d *detail) string { return d.text })
+		text := func(b []byte, r *tacho.Record) []byte { return appendPythonString(b, r.Text) }
+		if err := arrayOf(o, "generated_texts", v.inOrder(list), text); err != nil {
+			return err
+		}
 	}
 	if v.Detailed {
-		texts(o, "errors", list, func(d *detail) string { return d.failure })
+		array(o, "errors", list, func(b []byte, d *detail) []byte { return appendPythonString(b, d.failure) })
 	}
+	return nil
+}
+
+// appendGaps appends the times between the tokens of a request, as a list.
+func appendGaps(b []byte, r *tacho.Record) []byte {
+	b = append(b, '[')
+	for i := 1; i < len(r.Events); i++ {
+		if i > 1 {
+			b = append(b, ", "...)
+		}
+		b = append(b, pythonJSONFloat(seconds(r.Events[i].At-r.Events[i-1].At))...)
+	}
+	return append(b, ']')
 }
 
 func wholes(o *pythonObject, key string, list []detail, of func(*detail) int) {
@@ -312,10 +355,6 @@ func wholes(o *pythonObject, key string, list []detail, of func(*detail) int) {
 
 func numbers(o *pythonObject, key string, list []detail, of func(*detail) float64) {
 	array(o, key, list, func(b []byte, d *detail) []byte { return append(b, pythonJSONFloat(of(d))...) })
-}
-
-func texts(o *pythonObject, key string, list []detail, of func(*detail) string) {
-	array(o, key, list, func(b []byte, d *detail) []byte { return appendPythonString(b, of(d)) })
 }
 
 func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
@@ -379,16 +418,33 @@ func (o *pythonObject) close() error {
 	return o.out.Flush()
 }
 
-// array writes a list, item by item: detailed results are large.
+// array writes a list.
 func array[T any](o *pythonObject, key string, items []T, appendItem func([]byte, *T) []byte) {
+	all := func(yield func(*T, error) bool) {
+		for i := range items {
+			if !yield(&items[i], nil) {
+				return
+			}
+		}
+	}
+	_ = arrayOf(o, key, all, appendItem) // no item has an error
+}
+
+// arrayOf writes a list, item by item: detailed results are large.
+func arrayOf[T any](o *pythonObject, key string, items iter.Seq2[*T, error], appendItem func([]byte, *T) []byte) error {
 	o.raw(key, "[")
 	var buf []byte
-	for i := range items {
-		buf = buf[:0]
-		if i > 0 {
-			buf = append(buf, ", "...)
+	for item, err := range items {
+		if err != nil {
+			return err
 		}
-		_, _ = o.out.Write(appendItem(buf, &items[i]))
+		between := ""
+		if buf != nil {
+			between = ", "
+		}
+		buf = appendItem(append(buf[:0], between...), item)
+		_, _ = o.out.Write(buf)
 	}
 	_, _ = o.out.WriteString("]")
+	return nil
 }

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +180,67 @@ func TestVLLMFileName(t *testing.T) {
 		v := report.NewVLLMResult(&outcome.Run{About: c.about}, &c.level, false)
 		if got := v.FileName(); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A detailed result of a long run has every token time, in the order of the
+// workload, and never all of them in memory.
+func TestDetailedResultStreams(t *testing.T) {
+	const requests, tokens, flight = 1024, 800, 8
+	most := uint64(0)
+	level := healthyStage()
+	level.Records = func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) {
+			for i := range requests {
+				session := i ^ (flight - 1) // of those in flight the last ends first
+				r := &tacho.Record{Session: uint64(session), Timeline: tacho.NewTimeline(0), Text: fmt.Sprint("text ", session)}
+				for k := range tokens {
+					r.Events = append(r.Events, tacho.Event{At: time.Duration(session*k) * ms})
+				}
+				if !yield(r, nil) {
+					return
+				}
+				if i%256 == 0 {
+					var m runtime.MemStats
+					runtime.GC()
+					runtime.ReadMemStats(&m)
+					most = max(most, m.HeapAlloc)
+				}
+			}
+		}
+	}
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	file, err := os.Create(filepath.Join(t.TempDir(), "result.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := report.NewVLLMResult(&outcome.Run{}, &level, true).Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if grown, all := int(most-before.HeapAlloc), 8*requests*tokens; grown > all/4 {
+		t.Errorf("%d bytes were in memory where all times are %d", grown, all)
+	}
+	text, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Itls  [][]float64
+		Texts []string `json:"generated_texts"`
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Itls) != requests || len(got.Texts) != requests {
+		t.Fatalf("%d lists of times and %d texts", len(got.Itls), len(got.Texts))
+	}
+	for session, gaps := range got.Itls {
+		if len(gaps) != tokens-1 || gaps[7] != float64(session)/1000 || got.Texts[session] != fmt.Sprint("text ", session) {
+			t.Fatalf("request %d: %d gaps, %v, %q", session, len(gaps), gaps[7], got.Texts[session])
 		}
 	}
 }
