@@ -1,33 +1,28 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"tacho"
 
 	"tacho/workload"
 )
 
 // kinds are the datasets of the plan: one, or those of its mix.
 func (p *Plan) kinds() ([]workload.Kind, error) {
-	names := []string{p.DatasetName}
-	if len(p.Mix) > 0 {
-		classes, err := p.Classes()
-		if err != nil {
-			return nil, err
-		}
-		names = nil
-		for _, c := range classes {
-			names = append(names, c.Plan.DatasetName)
-		}
+	classes, err := p.Classes()
+	if err != nil {
+		return nil, err
 	}
-	var out []workload.Kind
-	for _, name := range names {
-		k, err := workload.Find(name)
-		if err != nil {
+	out := make([]workload.Kind, len(classes))
+	for i, c := range classes {
+		if out[i], err = workload.Find(c.Plan.DatasetName); err != nil {
 			return nil, fmt.Errorf("--dataset-name: %w", err)
 		}
-		out = append(out, k)
 	}
 	return out, nil
 }
@@ -59,3 +54,71 @@ func (p *Plan) OwnTimes() bool {
 	rated := p.Given("request-rate") || p.RampUpStrategy != ""
 	return p.SelfTimed && !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.Every(func(k workload.Kind) bool { return k.Timed })
 }
+
+// A Class is one part of a mix.
+type Class struct {
+	Plan     Plan // with the dataset options of this class
+	Weight   float64
+	Label    string
+	Model    string
+	Priority *int
+	Header   []tacho.Label
+}
+
+// Classes are the parts of the mix. A plan without a mix is its only part.
+func (p *Plan) Classes() ([]Class, error) {
+	if len(p.Mix) == 0 {
+		return []Class{{Plan: *p, Weight: 1}}, nil
+	}
+	var out []Class
+	for i, text := range p.Mix {
+		c := Class{Plan: *p, Weight: 1, Label: fmt.Sprintf("class-%d", i+1)}
+		c.Plan.Mix = nil
+		for word := range strings.FieldsSeq(text) {
+			name, value, ok := strings.Cut(word, "=")
+			if !ok {
+				return nil, fmt.Errorf("--mix: %q should be OPTION=VALUE", word)
+			}
+			if err := c.set(strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), value); err != nil {
+				return nil, fmt.Errorf("--mix: %s: %w", name, err)
+			}
+		}
+		if slices.ContainsFunc(out, func(o Class) bool { return o.Label == c.Label }) {
+			return nil, fmt.Errorf("--mix: two classes have the label %s", c.Label)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// set takes one option of a class.
+func (c *Class) set(name, value string) (err error) {
+	if header, ok := strings.CutPrefix(name, "header."); ok {
+		c.Header = append(c.Header, tacho.Label{Key: header, Value: value})
+		return nil
+	}
+	switch name {
+	case "weight":
+		c.Weight, err = strconv.ParseFloat(value, 64)
+	case "label":
+		c.Label = value
+	case "model", "lora":
+		c.Model = value
+	case "priority":
+		var n int
+		n, err = strconv.Atoi(value)
+		c.Priority = &n
+	default:
+		for _, o := range c.Plan.Options() {
+			if o.Name == name && slices.Contains(datasetGroups, o.Group) {
+				return o.Set(value)
+			}
+		}
+		return errors.New("no option of a dataset has this name")
+	}
+	return err
+}
+
+// datasetGroups are the groups of options that a class of a mix can have of
+// its own.
+var datasetGroups = []string{"Dataset", "Conversations", "Traces"}

@@ -38,9 +38,12 @@ func (p *Plan) Levels() []Level {
 	for _, rate := range p.RequestRate {
 		for _, limit := range limits {
 			for _, n := range prompts {
-				l := Level{Index: len(out), Prompts: n, Inputs: n, Rate: rate, Concurrency: limit}
-				l.Name, l.Value = p.levelName(l)
-				l.Prompts = p.requests(n)
+				l := Level{Index: len(out), Prompts: p.requests(n), Inputs: n, Rate: rate, Concurrency: limit}
+				names, values := p.lists(l)
+				for i, name := range names {
+					names[i] = "--" + name + " " + values[i]
+				}
+				l.Name, l.Value = strings.Join(names, " "), strings.Join(values, " ")
 				out = append(out, l)
 			}
 		}
@@ -57,32 +60,23 @@ func (p *Plan) requests(prompts int) int {
 	return kind.Requests(&p.Dataset, prompts)
 }
 
-// Varies names the options that are lists.
-func (p *Plan) Varies() string {
-	var out []string
-	for _, v := range []struct {
-		name string
-		n    int
-	}{{"request-rate", len(p.RequestRate)}, {"max-concurrency", len(p.MaxConcurrency)}, {"num-prompts", len(p.NumPrompts)}} {
-		if v.n > 1 {
-			out = append(out, v.name)
-		}
-	}
-	return strings.Join(out, " ")
-}
-
-func (p *Plan) levelName(l Level) (name, value string) {
-	var names, values []string
-	add := func(n int, flag, value string) {
+// lists are the options that are lists, with their values in a level.
+func (p *Plan) lists(l Level) (names, values []string) {
+	add := func(n int, name, value string) {
 		if n > 1 {
-			names = append(names, "--"+flag+" "+value)
-			values = append(values, value)
+			names, values = append(names, name), append(values, value)
 		}
 	}
 	add(len(p.RequestRate), "request-rate", formatFloat(l.Rate))
 	add(len(p.MaxConcurrency), "max-concurrency", strconv.Itoa(l.Concurrency))
-	add(len(p.NumPrompts), "num-prompts", strconv.Itoa(l.Prompts))
-	return strings.Join(names, " "), strings.Join(values, " ")
+	add(len(p.NumPrompts), "num-prompts", strconv.Itoa(l.Inputs))
+	return names, values
+}
+
+// Varies names the options that are lists.
+func (p *Plan) Varies() string {
+	names, _ := p.lists(Level{})
+	return strings.Join(names, " ")
 }
 
 // Pacing is when the sessions of a level arrive.

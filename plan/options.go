@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"tacho/internal/redact"
+	"tacho/workload"
 )
 
 // An Option is one field of a Plan.
@@ -21,8 +22,9 @@ type Option struct {
 	Value  any          // pointer to the field
 	Secret redact.Place // where in it secrets stand
 
-	standard string // the default, where a tag tells it
-	most     string // what bounds it
+	standard string   // the default, where a tag tells it
+	words    []string // that it takes; none is any
+	most     string   // that it may ask for
 	plan     *Plan
 	at       int // among its options
 }
@@ -73,7 +75,10 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 			continue
 		}
 		help, own := strings.CutPrefix(f.Tag.Get("help"), "+ ")
-		fn(Option{Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret")), standard: f.Tag.Get("default"), most: f.Tag.Get("most")})
+		fn(Option{
+			Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret")),
+			standard: f.Tag.Get("default"), words: strings.Fields(f.Tag.Get("words")), most: f.Tag.Get("most"),
+		})
 	}
 }
 
@@ -177,4 +182,37 @@ func parse[T any](text string, read func(string) (T, error), what string) (T, er
 func maybe[T any](text string, read func(string) (T, error), what string) (*T, error) {
 	v, err := parse(text, read, what)
 	return &v, err
+}
+
+// What is asked for is held in memory, or made at once. A number that no
+// machine can hold is refused by its name, before it is tried.
+const mostOfAny = 100_000_000
+
+// bounded says that a number is too large for the option.
+func (o *Option) bounded() error {
+	var all []int
+	switch v := o.Value.(type) {
+	case *int:
+		all = []int{*v}
+	case **int:
+		all = []int{**v}
+	case *IntLevels:
+		all = *v
+	}
+	most := mostOfAny
+	switch o.most {
+	case "":
+	case "tokens":
+		most = workload.MostTokens
+	case "ranks":
+		most = workload.MostRanks
+	default:
+		most, _ = strconv.Atoi(o.most) // what is no number allows none
+	}
+	for _, n := range all {
+		if n > most {
+			return fmt.Errorf("%d is too many: write %d at most", n, most)
+		}
+	}
+	return nil
 }

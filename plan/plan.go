@@ -54,7 +54,7 @@ type Target struct {
 	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are then stamped when read, not by the kernel)"`
 	Clock           string   `flag:"clock" default:"kernel" help:"+ what stamps arrivals: kernel; wire (each segment as it passes the network device: exact even if the client gets no processor; needs CAP_NET_RAW); auto (wire where it is to be had, else kernel); or read (to see the difference)"`
 	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
-	RequestIDFormat string   `flag:"request-id-format" default:"number" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
+	RequestIDFormat string   `flag:"request-id-format" default:"number" words:"number uuid" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
 	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
 	GPUMetricsURL   []string `flag:"gpu-metrics-url" help:"+ metrics page of a DCGM exporter, for utilization and power of the GPUs"`
 	MetricsInterval Seconds  `flag:"metrics-interval" default:"1" help:"+ time between two readings of these pages"`
@@ -81,7 +81,7 @@ type Load struct {
 	ProbeRate       float64     `flag:"probe-request-rate" help:"one-token probes per second during the load, reported separately"`
 	Seed            *uint64     `flag:"seed" help:"seed of prompts, arrivals and the simulated engine; by default a new one for each run; each level derives its own from it, so that no cache knows its prompts"`
 	LoraModules     []string    `flag:"lora-modules" help:"adapters to spread the requests over, instead of the model"`
-	LoraAssignment  string      `flag:"lora-assignment" default:"random" help:"how adapters are chosen: random or round-robin"`
+	LoraAssignment  string      `flag:"lora-assignment" default:"random" words:"random round-robin" help:"how adapters are chosen: random or round-robin"`
 	Retries         int         `flag:"retries" help:"+ retries for a request that fails in a way that may pass; the report counts them"`
 	FlushCache      bool        `flag:"flush-cache" help:"+ make the server clear its prefix cache before each level (SGLang; vLLM in development mode)"`
 	Profile         bool        `flag:"profile" help:"make the server profile the run (/start_profile, /stop_profile)"`
@@ -116,7 +116,7 @@ type Results struct {
 	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"inter-token latencies at which the timeline's colours change, in milliseconds"`
 	GPUs              GPUs     `flag:"gpus" help:"+ what the server runs on, such as 8xMI300X or 4xH100,4xA100: kept with the run"`
 	RunsDir           string   `flag:"runs-dir" default:"runs" help:"+ where runs are kept"`
-	OnDiskFull        string   `flag:"on-disk-full" default:"memory" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
+	OnDiskFull        string   `flag:"on-disk-full" default:"memory" words:"memory stop" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
 }
 
 // Default is the plan of somebody who said nothing.
@@ -132,29 +132,15 @@ func Default() (p Plan) {
 	return p
 }
 
-// What a request id can be.
+// Words that options take, and that change what is done.
 const (
-	NumberIDs = "number"
-	UUIDs     = "uuid"
-)
-
-// How adapters are chosen.
-const (
-	randomAdapters = "random"
-	adaptersInTurn = "round-robin"
+	UUIDs          = "uuid"
+	RandomHole     = "{random}" // in the prefix of request ids, where a random number goes
+	StopOnFullDisk = "stop"
 )
 
 // AdaptersAtRandom says whether adapters are chosen by chance, and not in turn.
-func (p *Plan) AdaptersAtRandom() bool { return p.LoraAssignment == randomAdapters }
-
-// RandomHole stands for a random number in the prefix of request ids.
-const RandomHole = "{random}"
-
-// What to do when a run can no longer be written down.
-const (
-	WaitOnFullDisk = "memory"
-	StopOnFullDisk = "stop"
-)
+func (p *Plan) AdaptersAtRandom() bool { return p.LoraAssignment == "random" }
 
 // BaseURLs are where the servers are.
 func (p *Plan) BaseURLs() []string {

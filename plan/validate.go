@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"tacho/backend"
 	"tacho/pace"
@@ -12,24 +15,17 @@ import (
 
 // Validate says what is wrong with the plan before anything is sent.
 func (p *Plan) Validate() error {
-	if err := p.validateRamp(); err != nil {
-		return err
-	}
-	if p.LoraAssignment != randomAdapters && p.LoraAssignment != adaptersInTurn {
-		return fmt.Errorf("--lora-assignment %q: write %s or %s", p.LoraAssignment, randomAdapters, adaptersInTurn)
-	}
-	if p.OnDiskFull != WaitOnFullDisk && p.OnDiskFull != StopOnFullDisk {
-		return fmt.Errorf("--on-disk-full %q: write %s or %s", p.OnDiskFull, WaitOnFullDisk, StopOnFullDisk)
+	for _, o := range p.Options() {
+		if len(o.words) > 0 && !slices.Contains(o.words, o.Text()) {
+			return fmt.Errorf("--%s %q: write %s", o.Name, o.Text(), strings.Join(o.words, " or "))
+		}
 	}
 	for _, n := range p.MaxConcurrency {
 		if n < 1 {
 			return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", n)
 		}
 	}
-	if err := p.validateIDs(); err != nil {
-		return err
-	}
-	if err := p.validateDataset(); err != nil {
+	if err := cmp.Or(p.validateRamp(), p.validateDataset()); err != nil {
 		return err
 	}
 	for _, l := range p.Levels() {
@@ -70,13 +66,6 @@ func (p *Plan) validateLevel(l Level) error {
 	return err
 }
 
-func (p *Plan) validateIDs() error {
-	if f := p.RequestIDFormat; f != NumberIDs && f != UUIDs {
-		return fmt.Errorf("--request-id-format %q: write %s or %s", f, NumberIDs, UUIDs)
-	}
-	return nil
-}
-
 func (p *Plan) validateDataset() error {
 	if err := p.Dataset.Validate(); err != nil {
 		return err
@@ -84,12 +73,13 @@ func (p *Plan) validateDataset() error {
 	if p.Scenario.Given() && !p.Every(func(k workload.Kind) bool { return k.Scenarios }) {
 		return errors.New("--scenario goes with --dataset-name random: other datasets have lengths of their own")
 	}
-	if k, err := backend.Find(p.Backend); err == nil && p.ProbeRate > 0 && !k.Takes.Text {
+	k, err := backend.Find(p.Backend) // auto is none yet
+	if err == nil && p.ProbeRate > 0 && !k.Takes.Text {
 		return fmt.Errorf("--probe-request-rate: probes are short texts, and %s sends none: leave it out", p.Backend)
 	}
-	if k, err := backend.Find(p.Backend); err == nil && p.RandomBatchSize > 1 && !k.Pools {
+	if err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
 	}
-	_, err := p.kinds()
+	_, err = p.kinds()
 	return err
 }

@@ -46,23 +46,17 @@ func guessDataset(p *plan.Plan, say func(string)) error {
 // checkFiles complains about files that are not there, before any server is
 // asked for anything.
 func checkFiles(p *plan.Plan) error {
-	plans := []plan.Plan{*p}
-	if len(p.Mix) > 0 {
-		classes, err := p.Classes()
-		if err != nil {
-			return err
-		}
-		plans = nil
-		for _, c := range classes {
-			plans = append(plans, c.Plan)
-		}
+	classes, err := p.Classes()
+	if err != nil {
+		return err
 	}
-	for _, one := range plans {
+	for _, c := range classes {
+		one := &c.Plan
 		kind, err := workload.Find(one.DatasetName)
 		if err != nil || one.DatasetPath == "" {
 			continue
 		}
-		if _, _, hub := hubName(&one, kind); hub {
+		if _, _, hub := hubName(one, kind); hub {
 			continue
 		}
 		if _, err := os.Stat(one.DatasetPath); err != nil {

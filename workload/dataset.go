@@ -1,13 +1,11 @@
 package workload
 
-import "fmt"
-
 // A Dataset is what a plan says about the data: which it is, and the options of
 // all kinds. Wherever it asks for a length in tokens, a number or a
 // distribution of numbers can be given.
 //
 // Each field is an option, in the order of help. Its tags are the name of its
-// flag, its default, the most that it may ask for, and its help, with a + in
+// flag, its default, the words it takes, the most that it may ask for, and its help, with a + in
 // front where vllm bench serve has no such flag. A kind that has options keeps
 // them in a struct in its own file; the struct is named here.
 type Dataset struct {
@@ -30,7 +28,7 @@ type Dataset struct {
 	SkipChatTemplate bool       `flag:"skip-chat-template" help:"send prompts as they are, without the model's chat template"`
 	DisableShuffle   bool       `flag:"disable-shuffle" help:"keep the order of the data"`
 	NoOversample     bool       `flag:"no-oversample" help:"do not start again when the data is used up"`
-	BadLines         string     `flag:"bad-lines" default:"stop" help:"+ what to do with a line that cannot be read: stop, or skip it and count it in the report"`
+	BadLines         string     `flag:"bad-lines" default:"stop" words:"stop skip" help:"+ what to do with a line that cannot be read: stop, or skip it and count it in the report"`
 	Mix              []string   `flag:"mix" help:"+ several workloads at once, each a list of OPTION=VALUE: weight=3 label=chat model=adapter priority=1 header.x-tier=gold and any dataset option, such as dataset-name=random random-input-len=100" secret:"mix"`
 	talkFlags        `group:"Conversations"`
 	traceFlags       `group:"Traces"`
@@ -60,9 +58,6 @@ func (k *Kind) Requests(d *Dataset, prompts int) int {
 
 // Validate says what is wrong with the options, whichever kind they are of.
 func (d *Dataset) Validate() error {
-	if d.BadLines != "stop" && d.BadLines != "skip" {
-		return fmt.Errorf("--bad-lines %q: write stop or skip", d.BadLines)
-	}
 	for _, k := range Kinds {
 		if k.check == nil {
 			continue
