@@ -1,6 +1,6 @@
 // Package engine runs one stage: sessions from a Source, at the times of a
-// schedule, through a Backend, into a Sink. It knows which of them no more
-// than their interfaces say.
+// schedule, through a Backend, into a Sink. It knows them by their interfaces
+// alone.
 //
 // Four kinds of goroutine share the work. One prepares: it asks the source
 // for sessions and has their first requests encoded, some time before they

@@ -5,13 +5,15 @@ import (
 	"runtime/debug"
 )
 
-// Tune makes the process fit to measure; a program calls it once, before it
-// runs stages. More threads than cores keep the thread that receives from
-// waiting behind the time slice of a goroutine: the kernel shares the cores out
-// in finer slices than the runtime does, and a receive that is late can no
-// longer tell two segments apart. A higher threshold collects garbage less
-// often: a stream leaves little of it, and collecting means looking through the
-// stacks of all that are open.
+// Tune makes the process fit to measure. A program calls it once, before it
+// runs stages.
+//
+// It has more threads than cores, because the kernel gives a thread a core
+// sooner than the runtime does. The thread that receives must not wait: when it
+// is late, it can no longer tell two segments apart.
+//
+// It collects garbage less often, because a stream leaves little of it, and
+// collecting looks through the stacks of all open streams.
 func Tune() {
 	runtime.GOMAXPROCS(4 * runtime.NumCPU())
 	debug.SetGCPercent(400)

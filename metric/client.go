@@ -35,7 +35,7 @@ func clientRule(r Rule, value func(s *Summary, c *Client) float64) Rule {
 var clientRules = []Rule{
 	clientRule(Rule{
 		Code: "client-stall", Unit: "ms", Note: never, Degraded: 250, Invalid: 1000,
-		Doc: "longest time in which a heartbeat of the client did not come, suspension of the machine included: what was due then was sent late or not at all, and what arrived was read late",
+		Doc: "longest time without a heartbeat of the client, also while the machine is suspended: what was due then was sent late or not at all, and what arrived was read late",
 		Do:  "see what stopped it (a suspended machine, a stopped process, a CPU quota, swapping) and measure again",
 		inWords: func(s *Summary, v float64) string {
 			p := s.Config.Client.Pauses
@@ -48,7 +48,7 @@ var clientRules = []Rule{
 	}, func(_ *Summary, c *Client) float64 { return c.Pauses.LongestMillis }),
 	clientRule(Rule{
 		Code: "client-stalled", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
-		Doc: "time in such pauses of 0.1 s and more / duration: the load was less than the plan says by about as much",
+		Doc: "time without a heartbeat, in pauses of 0.1 s and more / duration: the load was less than the plan says by about as much",
 		Do:  "give the client a core of its own and measure again",
 		inWords: func(s *Summary, v float64) string {
 			return fmt.Sprintf("the client did not run for %.1f s of %.1f s (%s)", s.Config.Client.Pauses.TotalS, s.DurationS, percent(v))
@@ -69,7 +69,7 @@ var clientRules = []Rule{
 	}),
 	clientRule(Rule{
 		Code: "client-steal", Unit: "share", Note: 0.02, Degraded: 0.10, Invalid: never,
-		Doc: "processor time that the host took from this virtual machine / all of it: the client stood still in it without knowing",
+		Doc: "processor time that the host took from this virtual machine / all of it: the client stood still without knowing",
 		Do:  "measure from a machine that does not share its processors",
 		inWords: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("the host of this virtual machine took %s of its processor time", percent(v))
@@ -77,7 +77,7 @@ var clientRules = []Rule{
 	}, func(_ *Summary, c *Client) float64 { return c.StolenShare }),
 	clientRule(Rule{
 		Code: "client-scheduling", Unit: "ms", Note: 20, Degraded: 200, Invalid: never,
-		Doc: "99th percentile of the time that a goroutine of the client, ready to run, waited for a processor",
+		Doc: "99th percentile of the time for which a goroutine of the client was ready to run and waited for a processor",
 		Do:  "stop what else runs on this machine, or give the client more cores",
 		inWords: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("one in a hundred of the client's wake-ups waited more than %.0f ms for a processor", v)
@@ -85,7 +85,7 @@ var clientRules = []Rule{
 	}, func(_ *Summary, c *Client) float64 { return c.WakeMillis }),
 	clientRule(Rule{
 		Code: "client-gc", Unit: "ms", Note: 10, Degraded: 100, Invalid: never,
-		Doc: "longest time that the collection of garbage stopped the client",
+		Doc: "longest pause of the client for garbage collection",
 		Do:  "give the client more cores, or set GOGC=400 in its environment",
 		inWords: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("the client stood still for more than %.0f ms to collect garbage", v)

@@ -174,7 +174,7 @@ func frontEnd(s *Summary) (theirs, ours float64) {
 var loadRules = []Rule{
 	{
 		Code: "burst-spread", Unit: "share", Note: never, Degraded: 0.10, Invalid: 0.50,
-		Doc: "of a load that is due all at once: time from the first request sent to the 99th percentile / median TTFT: the server got a stream of requests and not a burst, and made other batches of it",
+		Doc: "for a load that is due all at once: time in which 99 % of the requests left / median TTFT: the server got a stream of requests, not a burst, and batched it otherwise",
 		Do:  "give the client more CPU, or send fewer at once",
 		value: func(s *Summary) (float64, bool) {
 			first := s.Dist(TTFT).Stats
@@ -192,7 +192,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "cache", Unit: "share", Note: 0.01, Degraded: 0.05, Invalid: never,
-		Doc:   "prompt tokens that the server found in a cache, beyond those that prompts of the level share with earlier ones of it / prompt tokens: it had seen these prompts before, and new ones take longer",
+		Doc:   "prompt tokens that the server found in a cache, less those that prompts of this level share with each other / prompt tokens: it had seen these prompts before, and new ones take longer",
 		Do:    "use another --seed or other data, or empty the cache before each level (--flush-cache, or restart the server)",
 		value: surplusFound,
 		inWords: func(s *Summary, _ float64) string {
@@ -202,7 +202,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "queue-growth", Unit: "share", Note: never, Degraded: 0.05, Invalid: never,
-		Doc:   fmt.Sprintf("at a fixed rate, from when those in flight should be in balance (a third of the schedule, and nearly all of the first tenth over) to the last due time: growth of the number of requests due and not over / requests due, where it grew in both halves and by more than %g standard deviations of a Poisson count", backlogSigma),
+		Doc:   fmt.Sprintf("at a fixed rate: growth of the number of requests that are due and not over / requests that became due meanwhile. It is counted from when that number should be steady (after a third of the schedule, when nearly all of the first tenth are over) to the last due time, if it grew in both halves and by more than %g standard deviations of a Poisson count", backlogSigma),
 		Do:    "lower --request-rate until the number in flight holds, or read the throughput alone",
 		value: func(s *Summary) (float64, bool) { return s.Backlog.growth() },
 		inWords: func(s *Summary, _ float64) string {
@@ -212,7 +212,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "unsettled", Unit: "times", Note: 1, Degraded: 1.5, Invalid: never,
-		Doc: "at a fixed rate, time until nearly all of the first tenth of the requests were over / last due time: above 1 the number in flight was still growing when the last request was due, be it that requests are long or that the server cannot keep up",
+		Doc: "at a fixed rate: time until nearly all of the first tenth of the requests were over / last due time. Above 1, the number in flight was still growing when the last request was due: requests are long, or the server cannot keep up",
 		Do:  "keep this rate up for several times as long (--num-prompts, --max-seconds), or lower it",
 		value: func(s *Summary) (float64, bool) {
 			if s.Backlog == nil || s.Backlog.ToS <= 0 {
@@ -226,7 +226,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "front-end", Unit: "times", Note: 1.5, Degraded: never, Invalid: never,
-		Doc: "mean TPOT by us / mean time per token by the server's metrics page: what its engine had ready left it later",
+		Doc: "our mean TPOT / mean time per token on the server's metrics page: tokens that its engine had ready left the server later",
 		Do:  "give the server more front-end processes or cores (vLLM: --api-server-count), and see that nothing between holds tokens back",
 		value: func(s *Summary) (float64, bool) {
 			theirs, ours := frontEnd(s)

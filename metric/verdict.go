@@ -87,7 +87,7 @@ var recordRules = []Rule{
 	{
 		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 50,
 		Do:      "give the client more CPU, or ask for less",
-		Doc:     "median lag of sending, from due, or from slot where the limit bound: half of the requests were later than this, which is a visible part of a short TTFT",
+		Doc:     "median of sent - due (of sent - slot where the limit bound): half of the requests left later than this, and it is a visible part of a short TTFT",
 		value:   func(s *Summary) (float64, bool) { return lagAt(s, 50) },
 		inWords: func(_ *Summary, v float64) string { return lagWords("half", v) },
 	},
@@ -140,7 +140,7 @@ var recordRules = []Rule{
 	{
 		Code: "coalesced", Unit: "share", Note: never, Degraded: 0.01, Invalid: 0.10,
 		Do:  "give the client more CPU where its reads were late; where the server sends tokens together, read TPOT and not ITL",
-		Doc: fmt.Sprintf("token events that shared a read with a later one / all: their times are upper bounds, by about our delay in reading; a note where the kernel's stamps show that delay to be at most %d ms at p99, for then the server sent them together", promptReadMillis),
+		Doc: fmt.Sprintf("token events that shared a read with a later one / all: their times are upper bounds, late by about our delay in reading. If the kernel's stamps show that this delay is at most %d ms at p99, the server sent them together, and it is only a note", promptReadMillis),
 		value: func(s *Summary) (float64, bool) {
 			return ratio(s.CoalescedEvents, s.Events)
 		},
@@ -180,7 +180,7 @@ var recordRules = []Rule{
 	{
 		Code: "retried", Unit: "share", Note: 0, Degraded: 0.05, Invalid: never,
 		Do:    "raise the keep-alive time of the server or of the proxy before it",
-		Doc:   "requests that started over because the server had closed their first connection before it got a byte of them / all: the server or something before it drops connections",
+		Doc:   "requests that needed another connection, because the server closed the first before it got a byte / all: the server, or something in front of it, drops connections",
 		value: func(s *Summary) (float64, bool) { return ratio(s.RetriedConns, s.Requests) },
 		inWords: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("%d requests needed more than one connection", s.RetriedConns)
@@ -189,7 +189,7 @@ var recordRules = []Rule{
 	{
 		Code: "resent", Unit: "share", Note: never, Degraded: 0, Invalid: never,
 		Do:    "repeat the run without --retries to see the failures",
-		Doc:   "requests sent more than once because the plan has retries / all: the server had more load than the plan says, and failures it made up for are not counted",
+		Doc:   "requests sent more than once, because the plan has retries / all: the server had more load than the plan says, and failures that a retry mended are not counted",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Resent, s.Requests) },
 		inWords: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("%d requests were sent again after a failure; their latencies count from the first attempt", s.Resent)
@@ -223,7 +223,7 @@ var recordRules = []Rule{
 	{
 		Code: "output-count", Unit: "share", Note: 0, Degraded: 0.01, Invalid: never,
 		Do:    "see that the server honours ignore_eos, and that its context is long enough",
-		Doc:   "requests told to give an exact number of tokens that gave another / all told so: the load was not the one asked for",
+		Doc:   "requests that gave another number of tokens than they were told to / all that were told a number: the load was not the one asked for",
 		value: func(s *Summary) (float64, bool) { return ratio(s.Tokens.Short+s.Tokens.Long, s.Tokens.Exact) },
 		inWords: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("of %d requests that had to give an exact number of tokens %d gave fewer and %d more",
@@ -251,7 +251,7 @@ var recordRules = []Rule{
 	{
 		Code: "token-sums", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
 		Do:    "look at its usage in the kept records, and count with --tokenizer",
-		Doc:   "1 when a sum of tokens was beyond all that a server can have done: its counts are wrong, and so is all that is made of them",
+		Doc:   "1 when a sum of tokens is more than any server can have produced: its counts are wrong, and so is every figure made from them",
 		value: func(s *Summary) (float64, bool) { return oneIf(s.Tokens.Saturated), true },
 		inWords: func(*Summary, float64) string {
 			return "the server's token counts add up to more than can be (sums end at 2^53)"
@@ -269,7 +269,7 @@ var recordRules = []Rule{
 	{
 		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never,
 		Do:    "run longer or read it as a maximum",
-		Doc:   "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99): the largest sample is shown where the percentile should be",
+		Doc:   "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99): what is shown is little more than the largest sample",
 		value: func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
 		inWords: func(s *Summary, _ float64) string {
 			return "too few samples for " + strings.Join(thinPercentiles(s), ", ")

@@ -19,6 +19,7 @@ import (
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/internal/wholefile"
 	"tacho/metric"
 	"tacho/outcome"
 )
@@ -241,9 +242,5 @@ func (w *Writer) writeJSON(name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	path := filepath.Join(w.dir, name)
-	if err := os.WriteFile(path+".tmp", append(w.clean(b), '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return wholefile.Write(filepath.Join(w.dir, name), append(w.clean(b), '\n'))
 }

@@ -48,7 +48,7 @@ var layers = map[string]string{
 	"session":                       ".",
 	"engine":                        ". session",
 	"outcome":                       ". instrument metric",
-	"store":                         ". instrument metric outcome",
+	"store":                         ". instrument internal/wholefile metric outcome",
 	"archive":                       ". instrument metric outcome store",
 	"transport":                     ". internal/limit transport/tap",
 	"transport/tap":                 "",

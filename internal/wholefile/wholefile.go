@@ -36,7 +36,7 @@ func Write(path string, b []byte) error {
 // pictures and sounds are far smaller.
 const mostBytes = 256 << 20
 
-// Read reads a file that must not be larger than Most.
+// Read reads a file that must not be larger than that.
 func Read(path string) ([]byte, error) { return read(path, mostBytes) }
 
 func read(path string, most int64) ([]byte, error) {
