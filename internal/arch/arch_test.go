@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -207,5 +208,37 @@ func walk(t *testing.T, fn func(dir, file string, f *ast.File)) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// CONTRIBUTING says of every package what it is, and speaks of no other.
+func TestContributingHasEveryPackage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		names, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			told[strings.Trim(name, "`")] = true
+		}
+	}
+	for dir := range layers {
+		if dir == "." {
+			dir = module
+		}
+		if !told[dir] {
+			t.Errorf("CONTRIBUTING.md says nothing of %s", dir)
+		}
+		delete(told, dir)
+	}
+	for name := range told { // packages of tests alone are left
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Errorf("CONTRIBUTING.md speaks of %s, and there is no such package", name)
+		}
 	}
 }
