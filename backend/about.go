@@ -3,7 +3,8 @@ package backend
 import (
 	"context"
 	"net/http"
-	"strings"
+
+	"tacho/internal/redact"
 )
 
 // An About is what a server says of itself. All may be missing.
@@ -21,11 +22,8 @@ const (
 
 // Set adds a setting, unless its name is that of a secret.
 func (a *About) Set(key string, value any) {
-	low := strings.ToLower(key)
-	for _, secret := range []string{"key", "password", "secret", "token"} {
-		if strings.HasSuffix(low, secret) {
-			return
-		}
+	if redact.NamesSecret(key) {
+		return
 	}
 	switch v := value.(type) {
 	case bool, float64:
@@ -44,8 +42,8 @@ func (a *About) Set(key string, value any) {
 	}
 }
 
-// About implements Server. Who owns the models a server lists is mostly the
-// server itself: so it is known where only its protocol was named.
+// About implements Server. The owner of a listed model is mostly the server
+// itself. That tells which server it is where only a protocol was named.
 func (c *client) About(ctx context.Context) []About {
 	var a About
 	teller := c.Kind

@@ -229,8 +229,8 @@ func countAnthropicTokens(ctx context.Context, c *client, in *tacho.Input) (int,
 	return answer.InputTokens, err
 }
 
-// ratherOpenAI knows a proxy, such as LiteLLM, that answers everybody in their
-// own words: OpenAI's protocol has more of what a benchmark asks for.
+// ratherOpenAI recognises a proxy, such as LiteLLM, that answers each client in
+// its own protocol: OpenAI's has more of what a benchmark asks for.
 func ratherOpenAI(ctx context.Context, c *client) (*Kind, string) {
 	plain, err := newClient(openAI, Options{Client: c.Client, APIKey: c.APIKey, Header: c.Header})
 	if err != nil {

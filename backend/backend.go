@@ -213,7 +213,7 @@ func (k *Kind) accepts(in *tacho.Input) error {
 	return nil
 }
 
-// instead names workloads of sound to who has a backend that sends only those.
+// instead suggests workloads of sound for a backend that sends nothing else.
 func (k *Kind) instead() string {
 	if !k.Takes.Audio {
 		return ""

@@ -13,8 +13,7 @@ import (
 	"tacho/internal/limit"
 )
 
-// Auto is the name under which Find does not look: the server is to be asked
-// what it is, by Detect.
+// Auto is not a name for Find: it means that Detect asks the server what it is.
 const Auto = "auto"
 
 // A sign is a page of a server and what is on it, by which a Kind is known.
@@ -63,7 +62,7 @@ func Detect(ctx context.Context, o Options) (kind Kind, evidence string, err err
 	return Kind{}, "", errors.New("cannot tell what the server is: name its protocol with --backend (" + strings.Join(slices.Compact(asked), ", ") + ")")
 }
 
-// A view is a page as it is shown to those who give their key under a name.
+// A view is a page as the server shows it to a key in a certain header.
 type view struct{ path, keyName string }
 
 // look is a page, fetched unless it was before.
@@ -79,7 +78,8 @@ func (c *client) look(ctx context.Context, pages map[view]*page, path string) (*
 	return pages[v], nil
 }
 
-// best is the Kind that a server known for the client's speaks best.
+// best is the Kind to use with a server of the client's: that one, or a better
+// one that the server speaks, too.
 func (c *client) best(ctx context.Context, evidence string) (Kind, string) {
 	if c.rather != nil {
 		if other, further := c.rather(ctx, c); other != nil {
@@ -92,8 +92,8 @@ func (c *client) best(ctx context.Context, evidence string) (Kind, string) {
 // openAPIPath is where servers built on FastAPI describe themselves.
 const openAPIPath = "/openapi.json"
 
-// known is the first of a Kind's signs, of those with so much doubt, that the
-// server shows; nil if none.
+// known is the first of a Kind's signs of that doubt that the server shows; nil
+// if it shows none.
 func (k *Kind) known(doubt int, look func(path string) (*page, error)) (*sign, error) {
 	for i := range k.signs {
 		s := &k.signs[i]

@@ -22,20 +22,14 @@ var (
 )
 
 func embeddingsChat(name, doc string, as wording) Kind {
-	return Kind{
-		Name:        name,
-		Doc:         doc,
-		Endpoint:    embeddings.Path,
-		Port:        8000,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, Messages: true, Media: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeEmbeddingsChat(as),
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      openAIModels,
-		count:       countChatTokens,
-	}
+	return pools(Kind{
+		Name:     name,
+		Doc:      doc,
+		Endpoint: embeddings.Path,
+		Takes:    Forms{Text: true, Messages: true, Media: true},
+		encode:   encodeEmbeddingsChat(as),
+		count:    countChatTokens,
+	})
 }
 
 // A wording is how the text and the pictures of one prompt are put to a model.

@@ -19,21 +19,17 @@ var (
 )
 
 func infinity(name, doc string, takes Forms, aliases ...string) Kind {
-	return Kind{
-		Name:        name,
-		Aliases:     aliases,
-		Doc:         doc,
-		Endpoint:    embeddings.InfinityPath,
-		Port:        7997,
-		MetricsPath: "/metrics",
-		Takes:       takes,
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeInfinity,
-		inputs:      inputsOf,
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      infinityModels,
-	}
+	return pools(Kind{
+		Name:     name,
+		Aliases:  aliases,
+		Doc:      doc,
+		Endpoint: embeddings.InfinityPath,
+		Port:     7997,
+		Takes:    takes,
+		encode:   encodeInfinity,
+		inputs:   inputsOf,
+		models:   infinityModels,
+	})
 }
 
 func encodeInfinity(o *Options, r *tacho.Request) ([]byte, error) {

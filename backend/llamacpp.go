@@ -33,8 +33,8 @@ var llamaCPP = Kind{
 	count:   countLlamaTokens,
 }
 
-// encodeLlama asks for a prompt that is read afresh: what a slot remembers of
-// the request before would make it look fast.
+// encodeLlama turns the prompt cache off: what a slot remembers of the request
+// before would make the server look fast.
 func encodeLlama(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
 	optional := s.fields("top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty")

@@ -90,8 +90,7 @@ func encodeOllama(o *Options, r *tacho.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It is the template that says where pictures go, so there a prompt cannot
-	// do without it.
+	// The template says where pictures go, so a prompt with pictures needs it.
 	return marshalWith(&struct {
 		Model   string   `json:"model"`
 		Prompt  string   `json:"prompt"`

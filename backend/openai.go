@@ -236,5 +236,5 @@ func resetPrefixCache(ctx context.Context, c *client) error {
 			return ctx.Err()
 		}
 	}
-	return errors.New("the server goes on to say that its cache is in use")
+	return errors.New("the server keeps saying that its cache is in use: try again when no request runs")
 }

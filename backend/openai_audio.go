@@ -93,9 +93,9 @@ func (f *audioForm) merge(extra map[string]any) error {
 	return nil
 }
 
-// encode writes the form, the sound first. Equal requests have equal bodies:
-// what parts them is made from the request, and is no less unlikely to be in a
-// file than something drawn by lot.
+// encode writes the form, the sound first. Equal requests have equal bodies: the
+// boundary is a hash of the request, which is as unlikely to occur in a file as
+// a random one.
 func (f *audioForm) encode(r *tacho.Request) ([]byte, error) {
 	sound := r.Input.Audio
 	if len(sound.Data) == 0 {
@@ -135,8 +135,7 @@ func boundaryOf(r *tacho.Request) string {
 	return "tacho-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// formType is the type of a body that is a form: what parts its fields is its
-// first line.
+// formType is the type of a body that is a form. Its first line is the boundary.
 func formType(body []byte) string {
 	line, _, _ := bytes.Cut(body, []byte("\r\n"))
 	return "multipart/form-data; boundary=" + strings.TrimPrefix(string(line), "--")

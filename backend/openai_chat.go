@@ -26,9 +26,9 @@ var openAIChat = Kind{
 	flush:  resetPrefixCache,
 }
 
-// encodeChat says how much may be generated under both names of that limit:
-// servers that know the older alone (Ollama, DeepSpeed-MII) would go on without
-// one. Only OpenAI's own refuses both.
+// encodeChat sends the limit under both of its names: servers that know only the
+// older one (Ollama, DeepSpeed-MII) would generate without a limit. OpenAI's own
+// server is the only one that refuses both.
 func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 	olderLimit := r.MaxTokens
 	if o.atOpenAI {

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -12,55 +13,48 @@ import (
 // The protocols of models that read and do not write. An answer is one
 // document, timed as a whole.
 var (
-	openAIEmbeddings = Kind{
-		Name:        "openai-embeddings",
-		Aliases:     []string{"embeddings"},
-		Doc:         "the OpenAI embeddings endpoint: text or token ids in, no tokens out",
-		Endpoint:    embeddings.Path,
-		Port:        8000,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, IDs: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeEmbeddings,
-		inputs:      inputsOf,
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      openAIModels,
-		count:       countPromptTokens,
-	}
-	vllmPooling = Kind{
-		Name:        "vllm-pooling",
-		Aliases:     []string{"pooling"},
-		Doc:         "vLLM's pooling endpoint: text or token ids in, no tokens out",
-		Endpoint:    embeddings.PoolingPath,
-		Port:        8000,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, IDs: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodePooling,
-		inputs:      inputsOf,
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      openAIModels,
-		count:       countPromptTokens,
-	}
-	vllmRerank = Kind{
-		Name:        "vllm-rerank",
-		Aliases:     []string{"rerank"},
-		Doc:         "the rerank endpoint of vLLM and others: the first line or message is the query, the others are documents",
-		Endpoint:    embeddings.RerankPath,
-		Port:        8000,
-		MetricsPath: "/metrics",
-		Takes:       Forms{Text: true, Messages: true},
-		Pools:       true,
-		framing:     oneDocument,
-		encode:      encodeRerank,
-		inputs:      func(r *tacho.Request) int { return len(toRank(r)) - 1 },
-		decoder:     func(*Options) decoder { return new(poolingDecoder) },
-		models:      openAIModels,
-		count:       countPromptTokens,
-	}
+	openAIEmbeddings = pools(Kind{
+		Name:     "openai-embeddings",
+		Aliases:  []string{"embeddings"},
+		Doc:      "the OpenAI embeddings endpoint: text or token ids in, no tokens out",
+		Endpoint: embeddings.Path,
+		Takes:    Forms{Text: true, IDs: true},
+		encode:   encodeEmbeddings,
+		inputs:   inputsOf,
+		count:    countPromptTokens,
+	})
+	vllmPooling = pools(Kind{
+		Name:     "vllm-pooling",
+		Aliases:  []string{"pooling"},
+		Doc:      "vLLM's pooling endpoint: text or token ids in, no tokens out",
+		Endpoint: embeddings.PoolingPath,
+		Takes:    Forms{Text: true, IDs: true},
+		encode:   encodePooling,
+		inputs:   inputsOf,
+		count:    countPromptTokens,
+	})
+	vllmRerank = pools(Kind{
+		Name:     "vllm-rerank",
+		Aliases:  []string{"rerank"},
+		Doc:      "the rerank endpoint of vLLM and others: the first line or message is the query, the others are documents",
+		Endpoint: embeddings.RerankPath,
+		Takes:    Forms{Text: true, Messages: true},
+		encode:   encodeRerank,
+		inputs:   func(r *tacho.Request) int { return len(toRank(r)) - 1 },
+		count:    countPromptTokens,
+	})
 )
+
+// pools completes a Kind with what all of these have in common.
+func pools(k Kind) Kind {
+	k.Port, k.MetricsPath = cmp.Or(k.Port, 8000), "/metrics"
+	k.Pools, k.framing = true, oneDocument
+	k.decoder = func(*Options) decoder { return new(poolingDecoder) }
+	if k.models == nil {
+		k.models = openAIModels
+	}
+	return k
+}
 
 // encodeEmbeddings asks for base64: a list of numbers would cost more to read
 // than to compute. What is too long for the model is cut, as vLLM's benchmark

@@ -287,10 +287,10 @@ func (r *reader) finish() {
 	r.rec.Output, r.rec.OutputFrom = output(r.rec)
 }
 
-// close enters the closing event as a token where the server counted one more
-// than had come. Where it counted several more, some events had several, and
-// only a place for a text tells that the closing event had one, too; or that
-// there was no other event.
+// close enters the closing event as a token if the server counted one token more
+// than came. If it counted several more, some events held several tokens. Then
+// the closing event counts only if it had a place for a text, or if there was no
+// other event.
 func (r *reader) close() {
 	if r.closing == nil || r.rec.Usage == nil || r.failure != nil {
 		return

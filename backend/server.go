@@ -18,7 +18,7 @@ import (
 	"tacho/wire/openai"
 )
 
-// ErrNoEndpoint says that the server has nobody to ask.
+// ErrNoEndpoint says that the server cannot be asked that.
 var ErrNoEndpoint = errors.New("the server has no such endpoint")
 
 // A Model is what a server says of a model it serves.
@@ -27,7 +27,7 @@ type Model struct {
 	Root   string // where it comes from, mostly a Hugging Face name; may be empty
 	MaxLen int    // tokens of prompt and output together; 0 unknown
 	Vocab  int    // tokens of its vocabulary; 0 unknown
-	Owner  string // who says to own it: mostly the server's own name
+	Owner  string // as the server says: mostly its own name
 }
 
 // FlushCache implements Server.

@@ -33,7 +33,7 @@ var balances = []Balance{RoundRobin, AtRandom, LeastInFlight, Sticky}
 // of one Kind, with the same options.
 func Spread(backends []tacho.Backend, names []string, how Balance, seed uint64) (tacho.Backend, error) {
 	if !slices.Contains(balances, how) {
-		return nil, fmt.Errorf("no way %q to spread requests: there are %s", how, joinBalances())
+		return nil, fmt.Errorf("cannot spread requests by %q: choose one of %s", how, joinBalances())
 	}
 	s := &spread{names: names, how: how, seed: seed, inFlight: make([]int, len(backends))}
 	for _, b := range backends {

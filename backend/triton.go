@@ -142,7 +142,7 @@ func (d *tritonDecoder) decode(payload []byte, c *chunk) error {
 	}
 	c.tokens = d.tokens
 	if d.told {
-		d.usage.Completion = max(d.usage.Completion+d.tokens, d.usage.Completion) // no server can make it turn over
+		d.usage.Completion = max(d.usage.Completion+d.tokens, d.usage.Completion) // it cannot overflow
 		c.counted, c.usage = true, d.usage
 	}
 	c.finish, c.end, c.marked = d.finish, len(d.finish) > 0, d.marked

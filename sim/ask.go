@@ -219,7 +219,7 @@ type incoming struct {
 	fx   effects
 }
 
-// ask makes an ask of a request.
+// ask checks what a request wants, and says what to generate.
 func (in *incoming) ask(p prompt, w wish) (*ask, error) {
 	if err := in.knows(w.model); err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func (f *fault) parseSchedule(when string) error {
 		return err
 	}
 	if hasLength && f.length == 0 || hasPeriod && f.period == 0 {
-		return fmt.Errorf("a length or a period of nothing: leave it out")
+		return fmt.Errorf("a length or a period of 0: leave it out")
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func newFaultPlan(texts []string, seed uint64) (*faultPlan, error) {
 			return nil, err
 		}
 		if f.kind.scope == perServer && !f.scheduled {
-			return nil, fmt.Errorf("fault %q: when? give it a time, as in %s@60s", t, t)
+			return nil, fmt.Errorf("fault %q: it needs a time, as in %s@60s", t, t)
 		}
 		p.faults = append(p.faults, f)
 	}

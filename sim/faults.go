@@ -33,7 +33,7 @@ var FaultKinds = []FaultKind{
 	refusalKind("500", http.StatusInternalServerError),
 	refusalKind("503", http.StatusServiceUnavailable),
 	{
-		Name: "queue-full", About: "refuses the request in the way in which the server is full",
+		Name: "queue-full", About: "refuses the request as the server does when it is full",
 		apply: func(fx *effects, _ args) error { fx.overload = true; return nil },
 	},
 	{
@@ -179,7 +179,7 @@ func (a args) integer(i, otherwise int) (int, error) {
 	}
 	n, err := strconv.Atoi(w)
 	if err != nil || n > 1<<30 || n < -1<<30 {
-		return 0, fmt.Errorf("%q is no number that makes sense here", w)
+		return 0, fmt.Errorf("%q is not a number that fits here", w)
 	}
 	return n, nil
 }

@@ -18,7 +18,7 @@ type form struct {
 	reason json.RawMessage // what stopped it, if the request named it
 
 	hold     int      // bytes of text that are held back, for a stop string might begin in them
-	begins   []string // hold back only what begins one of these, and have no event for nothing; nil: always hold back
+	begins   []string // hold back only what begins one of these, and send no event without text; nil: hold back always
 	stopText string   // the stop string that comes at stopAt; empty if none does
 	cut      int      // bytes of text that are told until then
 }
@@ -29,14 +29,14 @@ type stops struct {
 	ids     []int32
 	min     int  // tokens that come in any case
 	include bool // the string that ends the answer is part of it
-	always  bool // as much text as the longest string could hide is always held back, and every token has an event
+	always  bool // hold back as much text as the longest string has, whatever it says, and send an event for every token
 	atEnd   bool // a string counts only where a token ends with it, and not in the last token that is allowed
 }
 
 // count is how many tokens n tokens of each choice are.
 func (f *form) count(n int) int { return n * max(1, f.choices) }
 
-// end has the answer stop with token n of it, unless it ends before.
+// end makes the answer stop with its token n, unless it ends earlier.
 func (a *ask) end(n int, silent bool, reason any) {
 	if n > a.limit {
 		return
@@ -47,8 +47,8 @@ func (a *ask) end(n int, silent bool, reason any) {
 	}
 }
 
-// say has the answer be a text, in tokens of a few characters. Nothing ends it
-// earlier; a model that must go on has blanks to say.
+// say makes the answer a given text, in tokens of a few characters. Nothing ends
+// it earlier. Where the end of sequence is ignored, blanks follow it.
 func (a *ask) say(text string) {
 	const size = 4
 	a.script = []string{}
@@ -65,7 +65,7 @@ func (a *ask) say(text string) {
 	a.end(len(a.script)+1, true, nil)
 }
 
-// stopAtFirst has the answer end at the first stop string or token that appears.
+// stopAtFirst makes the answer end at the first stop string or token.
 func (a *ask) stopAtFirst(of stops) {
 	if a.script != nil || a.fx.hostile != nil {
 		return // these say what they say

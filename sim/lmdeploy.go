@@ -69,6 +69,6 @@ func openAPI(schema string) page {
 		`"}}},"required":true}}}},"components":{"schemas":{"` + schema + `":{"type":"object"}}}}`
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(doc)) // a client that has gone has nothing to be told
+		_, _ = w.Write([]byte(doc)) // it fails only if the client has gone
 	}
 }

@@ -198,7 +198,7 @@ func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(&page, "%s{%s} %v\n", m.name, labels, m.value(x))
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(page.Bytes()) // a client that has gone has nothing to be told
+	_, _ = w.Write(page.Bytes()) // it fails only if the client has gone
 }
 
 func (h *histogram) print(page *bytes.Buffer, name, labels string) {

@@ -29,7 +29,7 @@ var ollamaChat = &dialect{
 // ollamaPages are what only this server has.
 var ollamaPages = map[string]page{
 	"GET /{$}": func(_ *Server, w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "Ollama is running") // a client that has gone has nothing to be told
+		_, _ = io.WriteString(w, "Ollama is running") // it fails only if the client has gone
 	},
 }
 
@@ -112,7 +112,7 @@ func (v *ollamaVoice) final() ollama.Final {
 		DoneReason: v.finish, TotalDuration: v.took(v.arrivedAt, v.lastAt), LoadDuration: time.Millisecond,
 	}
 	if !v.fx.noUsage {
-		f.PromptEvalCount, f.EvalCount = v.input-v.cached, v.counted(v.output) // what was cached is not evaluated, and nothing is left out
+		f.PromptEvalCount, f.EvalCount = v.input-v.cached, v.counted(v.output) // cached tokens are not evaluated, and a count of 0 is left out
 		f.PromptEvalDuration, f.EvalDuration = v.took(v.admittedAt, v.firstAt), v.took(v.firstAt, v.lastAt)
 	}
 	return f

@@ -148,8 +148,8 @@ func (q *chatAsk) check(in *incoming) error {
 	)
 }
 
-// call is the call of a tool that the request demands, and what its arguments
-// must be; nil if it demands none.
+// call is the tool call that the request demands, and the schema of its
+// arguments; nil if it demands none.
 func (q *chatAsk) call() (*openai.ToolCall, json.RawMessage) {
 	if q.ToolChoice == nil || q.ToolChoice.Word == "none" || q.ToolChoice.Word == "auto" || len(q.Tools) == 0 {
 		return nil, nil
@@ -203,8 +203,8 @@ func readChat(in *incoming) (*ask, error) {
 	return a, v.fits()
 }
 
-// someLogprobs is how many are told where so many are asked for, of a server that
-// did not complain.
+// someLogprobs bounds how many are told, for servers that do not check how many
+// are asked for.
 func someLogprobs(asked int) *int {
 	n := min(max(asked, 0), mostLogprobs)
 	return &n
@@ -230,7 +230,7 @@ func (a *ask) constrain(c *openai.Constraints, min int) {
 	a.stopAtFirst(stops{strings: c.Stop, ids: c.StopTokenIDs, min: min, include: c.IncludeStop, always: true})
 }
 
-// strictFields are all that a server which allows no others allows.
+// strictFields are the fields that a strict server accepts.
 var strictFields = strings.Fields(`model prompt messages max_tokens max_completion_tokens temperature stream stream_options
 	ignore_eos min_tokens seed stop stop_token_ids top_p top_k min_p n best_of echo suffix user frequency_penalty
 	presence_penalty repetition_penalty length_penalty early_stopping logit_bias logprobs top_logprobs use_beam_search

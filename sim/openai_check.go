@@ -8,7 +8,7 @@ import (
 	"tacho/wire/openai"
 )
 
-// A number is one of a request, and what vLLM and its relatives want of it.
+// A number is a field of a request, and the range that vLLM allows for it.
 type number struct {
 	name  string
 	value *float64 // nil: it was left out
@@ -81,8 +81,8 @@ func checkSampling(s *openai.Sampling, repetition *float64, c *openai.Constraint
 	return nil
 }
 
-// checkLogprobs complains about log probabilities nobody can have; param is
-// what the request calls their number.
+// checkLogprobs checks how many log probabilities are asked for; param is the
+// field that says so.
 func checkLogprobs(param string, n *int) error {
 	if n != nil && *n < -1 {
 		return &complaint{param: param, message: fmt.Sprintf("`%s` must be a positive value or -1.", param)}
@@ -93,7 +93,7 @@ func checkLogprobs(param string, n *int) error {
 	return nil
 }
 
-// checkFormat complains about a schema that is not there.
+// checkFormat complains about a format that needs a schema and has none.
 func checkFormat(c *openai.Constraints) error {
 	if f := c.ResponseFormat; f != nil && f.Type == "json_schema" && f.JSONSchema == nil {
 		return &complaint{param: "response_format", message: "When response_format type is 'json_schema', the 'json_schema' field must be provided."}
@@ -101,8 +101,8 @@ func checkFormat(c *openai.Constraints) error {
 	return nil
 }
 
-// checkTools complains about tools and choices that do not fit. The choice is
-// auto where there are tools and none is made.
+// checkTools complains about tools and choices that do not fit. Tools without a
+// choice mean auto.
 func (in *incoming) checkTools(c *openai.Constraints) error {
 	about := func(message string) error { return &complaint{param: "tool_choice", message: message} }
 	if c.Tools != nil && len(c.Tools) == 0 {

@@ -98,7 +98,7 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, list)
 }
 
-// missing is a page that others have.
+// missing is for a page that other servers have and this one has not.
 func missing(_ *Server, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
 func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
@@ -157,7 +157,7 @@ func (s *Server) flushCache(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	s.model.forget()
-	_, _ = w.Write([]byte("Cache flushed.\n")) // a client that has gone has nothing to be told
+	_, _ = w.Write([]byte("Cache flushed.\n")) // it fails only if the client has gone
 }
 
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {

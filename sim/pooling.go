@@ -88,7 +88,7 @@ func (p *prompt) addInputs(in *embeddings.Inputs) (seeds []uint64) {
 }
 
 // askDocument asks for an answer in one document: a prefill whose one token is
-// not told.
+// not sent.
 func (in *incoming) askDocument(p prompt, model string, document func(*ask) any) (*ask, error) {
 	a, err := in.ask(p, wish{model: model, limit: 1, ignoreEOS: true})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // only that server has.
 type pose struct {
 	name        string
-	owner       string // whom it says that models are owned by; empty is its name
+	owner       string // of the models, as it tells; empty is its name
 	version     string
 	port        int
 	metricsPath string // empty: it has no metrics
@@ -21,7 +21,7 @@ type pose struct {
 	// takes any name.
 	unknownModel string
 
-	clips     bool            // an answer without room to be as long as was asked is as long as there is room
+	clips     bool            // a limit that does not fit is lowered to what fits
 	invalid   int             // status of a request that cannot be answered; 0 is 400
 	keepAlive time.Duration   // how long a stream of events may be silent; 0 is for ever
 	pages     map[string]page // what it has besides pages, or instead

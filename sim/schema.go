@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A schema is what this model understands of JSON Schema.
+// A schema is the part of JSON Schema that the simulator understands.
 type schema struct {
 	Type       any               `json:"type"`
 	Properties map[string]schema `json:"properties"`

@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// Serve answers on l until l is closed or Close is called; it closes l. It is
-// what gives Truth.Received its value, where the kernel stamps what it
-// receives, and what faults that happen to connections need; a server behind
-// another http.Server has neither.
+// Serve answers on l until l is closed or Close is called; it closes l. Only
+// through Serve is there a Truth.Received, on systems that stamp what they
+// receive, and only here can faults happen to connections.
 func (s *Server) Serve(l net.Listener) error {
 	h := &http.Server{Handler: s, ConnContext: withConn, ReadHeaderTimeout: headPatience, IdleTimeout: idlePatience}
-	// What it closes is of no more use.
+	// An error of closing does not matter: nobody uses the server any more.
 	defer context.AfterFunc(s.open, func() { _ = h.Close() })()
 	sl := &simListener{server: s, inner: l}
 	if err := sl.plan(); err != nil {

@@ -35,12 +35,12 @@ type Options struct {
 
 	Engine        string   // the server it poses as, one of Engines; the profile's, or vllm, if empty
 	Model         string   // name of the model served; the profile's, or "sim", if empty
-	Adapters      []string // further models served, that are adapters of it
+	Adapters      []string // names of adapters of the model, which are served, too
 	MaxModelLen   int      // longest prompt and answer together, in tokens; the profile's, or 131072, if 0
-	ToolParser    bool     // calls of tools are understood, as with vLLM's --enable-auto-tool-choice
+	ToolParser    bool     // it understands tool calls, like vLLM with --enable-auto-tool-choice
 	MaxConcurrent int      // more requests than this at once are refused; 0 is no limit
 	Speedup       float64  // how much faster than the real thing it runs; 0 is 1
-	Seed          uint64   // of everything that is left to chance
+	Seed          uint64   // of all that is random
 
 	Faults []string // what shall go wrong: NAME[:ARG...][=RATE%][@START[+LENGTH][/PERIOD]], with a name of FaultKinds
 
@@ -106,7 +106,7 @@ func New(opt Options) (*Server, error) {
 	return s, nil
 }
 
-// complete fills in what was left out, and complains about what cannot be.
+// complete fills in the defaults and checks the options.
 func (o *Options) complete() error {
 	if o.Speedup == 0 {
 		o.Speedup = 1
@@ -187,8 +187,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Close breaks off the answers that are still being written, and reports
-// whether the truth could be logged.
+// Close ends the answers that are still being written. Its error is that of the
+// truth log.
 func (s *Server) Close() error {
 	s.close()
 	s.workers.Wait()
@@ -206,8 +206,8 @@ func (s *Server) Engine() string { return s.pose.name }
 // sinceStart is by the wall clock.
 func (s *Server) sinceStart(t time.Time) time.Duration { return t.Sub(s.clock.start) }
 
-// full is whether there is no room for another request, the one that asks
-// being counted already.
+// full says whether there is no room for the request that asks. It has already
+// been counted.
 func (s *Server) full() bool {
 	return s.opt.MaxConcurrent > 0 && s.counters.inFlight.Load() > int64(s.opt.MaxConcurrent)
 }

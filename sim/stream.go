@@ -72,7 +72,7 @@ type answer struct {
 
 func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) error {
 	s := an.server
-	// What cannot have a deadline is no connection, and will not keep one busy.
+	// A writer that takes no deadline is no connection, and blocks none.
 	_ = an.flush.SetReadDeadline(now.Add(bodyPatience))
 	body, err := io.ReadAll(http.MaxBytesReader(an.w, r.Body, bodyLimit))
 	if err != nil { // the deadline stays, for what is left of the body is waited for
@@ -330,8 +330,8 @@ func (an *answer) next(ctx context.Context, run run, have int) (emission, error)
 	return m, nil
 }
 
-// wait is run.next, with a comment now and then if the first token of a stream
-// of events keeps its client waiting.
+// wait is run.next. While the first token of an event stream is not there, it
+// sends a comment now and then.
 func (an *answer) wait(ctx context.Context, run run, have int) (emission, error) {
 	silence := cmp.Or(an.dialect.keepAlive, an.server.pose.keepAlive)
 	if have > 0 || silence == 0 || !strings.HasPrefix(an.w.Header().Get("Content-Type"), "text/event-stream") {

@@ -12,8 +12,7 @@ import (
 	"tacho/wire/tgi"
 )
 
-// tgiStream has sent its head before anything can go wrong, so that what does
-// is told inside the stream.
+// tgiStream sends its head at once, so that errors come inside the stream.
 var tgiStream = &dialect{
 	paths:      []string{tgi.GenerateStreamPath},
 	mime:       "text/event-stream",
@@ -34,8 +33,8 @@ var tgiWhole = &dialect{
 	overloaded: http.StatusTooManyRequests,
 }
 
-// generate is a path that several servers have: who is meant is told by where
-// the prompt is, or else by whom the simulator poses as.
+// generate is a path that several servers have. The place of the prompt tells
+// which of them is meant, or else the pose does.
 var generate = &dialect{
 	paths:   []string{tgi.GeneratePath},
 	refusal: tgiRefusal,

@@ -17,8 +17,8 @@ import (
 	"tacho/wire/openai"
 )
 
-// transcription writes sounds down, as vLLM does: what is asked is a form, and
-// what is answered are chunks like those of a chat.
+// transcription turns sound into text, as vLLM does: the request is a form, and
+// the answer comes in chunks like those of a chat.
 var transcription = &dialect{
 	paths:   []string{openai.TranscriptionsPath, openai.TranslationsPath},
 	mime:    sseMime,
@@ -37,8 +37,8 @@ const (
 )
 
 // readTranscription reads the form. The prompt is the words of its prompt
-// field, and 100 tokens for each second of sound. How long a WAV file is it
-// says itself; of others it is a guess by their size.
+// field, and 100 tokens for each second of sound. A WAV file says how long it
+// is; for others their size gives a guess.
 func readTranscription(in *incoming) (*ask, error) {
 	form, sound, err := readForm(in.r.Header.Get("Content-Type"), in.body)
 	if err != nil {
@@ -54,7 +54,7 @@ func readTranscription(in *incoming) (*ask, error) {
 			return nil, fmt.Errorf("%s: %q is no positive number", openai.MaxTokensField, text)
 		}
 	}
-	// More than there is room for is asked for often, and taken for no more than that.
+	// Clients often ask for more than there is room for. They get as much as fits.
 	limit = min(limit, max(in.opt.MaxModelLen-p.input, 1))
 	stream := truthy(form[openai.StreamField])
 	a, err := in.ask(p, wish{model: form[openai.ModelField], limit: limit, stream: stream})

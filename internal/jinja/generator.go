@@ -46,8 +46,8 @@ func lazily(items func() ([]any, error)) *generator {
 // An eachFunc makes an item of another, or leaves it out.
 type eachFunc func(v any) (out any, keep bool, err error)
 
-// mapped is a generator of what a function makes of the items of v. Nothing is
-// asked of a value that is empty, none or zero, nor of the function.
+// mapped is a generator of what a function makes of the items of v. For a value
+// that is empty, none or zero there are no items, and no function is made.
 func mapped(v any, function func() (eachFunc, error)) *generator {
 	if !truthy(v) {
 		return lazily(func() ([]any, error) { return nil, nil })

@@ -5,8 +5,8 @@ import "sync"
 // blockSize is where a Buffer goes over to blocks: almost nothing is longer.
 const blockSize = 256 << 10
 
-// blocks are shared, so that what one stream made us hold the next can have: a
-// server that floods costs no more than what is held at a time.
+// blocks are used again, so that a server that floods costs no more memory than
+// what is held at one time.
 var blocks = sync.Pool{New: func() any { return new([blockSize]byte) }}
 
 // A Buffer holds bytes until they are complete. Where they are many it neither
@@ -25,7 +25,7 @@ func (b *Buffer) Len() int {
 	return len(b.small) + (len(b.large)-1)*blockSize + b.used
 }
 
-// Add holds a copy of p, too.
+// Add appends a copy of p.
 func (b *Buffer) Add(p []byte) {
 	if len(b.large) == 0 && len(b.small)+len(p) <= blockSize {
 		b.small = append(b.small, p...)
@@ -41,8 +41,8 @@ func (b *Buffer) Add(p []byte) {
 	}
 }
 
-// Take is all that is held, in one piece, and empties the buffer. The bytes are
-// good until something is added.
+// Take returns all that is held, in one piece, and empties the buffer. The bytes
+// are valid until the next Add.
 func (b *Buffer) Take() []byte {
 	all := b.small
 	if len(b.large) > 0 {

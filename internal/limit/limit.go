@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What is longer is no answer any more.
+// The bounds.
 const (
 	Event  = 32 << 20  // bytes of a line, of an event, and of an answer in one document
 	Answer = 32 << 20  // bytes of text in one answer, where it is kept
@@ -38,8 +38,7 @@ func Bytes(what string, bound int64) *Error {
 // Count is the error of more things than their bound.
 func Count(what string, bound int) *Error { return &Error{fmt.Sprintf("more than %d %s", bound, what)} }
 
-// Clip is the first bytes of s, so many as of a text are kept. It cuts no
-// character in two.
+// Clip is the first Text bytes of s. It cuts no character in two.
 func Clip[T ~string | ~[]byte](s T) string {
 	if len(s) <= Text {
 		return string(s)

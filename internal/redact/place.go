@@ -118,7 +118,7 @@ func (s *Secrets) url(text string) string {
 	if at := userEnd(rest); at >= 0 {
 		user, password, _ := strings.Cut(rest[:at], ":")
 		s.user(unescaped(user), unescaped(password))
-		for part := range strings.SplitSeq(password, "/") { // of a password like a port an error may tell the beginning
+		for part := range strings.SplitSeq(password, "/") { // an error may quote the beginning of a password that looks like a port
 			s.Add(part)
 		}
 		rest = Mark + rest[at:]
@@ -224,8 +224,8 @@ func (s *Secrets) hideIn(v *any, all bool) (hidden bool) {
 	return hidden
 }
 
-// mix hides headers. A word that has no name goes on with the header before it:
-// such a mix is wrong, but what it says of a secret is true.
+// mix hides headers. A word without a name belongs to the header before it: such
+// a mix is wrong, but it may hold a secret.
 func (s *Secrets) mix(text string) string {
 	words := strings.Fields(text)
 	inHeader, cut, hidden := false, false, false

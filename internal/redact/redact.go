@@ -1,6 +1,6 @@
 // Package redact knows what is secret: by its place (the password of a URL, a
 // header, a key in a body), and, once it has been seen in its place, wherever
-// else it turns up, in whatever spelling. It is the only one that does.
+// else it turns up, in whatever spelling. No other package does.
 package redact
 
 import (
@@ -110,7 +110,7 @@ func (s *Secrets) replace(text string, wanted func(secret) bool) string {
 	return out.String() + text[shown:]
 }
 
-// SweepJSON is Sweep for the strings of a JSON document, which stays one.
+// SweepJSON is Sweep for the strings of a JSON document. The result is JSON, too.
 func (s *Secrets) SweepJSON(doc []byte) []byte {
 	if text := string(doc); s.Sweep(text) == text {
 		return doc

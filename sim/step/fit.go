@@ -219,7 +219,7 @@ func meanErrors(rows []fitRow, seed string) measures {
 const fitNotes = `
 Each cell is: reported, simulated, error in percent. A simulated figure is the mean of 3 shuffles of the workload, and of
 64 for 003. The errors are those of a fit to these same rows; they say how well the model can describe a system, not how
-well it foretells one. The two p99 columns had little weight in the fit and are held to no limit.
+well it predicts one. The two p99 columns had little weight in the fit and are held to no limit.
 
 What the model does not explain, or explains by luck:
 - 001, 2 and 32 requests (*): each holds %s; they are left out of the means.

@@ -22,7 +22,7 @@ type Splitter struct {
 
 // Feed reads the next piece of the stream and calls emit for each line that
 // ends in it. What emit is given is valid during the call only. A line that
-// passes limit.Event is an error, behind which nothing is read.
+// passes limit.Event is an error; nothing after it is read.
 func (s *Splitter) Feed(piece []byte, emit func(sse.Event)) error {
 	rest := s.lines.Feed(piece, func(line []byte, end int64) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {

@@ -5,8 +5,8 @@ import "tacho/internal/jsonscan"
 // Kind is what sort of token a chunk brings.
 type Kind uint8
 
-// The kinds. A chunk that brings several goes by the one furthest along, for
-// an answer has begun when its first word comes together with a last thought.
+// The kinds. A chunk that brings several counts as the last of them: an answer
+// has begun when its first word comes, even together with a last thought.
 const (
 	NoToken Kind = iota // nothing was generated, or it has no text
 	ContentToken
@@ -17,8 +17,8 @@ const (
 // Counts are the numbers of a Usage.
 type Counts struct{ Prompt, Completion, Cached, Reasoning int }
 
-// Timings are what the server measured itself, in milliseconds, as vLLM (for
-// who asked it to) and llama.cpp tell it with the last chunk. 0 is untold.
+// Timings are the server's own measurements in milliseconds, which vLLM (if it
+// was asked to) and llama.cpp send with the last chunk. 0 means not told.
 type Timings struct{ Queue, TTFT, Prompt, Generation float64 }
 
 // A Delta is what a client wants to know of one stream chunk, of completions

@@ -38,7 +38,7 @@ type Splitter struct {
 
 // Feed reads the next piece of the stream and calls emit for each event that
 // its blank line ends. What emit is given is valid during the call only. An
-// event that passes limit.Event is an error, behind which nothing is read.
+// event that passes limit.Event is an error; nothing after it is read.
 func (s *Splitter) Feed(piece []byte, emit func(Event)) error {
 	s.lines.Feed(piece, func(line []byte, end int64) { s.line(line, end, emit) })
 	s.own()
