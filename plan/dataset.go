@@ -46,8 +46,11 @@ func (p *Plan) Every(has func(workload.Kind) bool) bool {
 	return err == nil && !slices.ContainsFunc(kinds, func(k workload.Kind) bool { return !has(k) })
 }
 
-// Quotes says whether a request of the plan may quote an answer.
-func (p *Plan) Quotes() bool { return !p.Every(func(k workload.Kind) bool { return !k.Quotes }) }
+// Some says whether a dataset of the plan has a property.
+func (p *Plan) Some(has func(workload.Kind) bool) bool {
+	kinds, _ := p.kinds() // a plan that cannot be read has none
+	return slices.ContainsFunc(kinds, has)
+}
 
 // OwnTimes says whether arrivals are the trace's own.
 func (p *Plan) OwnTimes() bool {
@@ -119,6 +122,5 @@ func (c *Class) set(name, value string) (err error) {
 	return err
 }
 
-// datasetGroups are the groups of options that a class of a mix can have of
-// its own.
+// datasetGroups are the groups of options that each class of a mix can set.
 var datasetGroups = []string{"Dataset", "Conversations", "Traces"}

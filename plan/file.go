@@ -18,9 +18,9 @@ import (
 	"tacho/workload"
 )
 
-// MarshalJSON writes the plan as one object with an entry for each option that
-// was given, by its name with underscores: what is there was given, and Read has
-// the same plan again. Secrets are in it: Public takes them out.
+// MarshalJSON writes the options that were given, and no others, as one object.
+// Their names have underscores. Read makes the same plan of it. Secrets are in
+// it: Public takes them out.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -41,8 +41,8 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// json is the value as JSON: text, unless it is as good as a number, a switch or
-// an object.
+// json is the value as JSON: a number, a switch or an object where it is one,
+// else text.
 func (o *Option) json() ([]byte, error) {
 	switch v := o.Value.(type) {
 	case *string, *[]string:
@@ -78,8 +78,8 @@ func (p *Plan) YAML() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Public is the plan as others may see it, without secrets, which the secrets
-// learn.
+// Public is the plan without its secrets, as others may see it. What is taken
+// out is added to secrets.
 func (p *Plan) Public(secrets *redact.Secrets) Plan {
 	out := *p
 	for _, o := range out.Options() {
@@ -95,15 +95,15 @@ func (p *Plan) Public(secrets *redact.Secrets) Plan {
 			}
 		case encoding.TextUnmarshaler:
 			if text := o.Text(); o.Secret != "" && text != secrets.Public(o.Secret, text) {
-				_ = v.UnmarshalText([]byte(secrets.Public(o.Secret, text))) // it is what it was, but for a mark
+				_ = v.UnmarshalText([]byte(secrets.Public(o.Secret, text))) // it could be read before, and only a mark is new
 			}
 		}
 	}
 	return out
 }
 
-// Read takes the options of a plan that is written in YAML or JSON, except those
-// that are set already: a flag goes before a file. The secrets learn those in it.
+// Read takes the options of a file in YAML or JSON. Those that were set before
+// stay: a flag goes before a file. Secrets in the file are added to secrets.
 func (p *Plan) Read(text []byte, secrets *redact.Secrets) error {
 	top, err := parsePlan(text)
 	if err != nil {
@@ -156,7 +156,7 @@ func (o *Option) read(n *yaml.Node, secrets *redact.Secrets) error {
 	case err != nil:
 		return err
 	case o.Secret == redact.InAll && slices.Equal(texts, []string{redact.Mark}):
-		return nil // whoever runs the plan has another way to tell it
+		return nil // the key was left out, and comes from a flag or the environment
 	case slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, redact.Mark) }):
 		return fmt.Errorf("a secret was taken out of it: give it again with --%s", o.Name)
 	case len(texts) == 0:
@@ -200,7 +200,7 @@ func (o *Option) texts(n *yaml.Node) ([]string, error) {
 	}
 	text, err := scalar(n)
 	if _, is := o.Value.(*workload.Window); is && text == "" {
-		text = "0-" // all of a trace, which has no text
+		text = "0-" // the whole trace is written as no text
 	}
 	return []string{text}, err
 }

@@ -12,7 +12,7 @@ import (
 	"tacho/workload"
 )
 
-// A Level is one stage of a plan: the plan with one number for each list.
+// A Level is the load of a plan, with one number for each list.
 type Level struct {
 	Index       int
 	Prompts     int     // requests, or conversations; 0 is no end
@@ -23,8 +23,8 @@ type Level struct {
 	Value       string  // the same, short
 }
 
-// Levels are the stages of the plan, in order: where several options are
-// lists, every combination.
+// Levels are the levels of the plan, in order. Where several options are lists,
+// each combination is a level.
 func (p *Plan) Levels() []Level {
 	limits := p.MaxConcurrency
 	if len(limits) == 0 {
@@ -32,7 +32,7 @@ func (p *Plan) Levels() []Level {
 	}
 	prompts := p.NumPrompts
 	if (p.MaxSeconds > 0 || p.OwnTimes()) && !p.Given("num-prompts") {
-		prompts = IntLevels{0} // a run by time ends by time, and a trace where it ends
+		prompts = IntLevels{0} // time ends such a run, or the trace does
 	}
 	var out []Level
 	for _, rate := range p.RequestRate {
@@ -51,7 +51,7 @@ func (p *Plan) Levels() []Level {
 	return out
 }
 
-// requests is in how many requests so many prompts are sent.
+// requests is how many requests it takes to send so many prompts.
 func (p *Plan) requests(prompts int) int {
 	kind, err := workload.Find(p.DatasetName)
 	if err != nil || len(p.Mix) > 0 {

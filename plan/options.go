@@ -39,14 +39,14 @@ func (p *Plan) Options() []Option {
 	return out
 }
 
-// standard are the options of somebody who said nothing. Nobody changes them.
+// standard are the options with their defaults. Nobody changes them.
 var standard = sync.OnceValue(func() []Option {
 	p := Default()
 	return p.Options()
 })
 
-// Given says whether somebody has asked for an option's value, be it the
-// default's: by Set, or by another value than the default.
+// Given says whether an option was given: it was set, even to its default, or
+// it differs from it.
 func (p *Plan) Given(name string) bool {
 	if slices.Contains(p.given, name) {
 		return true
@@ -82,7 +82,7 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 	}
 }
 
-// List says whether the option can be set several times, to have all values.
+// List says whether the option may be given several times, and keeps all values.
 func (o *Option) List() bool { _, is := o.Value.(*[]string); return is }
 
 // Switch says whether the option is on or off.
@@ -124,7 +124,7 @@ func (o *Option) set(text string) (err error) {
 		*v, err = maybe(text, parseFloat, "a number")
 	case *[]string:
 		if !slices.Contains(o.plan.given, o.Name) {
-			*v = nil // not to be added to the default
+			*v = nil // the first that is given replaces the default
 		}
 		*v = append(slices.Clip(*v), text)
 	case encoding.TextUnmarshaler:
@@ -138,7 +138,7 @@ func (o *Option) set(text string) (err error) {
 	return o.bounded()
 }
 
-// note has the option among those that were given.
+// note remembers that the option was given.
 func (o *Option) note() {
 	if !slices.Contains(o.plan.given, o.Name) {
 		o.plan.given = append(slices.Clip(o.plan.given), o.Name) // plans are copied

@@ -19,7 +19,7 @@ import (
 // defaults are those of `vllm bench serve`, so that its command lines mean here
 // what they mean there; what tacho adds is marked by a + in front of its help.
 type Plan struct {
-	Target           `group:"Server"`
+	Server           `group:"Server"`
 	Load             `group:"Load"`
 	Body             `group:"Request"`
 	workload.Dataset `group:"Dataset"`
@@ -28,8 +28,8 @@ type Plan struct {
 	given []string // names of the options that were set
 }
 
-// Target says whom to ask.
-type Target struct {
+// Server says whom to ask.
+type Server struct {
 	Backend         string   `flag:"backend" default:"openai" help:"protocol to speak: see the list below; auto asks the server"`
 	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
 	Balance         string   `flag:"balance" default:"round-robin" help:"+ how several servers share the load: round-robin, random, least-in-flight, or sticky (all requests of a session to one server)"`

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// IntLevels is a number, or a list of them to go through.
+// IntLevels is a number, or a list of numbers with a level for each.
 type IntLevels []int
 
-// FloatLevels is a number, or a list of them to go through.
+// FloatLevels is a number, or a list of numbers with a level for each.
 type FloatLevels []float64
 
 // mostLevels keeps a slip of the pen (1,2,...,1000000) from being a plan.
@@ -126,7 +126,8 @@ func fillLevels(out []float64, last float64) ([]float64, error) {
 	return out, nil
 }
 
-// doubles says whether the list so far and its last element fit a doubling.
+// doubles says whether each number of the list is twice the one before, and
+// doubling goes on to last.
 func doubles(out []float64, last float64) bool {
 	if out[0] <= 0 {
 		return false
@@ -187,7 +188,7 @@ func (o JSONObject) MarshalText() ([]byte, error) {
 	return json.Marshal(map[string]any(o))
 }
 
-// A GPU is a sort of GPU, and how many there are.
+// A GPU is a model of GPU, and how many of them there are.
 type GPU struct {
 	Count int
 	Name  string

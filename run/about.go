@@ -10,14 +10,14 @@ import (
 	"tacho/plan"
 )
 
-// A Server is one of the servers, by what it says of itself.
+// A Server is what one server says of itself.
 type Server struct {
 	URL string // fit to be shown
 	backend.About
 }
 
-// describe asks the servers, and their metrics pages, what they are. None has to
-// tell.
+// describe asks the servers and their metrics pages what they are. What they do
+// not tell is left out.
 func (t *Target) describe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"tacho/workload"
 )
 
-// Check finds what the plan leaves open, and says what is wrong with it before
-// anything is sent.
+// Check says what is wrong with a plan before anything is sent. Where it names
+// only the file of a dataset, the dataset is filled in.
 func Check(p *plan.Plan, say func(string)) error {
 	if err := guessDataset(p, say); err != nil {
 		return err
@@ -20,8 +20,8 @@ func Check(p *plan.Plan, say func(string)) error {
 	return cmp.Or(p.Validate(), checkFiles(p))
 }
 
-// guessDataset finds the dataset that a file belongs to where only the file is
-// named: nobody names a file that is not to be read.
+// guessDataset chooses the dataset by the file where only the file is named:
+// whoever names a file wants it read.
 func guessDataset(p *plan.Plan, say func(string)) error {
 	if !p.Given("dataset-path") || p.Given("dataset-name") || len(p.Mix) > 0 {
 		return nil

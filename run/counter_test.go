@@ -220,17 +220,18 @@ func TestBuiltinTokenizerByModelName(t *testing.T) {
 }
 
 // Questions go to a completions endpoint under the model's chat template, with
-// one start token and not two, and so do conversations; as they are, if asked,
+// one start token and not two, and so do conversations and those in a mix; as they are, if asked,
 // and where the reference sends a set of the hub so.
 func TestTemplatedPrompts(t *testing.T) {
 	dir := tinyTokenizer(t, t.TempDir())
 	for _, c := range []struct {
 		set, hub, row string
-		skip          bool
+		skip, mixed   bool
 		want          string
 		tokens        int
 	}{
 		{set: "custom", row: `{"prompt":"why"}`, want: "[why]", tokens: 6},
+		{set: "custom", row: `{"prompt":"why"}`, mixed: true, want: "[why]", tokens: 6},
 		{set: "custom", row: `{"prompt":"why"}`, skip: true, want: "why", tokens: 4},
 		{set: "custom", row: `{"messages":[{"role":"system","content":"so"},{"role":"user","content":"why"}]}`, want: "[so][why]", tokens: 10},
 		{set: "hf", row: `{"system":"so","question":"why"}`, want: "[so][why]", tokens: 10},
@@ -244,6 +245,9 @@ func TestTemplatedPrompts(t *testing.T) {
 		url, got := serve(t, nil)
 		out := do(t, planFor(url, func(p *plan.Plan) {
 			p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate, p.HFName = "vllm", dir, c.set, data, c.skip, c.hub
+			if c.mixed {
+				p.DatasetName, p.Mix = "random", []string{"dataset-name=" + c.set}
+			}
 			p.NumPrompts = plan.IntLevels{1}
 		}))
 		bodies, _ := got.generated()

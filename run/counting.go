@@ -43,8 +43,8 @@ func (c *counting) findCounter(ctx context.Context) error {
 	return nil
 }
 
-// ownCounter counts as the server does, without it; nil where that takes more
-// than is at hand.
+// ownCounter counts as the server would, without asking it; nil where what that
+// takes is not at hand.
 func (c *counting) ownCounter() token.Counter {
 	switch {
 	case c.Plan.Every(func(k workload.Kind) bool { return c.target.takesIDs(&c.Plan, k) }):
@@ -76,10 +76,9 @@ func (c *counting) countAlone(ctx context.Context) error {
 	return nil
 }
 
-// countByName is for servers that do not count: a tokenizer without a chat
-// template, or the built-in one of the OpenAI model that the server says it is.
-// A name is no proof (some servers answer to any), so whoever can count is
-// asked before.
+// countByName is for servers that do not count. The model's tokenizer counts
+// without a chat template, or a built-in one that goes by the model's name. This
+// comes last: a name is no proof, for some servers answer to any.
 func (c *counting) countByName(refused error) {
 	if c.tokenizer == nil {
 		var err error
@@ -98,17 +97,17 @@ func (c *counting) countByName(refused error) {
 	c.say("Prompts are counted by %s, going by the model's name.", c.tokenizer.Name())
 }
 
-// vocabulary is below which ids are ordinary tokens; 0 is not known. Special
-// tokens mostly come last, and a prompt must not have any.
+// vocabulary is the number below which all ids are ordinary tokens; 0 is
+// unknown. Special tokens mostly come last, and a prompt must have none.
 func (c *counting) vocabulary() int {
-	const usual = 30_000 // less than most have, so that the server's number says something of small ones only
+	const usual = 30_000 // most models have more, and then the server's number is not needed
 	switch {
 	case c.Plan.RandomVocab != 0:
 		return c.Plan.RandomVocab
 	case c.tokenizer == nil && (c.target.vocab == 0 || c.target.vocab > usual):
 		return 0
 	case c.tokenizer == nil:
-		return c.target.vocab - c.target.vocab/16 // where the special ones are, nobody says
+		return c.target.vocab - c.target.vocab/16 // nobody says which are special: the last ones may be
 	}
 	size := c.tokenizer.VocabSize()
 	for _, s := range c.tokenizer.Specials() {
@@ -122,8 +121,8 @@ func (c *counting) vocabulary() int {
 	return size
 }
 
-// exactPrompts makes random prompts that need no counting, if the tokenizer
-// allows it and nothing but its own tokens comes around them.
+// exactPrompts makes random prompts whose length is known without counting; nil
+// where the tokenizer cannot, or where a chat template goes around them.
 func (c *counting) exactPrompts(seed uint64) func(i uint64, n int) string {
 	if _, plain := c.counter.(promptCounter); !plain {
 		return nil
@@ -136,8 +135,8 @@ func (c *counting) exactPrompts(seed uint64) func(i uint64, n int) string {
 	return func(i uint64, n int) string { return prompts.Text(i, max(n-around, 1)) }
 }
 
-// answerCounter counts answers as the server will when it is told them again;
-// nil where no tokenizer is at hand.
+// answerCounter counts an answer as the server does when the next turn quotes
+// it; nil where no tokenizer is at hand.
 func (c *counting) answerCounter() func(string) int {
 	if c.tokenizer == nil {
 		return nil
@@ -145,8 +144,8 @@ func (c *counting) answerCounter() func(string) int {
 	return func(text string) int { return len(c.tokenizer.Encode(text, false)) }
 }
 
-// recount counts an output of which only the events tell how many tokens it has:
-// the tokenizer knows better.
+// recount counts the tokens of an output where only its events were counted: an
+// event may have several.
 func (c *counting) recount(r *tacho.Record) error {
 	if c.tokenizer == nil || !r.OK() || r.OutputFrom != tacho.FromEvents || r.Text == "" {
 		return nil

@@ -60,7 +60,7 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 	d := &download{
 		job: f.job, named: workload.NamedFiles(name, p.BFCLCategories), hub: f.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
 	}
-	d.whole = d.whole || len(d.named) > 1 // each has rows of another sort
+	d.whole = d.whole || len(d.named) > 1 // each has other rows
 	files, err := d.files(ctx, file)
 	if err != nil {
 		return fmt.Errorf("dataset %s: %w", name, err)
@@ -72,8 +72,8 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 	return nil
 }
 
-// locateNamed puts the files into o of a dataset that is known by its files,
-// where they are in a directory here.
+// locateNamed puts into o the files of a dataset that is known by their names,
+// if they are in a local directory.
 func locateNamed(p *plan.Plan, o *workload.Options) {
 	if info, err := os.Stat(p.DatasetPath); err == nil && info.IsDir() {
 		for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {
@@ -121,8 +121,8 @@ func (d *download) files(ctx context.Context, file string) ([]string, error) {
 	return files, err
 }
 
-// fromAny takes the files from the first repository that has them. What there
-// is to choose from says more than that there is nothing else.
+// fromAny takes the files from the first repository that has them. If none has,
+// an error that tells what there is goes before one that says there is nothing.
 func (d *download) fromAny(ctx context.Context, repos []hub.Repo, online bool) (files []string, err error) {
 	for _, repo := range repos {
 		var next error

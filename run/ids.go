@@ -14,13 +14,13 @@ import (
 	"tacho/workload"
 )
 
-// requestID is the id of the request of that name, which is unique in the run.
+// requestID is the id of a request, made of a name that is unique in the run.
 func (j *job) requestID(name string) string {
 	if j.Plan.RequestIDFormat != plan.UUIDs {
 		return j.Plan.RequestIDPrefix + name
 	}
 	id := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", j.env.Random, j.Plan.RequestIDPrefix, name))
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // as one that was drawn at random: version 4, variant 1
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // what marks a random UUID: version 4, variant 1
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
 }
 
@@ -96,9 +96,9 @@ func (w warmups) Session(i uint64) (tacho.Session, error) {
 // errAsText says that the run was changed to send prompts as text.
 var errAsText = errors.New("prompts are sent as text from now on")
 
-// textInstead looks at how a request failed before any was measured: a server
-// that refuses token ids gets text from then on, and the report says so. Whether
-// it was the ids shows when the text is tried.
+// textInstead changes the run to text where the failure of a first request looks
+// like a refusal of token ids. The next try shows whether it was, and the report
+// tells.
 func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Failure) error {
 	// vLLM looks at the ids when it has begun a stream, and says so in it.
 	refused := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity || f.Cause == tacho.InBand

@@ -37,14 +37,14 @@ func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Le
 // level has the seed itself, so that it is the same as a run of its own.
 func (r *Runner) seedOf(l plan.Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
 
-// A level is one of the plan that is ready to run.
+// A level is a level of the plan, ready to run.
 type level struct {
 	plan.Level
 	outcome outcome.Level
 	config  metric.Config
 	pacer   tacho.Pacer
 	work    workload.Workload
-	sharing *workload.Sharing // what prompts of it have in common
+	sharing *workload.Sharing // what its prompts have in common
 }
 
 // Measure runs one level and returns what it came to, or nil if it did not

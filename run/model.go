@@ -14,8 +14,8 @@ import (
 	"tacho/workload"
 )
 
-// mostAsk bounds a question to the server that is no request: what it
-// serves, how many tokens a text has.
+// mostAsk bounds how long a question to the server may take: what it serves, or
+// how many tokens a text has.
 const mostAsk = 30 * time.Second
 
 // askTimeout is how long a question may take: no longer than a request.
@@ -70,8 +70,8 @@ func (t *Target) models(ctx context.Context, server backend.Server) ([]backend.M
 // limitTimeout is how long a run waits for an answer that it can do without.
 const limitTimeout = 3 * time.Second
 
-// findLimit asks how much the model takes, if nobody has said. A server that
-// does not tell has no limit that we could keep.
+// findLimit asks how many tokens the model takes. A server that does not tell is
+// taken to have no limit.
 func (t *Target) findLimit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, min(limitTimeout, t.askTimeout()))
 	defer cancel()
@@ -88,8 +88,8 @@ func (t *Target) takeLimit(models []backend.Model) {
 	}
 }
 
-// mostChecked bounds the prompts that are looked at before a level: those of a
-// workload are of a kind.
+// mostChecked bounds the prompts that are looked at before a level: the others
+// are like them.
 const (
 	mostChecked = 1000
 	mostBlind   = 3 // prompts of unknown length
@@ -126,9 +126,8 @@ func (t *Target) fits(l plan.Level, work workload.Workload) error {
 	return nil
 }
 
-// fit complains about a prompt that the model cannot take. To a sound to be
-// written down what is asked for is a limit alone, which the server lowers to
-// what it has.
+// fit complains about a prompt that the model cannot take. Audio is left out:
+// the server itself lowers how much is asked for.
 func (t *Target) fit(i int, q *tacho.Request) error {
 	asked := q.MaxTokens
 	if t.kind.Pools {

@@ -24,9 +24,9 @@ type pages struct {
 	before   []instrument.Sample // what they said before the level began
 }
 
-// findPages settles which metrics pages to read. The servers' own are read if
-// they are there; what the plan names is read in any case, and missed aloud.
-// Nothing waits for long for a page of which nobody has spoken.
+// findPages settles which metrics pages to read: those that the plan names, with
+// a word about each that does not answer, else the servers' own, if they have
+// any.
 func (t *Target) findPages(ctx context.Context) {
 	p := &t.Plan
 	t.pages = &pages{interval: p.MetricsInterval.Duration()}
@@ -35,7 +35,7 @@ func (t *Target) findPages(ctx context.Context) {
 	}
 	tlsConfig, err := t.tls()
 	if err != nil {
-		return // the connections to the servers have told
+		return // connect has told
 	}
 	// Connections of their own: the measured ones must not wait for a page.
 	t.pages.client = &http.Client{

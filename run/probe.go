@@ -9,8 +9,8 @@ import (
 	"tacho/metric"
 )
 
-// probes are small requests sent one after the other beside the load, to feel
-// what a newcomer would feel.
+// probes are small requests, sent one after the other beside the load: they wait
+// as long as a newcomer would.
 type probes struct {
 	r       *Runner
 	stage   int

@@ -29,9 +29,8 @@ func pause(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// ready has each server answer a request before any is measured: a mistake
-// that all requests share should cost one of them. With a ready check it is
-// waited for.
+// ready has each server answer a request before any is measured: a mistake that
+// all requests share should cost only one. A ready check waits for the answer.
 func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
 	wait := r.Plan.ReadyCheck.Duration()
 	if wait == 0 && r.Plan.NoTrial {
@@ -58,7 +57,7 @@ func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
 	return nil
 }
 
-// hopeless says whether the server will go on to refuse.
+// hopeless says whether it is no use to try again.
 func hopeless(f *tacho.Failure) bool {
 	switch f.Status {
 	case 400, 401, 403, 413, 422:
@@ -69,7 +68,7 @@ func hopeless(f *tacho.Failure) bool {
 
 // try sends one request to one server, and returns how it failed.
 func (r *Runner) try(ctx context.Context, server int, work workload.Workload, deadline time.Time) (*tacho.Failure, error) {
-	// Prompts far from those of the warm-up: it is to see new ones.
+	// A number far from those of the warm-up, which should send other prompts.
 	sess, err := work.Warmup(1<<32 + r.tries)
 	if err != nil {
 		return nil, err

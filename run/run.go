@@ -21,11 +21,11 @@ import (
 type Env struct {
 	APIKey  string // sent as a bearer token
 	KeyFrom string // where it comes from, for errors
-	// Secrets learn those of the plan, and are kept out of all that the run keeps
-	// or says. Nil is none that anybody else knows.
+	// Secrets are hidden in all that the run keeps or says. Those of the plan are
+	// added. Nil is none yet.
 	Secrets *redact.Secrets
 	Proxy   func(*http.Request) (*url.URL, error)
-	Random  uint64 // what to seed with when the plan does not say
+	Random  uint64 // the seed where the plan has none
 
 	Tokenizers Tokenizers
 }

@@ -10,8 +10,8 @@ import (
 	"tacho/plan"
 )
 
-// learn has the secrets of the plan, and of what it is carried out with, hidden
-// from everything that is kept or shown.
+// learn adds the secrets of the plan and of the environment to those that are
+// hidden.
 func (e *Env) learn(p *plan.Plan) {
 	if e.Secrets == nil {
 		e.Secrets = &redact.Secrets{}

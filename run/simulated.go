@@ -115,7 +115,8 @@ type lateness struct {
 	GapS   float64 `json:"gap_s"`
 }
 
-// simLateness asks the simulated engine; what it does not tell is nothing.
+// simLateness asks the simulated engine how late it was. One that does not tell
+// was not late.
 func (t *Target) simLateness(ctx context.Context) (l lateness) {
 	if t.Plan.Sim == "" || len(t.Plan.BaseURL) == 0 {
 		return l
@@ -129,7 +130,7 @@ func (t *Target) simLateness(ctx context.Context) (l lateness) {
 		return l
 	}
 	defer func() { _ = res.Body.Close() }()
-	_ = json.NewDecoder(res.Body).Decode(&l) // an engine that does not say is not late
+	_ = json.NewDecoder(res.Body).Decode(&l) // then it stays zero
 	return l
 }
 

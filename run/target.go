@@ -17,6 +17,7 @@ import (
 	"tacho/metric"
 	"tacho/plan"
 	"tacho/transport"
+	"tacho/workload"
 )
 
 // A Target is the servers that are measured.
@@ -39,8 +40,8 @@ type Target struct {
 	pages   *pages
 }
 
-// takeVersion takes a /v1 from the end of the servers' addresses, where the
-// clients of OpenAI's protocol have it: here it begins the paths.
+// takeVersion cuts /v1 from the end of the servers' addresses. Clients of
+// OpenAI's protocol have it there; here it begins the paths.
 func takeVersion(p *plan.Plan) {
 	const version = "/v1"
 	p.BaseURL = slices.Clone(p.BaseURL)
@@ -194,7 +195,7 @@ func (t *Target) questions() backend.Options {
 func (t *Target) open(keepText bool, onToken func(int)) error {
 	p, o := &t.Plan, t.questions()
 	o.Sampling, o.Logprobs, o.Extras, o.OnToken = p.Sampling, p.Logprobs, p.Extras, onToken
-	o.KeepText = keepText || p.SaveDetailed || p.Quotes()
+	o.KeepText = keepText || p.SaveDetailed || p.Some(func(k workload.Kind) bool { return k.Quotes })
 	if p.ChatTemplateKwargs != nil {
 		o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
 		maps.Copy(o.Extra, p.ExtraBody)
@@ -259,8 +260,7 @@ func (t *Target) flush(ctx context.Context) error {
 	return nil
 }
 
-// cannot is what the server has no way to do, and a reader of the report
-// should know.
+// cannot tells the reader of a report what the protocol has no way to ask for.
 func (t *Target) cannot() []metric.Reason {
 	if t.kind.ExactLength || t.kind.Pools {
 		return nil
@@ -271,14 +271,14 @@ func (t *Target) cannot() []metric.Reason {
 	}}
 }
 
-// unkept is what a reader should know of the connections to the servers.
+// unkept tells the reader of a report which servers close connections.
 func (t *Target) unkept() []metric.Reason {
 	var reasons []metric.Reason
 	for i, c := range t.clients {
 		if !c.Keeps() {
 			reasons = append(reasons, metric.Reason{
 				Code: "connections", Severity: metric.Note,
-				Text: "the server at " + t.Plan.ShownURLs()[i] + " closes connections behind an answer although it says that it keeps them: since that showed, each request has a connection of its own; raise its keep-alive time to measure without connecting",
+				Text: "the server at " + t.Plan.ShownURLs()[i] + " closes connections after an answer although it says that it keeps them: from the first of them on, each request had a connection of its own; raise its keep-alive time to measure without connecting",
 			})
 		}
 	}

@@ -11,16 +11,9 @@ import (
 	"tacho/workload"
 )
 
-// templates says whether the plan wants plain prompts put under the chat
-// template.
-func templates(p *plan.Plan) bool {
-	kind, err := workload.Find(p.DatasetName)
-	return err == nil && kind.Chat && !p.SkipChatTemplate
-}
-
-// templates says whether the prompts of a dataset, one of the hub by its name
-// there, go under the chat template here: the plan wants it and the server does
-// not do it.
+// templates says whether the plain prompts of a dataset go under the chat
+// template here, because the server does not put them there. hub is its name on
+// the hub, if it is from there.
 func (f *feed) templates(p *plan.Plan, kind workload.Kind, hub string) bool {
 	return f.counting.template != nil && !f.target.kind.Takes.Messages && f.target.kind.Takes.Text && !p.SkipChatTemplate &&
 		kind.Chat && !workload.SentPlain(hub)

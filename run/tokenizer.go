@@ -14,16 +14,17 @@ import (
 
 	"tacho/hub"
 	"tacho/token"
+	"tacho/workload"
 )
 
-// Tokenizers says where tokenizers may be had, and datasets of the hub.
+// Tokenizers says where to find tokenizers, and datasets of the hub.
 type Tokenizers struct {
 	Home     string // of Hugging Face's tools: its hub directory keeps what is downloaded
 	Cache    string // the same, if it is another directory
 	Tables   string // directory for tables made from tokenizers, so that they load fast again
 	Online   bool   // the hub may be asked
 	Endpoint string // of the hub; empty is Hugging Face's own
-	Token    string // for what is not for everybody
+	Token    string // for what is not public
 }
 
 // local is where tokenizers are without a network.
@@ -37,8 +38,8 @@ func (t *Tokenizers) hub() hub.Hub {
 // hubTimeout bounds the download of a tokenizer.
 const hubTimeout = 60 * time.Second
 
-// findTokenizer loads the model's tokenizer if it can be had. Only one that
-// the user named must be: without, the server may count.
+// findTokenizer loads the model's tokenizer, if there is one to be had. It fails
+// only if the user named it: without a tokenizer the server may count.
 func (c *counting) findTokenizer(ctx context.Context) error {
 	p := &c.Plan
 	if p.SkipTokenizer || p.Sim != "" && p.Tokenizer == "" {
@@ -106,8 +107,8 @@ func (c *counting) openModel(repo hub.Repo, find func(hub.Hub) (string, error)) 
 	return nil
 }
 
-// downloadTokenizer fetches the files of a model that tokenizing takes, and
-// returns the directory they are in.
+// downloadTokenizer fetches the files of a model that are needed to count, and
+// returns their directory.
 func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir string, err error) {
 	list, err := h.List(ctx, repo)
 	if err != nil {
@@ -134,7 +135,7 @@ func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir strin
 // findTemplate loads the chat template beside the tokenizer, where prompts
 // are to be counted or sent under it.
 func (c *counting) findTemplate(dir string) {
-	if !c.target.kind.Takes.Messages && !templates(&c.Plan) {
+	if !c.target.kind.Takes.Messages && (c.Plan.SkipChatTemplate || !c.Plan.Some(func(k workload.Kind) bool { return k.Chat })) {
 		return
 	}
 	var err error

@@ -36,11 +36,11 @@ func (t *Target) refused(ctx context.Context, server int, f *tacho.Failure) erro
 	return t.trouble(ctx, t.Plan.ShownURLs()[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
 }
 
-// unconnected are the failures in which a server was not even spoken to.
+// unconnected are the failures before a server was spoken to.
 var unconnected = []tacho.Cause{tacho.Refused, tacho.DNS, tacho.TLS, tacho.Connect, tacho.Reset}
 
-// trouble says what is wrong with the server at an address, and what to do; in
-// the other words where its failure is none that many have.
+// trouble says what is wrong with the server at an address, and what to do. A
+// failure that is none of the usual ones is told in the other words.
 func (t *Target) trouble(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
 	switch {
 	case ctx.Err() != nil: // the run was told to stop: that is why
@@ -84,8 +84,8 @@ func (t *Target) endpoint() string {
 	return t.kind.Endpoint
 }
 
-// otherModels are the models that the server lists, as words to go on with;
-// nothing if the one that was asked for is among them.
+// otherModels ends a sentence with the models that the server lists. It is empty
+// if the one that was asked for is among them.
 func (t *Target) otherModels(ctx context.Context) string {
 	if t.server == nil {
 		return "" // it was asked in vain
