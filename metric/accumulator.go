@@ -33,6 +33,7 @@ type Accumulator struct {
 	cache    CacheUse
 	good     int
 	audio    stat.Digest // seconds of sound, of successful requests
+	values   values      // of the record that is being added
 }
 
 var _ tacho.Sink = (*Accumulator)(nil)
@@ -50,8 +51,9 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
 	a.marks = append(a.marks, marks{r.Due, r.Slot, r.Sent, r.First(), r.Last(), r.End, int32(r.Turn), r.OK()})
-	a.whole.add(r, All, a.Limit)
-	a.parts.add(r)
+	a.values.of(r, All)
+	a.whole.add(r, a.values, a.Limit)
+	a.parts.add(r, a.values[:len(Classic)])
 	a.addFailure(r)
 	a.sessions.add(r)
 	a.clock.add(r)

@@ -68,18 +68,17 @@ type parts struct {
 	turns   bool            // there are conversations
 }
 
-func (p *parts) add(r *tacho.Record) {
+// add takes a record in; v are its values of the classic metrics.
+func (p *parts) add(r *tacho.Record, v values) {
 	p.turns = p.turns || r.Turn > 0
-	p.addTo(groupKey{turnKey, strconv.Itoa(r.Turn + 1)}, r)
-	p.addTo(groupKey{endpointKey, r.Endpoint}, r)
+	keys := []groupKey{{turnKey, strconv.Itoa(r.Turn + 1)}, {endpointKey, r.Endpoint}}
 	for _, l := range r.Labels {
-		p.addTo(groupKey{labelKey + l.Key, l.Value}, r)
+		keys = append(keys, groupKey{labelKey + l.Key, l.Value})
 	}
-}
-
-func (p *parts) addTo(k groupKey, r *tacho.Record) {
-	if to := p.part(k); to != nil {
-		to.add(r, Classic, groupLimit)
+	for _, k := range keys {
+		if to := p.part(k); to != nil {
+			to.add(r, v, groupLimit)
+		}
 	}
 }
 

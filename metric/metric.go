@@ -247,7 +247,7 @@ var (
 	}
 )
 
-// All are the metrics, in the order they are shown.
+// All are the metrics, in the order they are shown: first the classic ones.
 var All = []*Metric{
 	TTFT, TPOT, ITL, E2EL,
 	TTFTDue, E2ELDue,
@@ -257,7 +257,7 @@ var All = []*Metric{
 }
 
 // Classic are the metrics that every classic report is about.
-var Classic = []*Metric{TTFT, TPOT, ITL, E2EL}
+var Classic = All[:4]
 
 // Named is the metric of that name, or nil.
 func Named(name string) *Metric {

@@ -75,18 +75,34 @@ type part struct {
 	digests []stat.Digest // one for each metric
 }
 
-// add takes a record in. metrics and limit are the same for all of a part.
-func (p *part) add(r *tacho.Record, metrics []*Metric, limit int) {
+// values are those of one record, for each metric of a list.
+type values [][]float64
+
+// of fills v with the values of a record.
+func (v *values) of(r *tacho.Record, metrics []*Metric) {
+	if len(*v) != len(metrics) {
+		*v = make(values, len(metrics))
+	}
+	for i, m := range metrics {
+		list := (*v)[i][:0]
+		m.Of(r, func(x float64) { list = append(list, x) })
+		(*v)[i] = list
+	}
+}
+
+// add takes a record in. The metrics of v and limit are the same for all of a
+// part.
+func (p *part) add(r *tacho.Record, v values, limit int) {
 	p.Counts.add(r)
 	p.tokens.addRecord(r)
 	if p.digests == nil {
-		p.digests = make([]stat.Digest, len(metrics))
+		p.digests = make([]stat.Digest, len(v))
 		for i := range p.digests {
 			p.digests[i].Limit = limit
 		}
 	}
-	for i, m := range metrics {
-		m.Of(r, p.digests[i].Add)
+	for i := range v {
+		p.digests[i].Add(v[i]...)
 	}
 }
 

@@ -43,25 +43,26 @@ type Digest struct {
 // clock counts nanoseconds.
 const millionth = 1e6
 
-// Add takes an observation in. NaN and infinities are dropped.
-func (d *Digest) Add(x float64) {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return
-	}
-	if d.n == 0 {
-		d.min, d.max = x, x
-	}
-	d.n++
-	d.min, d.max = min(d.min, x), max(d.max, x)
-	d.sum.add(x)
-	switch {
-	case d.bins != nil:
-		d.bins.add(binOf(x), 1)
-	case d.n > d.limit():
-		d.spill()
-		d.bins.add(binOf(x), 1)
-	default:
-		d.keep(x)
+// Add takes observations in. NaN and infinities are dropped.
+func (d *Digest) Add(xs ...float64) {
+	for _, x := range xs {
+		if x-x != 0 { // NaN and infinities alone
+			continue
+		}
+		if d.n == 0 {
+			d.min, d.max = x, x
+		}
+		d.n++
+		d.min, d.max = min(d.min, x), max(d.max, x)
+		d.sum.add(x)
+		if d.bins == nil && d.n > d.limit() {
+			d.spill()
+		}
+		if d.bins != nil {
+			d.bins.add(binOf(x), 1)
+		} else {
+			d.keep(x)
+		}
 	}
 }
 
