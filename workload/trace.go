@@ -115,7 +115,7 @@ func secondsOf(n, unitS float64) (time.Duration, error) {
 type traceRow struct {
 	At            time.Duration // on the trace's own clock
 	Input, Output int           // tokens
-	Hashes        []uint64      // of the blocks of its prompt; nil if the trace has none, or if they are not wanted
+	Hashes        []int64       // of the blocks of its prompt; nil if the trace has none, or if they are not wanted
 	Blocks        int           // how many there are
 	Model, Type   string
 	ID, Parent    string // of the conversation, where the trace has them
@@ -458,7 +458,7 @@ func newTokenMaker(o Options) tokenMaker { return tokenMaker{o.IDs, idsBelow(max
 // fill gives q a prompt of n tokens. Blocks with the same hash are the same
 // tokens, in every request and in every process; what has no hash is made for
 // session i alone.
-func (m tokenMaker) fill(q *tacho.Request, i uint64, n int, hashes []uint64, block int, seed uint64) {
+func (m tokenMaker) fill(q *tacho.Request, i uint64, n int, hashes []int64, block int, seed uint64) {
 	var text strings.Builder
 	if m.ids {
 		q.Input.IDs = make([]int32, 0, n)
@@ -478,7 +478,7 @@ func (m tokenMaker) fill(q *tacho.Request, i uint64, n int, hashes []uint64, blo
 		}
 	}
 	for _, h := range hashes {
-		add(rand.New(rand.NewPCG(seed^0x626c6f636b73, h)), block)
+		add(rand.New(rand.NewPCG(seed^0x626c6f636b73, uint64(h))), block)
 	}
 	add(rngOf(seed, i), n-made)
 	q.Input.Text = text.String()

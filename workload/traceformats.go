@@ -44,7 +44,7 @@ type hashedFields struct {
 	timestamp                         float64
 	input, output                     int64
 	hasTimestamp, hasInput, hasOutput bool
-	hashes                            []uint64
+	hashes                            []int64
 	blocks                            int // how many hashes there are
 	kind                              string
 	session, chat, parent             string
@@ -68,7 +68,7 @@ func parseHashedJSON(line []byte) (f hashedFields, err error) {
 	if err := json.Unmarshal(line, &l); err != nil {
 		return f, fmt.Errorf("not a JSON object of the trace: %w", err)
 	}
-	f = hashedFields{hashes: hashesOf(l.HashIDs), blocks: len(l.HashIDs), kind: l.Type}
+	f = hashedFields{hashes: l.HashIDs, blocks: len(l.HashIDs), kind: l.Type}
 	if f.hasTimestamp = l.Timestamp != nil; f.hasTimestamp {
 		f.timestamp = *l.Timestamp
 	}
@@ -106,17 +106,6 @@ func parseHashed(line []byte, unitS float64, brief bool) (row traceRow, err erro
 	}
 	row.At, err = secondsOf(l.timestamp, unitS)
 	return row, err
-}
-
-func hashesOf(ids []int64) []uint64 {
-	if ids == nil {
-		return nil
-	}
-	out := make([]uint64, len(ids))
-	for i, id := range ids {
-		out[i] = uint64(id)
-	}
-	return out
 }
 
 var timedTrace = Kind{
@@ -186,7 +175,7 @@ func parseTimed(line []byte, _ []string, o *TraceOptions) (row traceRow, err err
 	if unit == 0 {
 		unit = 1
 	}
-	row.Hashes, row.Blocks = hashesOf(ids), len(ids)
+	row.Hashes, row.Blocks = ids, len(ids)
 	row.At, err = secondsOf(at, unit)
 	return row, err
 }

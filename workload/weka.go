@@ -277,7 +277,7 @@ func (w *wekaTrace) session(i, at, seed uint64) (tacho.Session, error) {
 	s := tacho.Session{ID: i, Turns: make([]tacho.Turn, len(turns))}
 	for k, t := range turns {
 		q := tacho.Request{Session: i, Turn: k, MaxTokens: t.Out, IgnoreEOS: w.IgnoreEOS}
-		w.fill(&q, turnKey(i, k), t.In, hashesOf(t.HashIDs), talk.BlockSize, seed)
+		w.fill(&q, turnKey(i, k), t.In, t.HashIDs, talk.BlockSize, seed)
 		think := seconds(t.thinkS)
 		after := t.after
 		if after == nil && k > 0 {

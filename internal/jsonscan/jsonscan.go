@@ -161,30 +161,62 @@ func (s *Scanner) String(dst []byte) ([]byte, bool) {
 // number with a fraction, an exponent or more than 18 digits.
 func (s *Scanner) Int() (int64, bool) {
 	start := s.pos
-	s.Skip()
-	if s.err != nil {
+	if s.Type() == '-' {
+		s.pos++
+	}
+	n, end := s.wholeNumber()
+	if end == s.pos || end < len(s.doc) && (s.doc[end] == '.' || s.doc[end]|0x20 == 'e') {
+		s.pos = start
+		s.Skip()
 		return 0, false
 	}
-	n, digits, negative := int64(0), 0, false
-	for _, c := range s.doc[start:s.pos] {
-		switch {
-		case '0' <= c && c <= '9':
-			n = n*10 + int64(c-'0')
-			digits++
-		case c == '-':
-			negative = true
-		case isSpace(c):
-		default:
-			return 0, false
-		}
-	}
-	if digits == 0 || digits > 18 {
-		return 0, false
-	}
-	if negative {
+	if s.pos > start {
 		n = -n
 	}
+	s.pos = end
+	s.space()
 	return n, true
+}
+
+// wholeNumber is the number whose digits come next, and where they end: here if
+// there are none, more than 18, or a 0 before others.
+func (s *Scanner) wholeNumber() (n int64, end int) {
+	doc, i := s.doc, s.pos
+	for i < len(doc) && doc[i]-'0' < 10 {
+		n = n*10 + int64(doc[i]-'0')
+		i++
+	}
+	if digits := i - s.pos; digits > 18 || digits > 1 && doc[s.pos] == '0' {
+		return 0, s.pos
+	}
+	return n, i
+}
+
+// Ints appends the integers of the array that comes next to dst, as Int reads
+// them, and says whether there was an array of nothing else.
+func (s *Scanner) Ints(dst []int64) ([]int64, bool) {
+	if s.Type() != '[' {
+		s.Skip()
+		return dst, false
+	}
+	if !s.enter() || s.Type() == ']' {
+		return dst, s.err == nil && s.leave()
+	}
+	for all := true; ; {
+		if n, end := s.wholeNumber(); end+1 < len(s.doc) && s.doc[end] == ',' { // nearly always
+			dst = append(dst, n)
+			if s.pos = end + 1; s.doc[s.pos] == ' ' {
+				s.pos++
+			}
+			continue
+		}
+		s.space()
+		n, ok := s.Int()
+		dst, all = append(dst, n), all && ok
+		if more := s.separator(']'); !more {
+			return dst, all && s.err == nil
+		}
+	}
 }
 
 // mostNatural is the greatest whole number that all readers of JSON agree on.
