@@ -39,8 +39,8 @@ type Stage struct {
 	Precise  bool                  // sleep by the system's timers: finer than the runtime's, but blind to fake time
 }
 
-// crowded is how late a session starts when others are in its way.
-const crowded = 100 * time.Microsecond
+// crowd is how soon after another a session starts that is one of many.
+const crowd = 50 * time.Microsecond
 
 // Live is what is known while a stage runs.
 type Live struct {
@@ -145,6 +145,7 @@ type runner struct {
 func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 	nap := nap{r.Precise}
 	users := newSlots(r.Limit)
+	before := -2 * crowd // when the session before started
 	for {
 		it, ok := a.next(arriving)
 		if !ok {
@@ -180,9 +181,10 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		// The session goes first, here and now: woken on another thread it would
 		// leave some fifty microseconds later. Of many that are due at once each
 		// would have to wait for those before it: they go on all threads.
-		if slot-it.due < crowded {
+		if slot-before > crowd {
 			runtime.Gosched()
 		}
+		before = slot
 	}
 }
 

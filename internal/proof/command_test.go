@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"tacho"
+	"tacho/sim"
 	"tacho/stat"
 	"tacho/store"
 )
@@ -126,7 +128,7 @@ func BenchmarkCommandBurst(b *testing.B) {
 // included, and how late requests leave.
 func BenchmarkCommandRequest(b *testing.B) {
 	for b.Loop() {
-		for _, rate := range []int{500, 2000, 1000 * runtime.NumCPU()} {
+		for _, rate := range []int{500, 2000, 1250 * runtime.NumCPU()} {
 			u := command(b, servers(b, max(1, rate/3000), "20ms", "10ms"), "--request-rate", strconv.Itoa(rate), "--num-prompts", strconv.Itoa(10*rate), "--random-output-len", "2")
 			lag := u.lags()
 			b.Logf("%d requests at %d/s: %.0f us of CPU a request; sent late by p50 %.0f us, p99 %.0f us, at most %.0f us; %s",
@@ -196,9 +198,40 @@ func BenchmarkCommandAccuracy(b *testing.B) {
 // against compares records with what all servers wrote down.
 func against(b testing.TB, recs []tacho.Record, urls []string, l Load) *Seen {
 	b.Helper()
-	truth, err := truths(b.Context(), urls[0], recs)
-	if err != nil {
-		b.Fatal(err)
+	all := map[string]sim.Truth{}
+	for _, url := range urls {
+		truth, err := readTruths(b.Context(), url)
+		if err != nil {
+			b.Fatal(err)
+		}
+		maps.Copy(all, truth)
 	}
-	return compare(recs, truth, l)
+	return compare(recs, all, l)
+}
+
+// BenchmarkCommandScale is for machines with many cores: more streams than one
+// thread can receive for, on both clocks, from a server on each of a few cores.
+func BenchmarkCommandScale(b *testing.B) {
+	if runtime.NumCPU() < 8 {
+		b.Skip("it wants eight cores or more")
+	}
+	for _, c := range []struct {
+		streams int
+		gap     string
+	}{{8000, "50ms"}, {16_000, "100ms"}} {
+		for _, clock := range []string{"kernel", "wire"} {
+			b.Run(fmt.Sprintf("%d-%s-%s", c.streams, c.gap, clock), func(b *testing.B) {
+				for b.Loop() {
+					const tokens = 100
+					urls := servers(b, 6, "3s", c.gap)
+					u := command(b, urls, "--num-prompts", strconv.Itoa(c.streams), "--random-output-len", strconv.Itoa(tokens), "--clock", clock)
+					s := against(b, u.records, urls, Load{Requests: c.streams, Tokens: tokens})
+					b.Logf("error p99 TTFT %.0f us, ITL %.0f us (wanted: below 100); %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",
+						s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Coalesced, c.streams*tokens, s.Missing, 1e6*u.cpu/float64(c.streams*tokens), u.verdict())
+					b.ReportMetric(s.ITL.Quantile(.99), "ITL-p99-us")
+					b.ReportMetric(0, "ns/op")
+				}
+			})
+		}
+	}
 }
