@@ -67,8 +67,8 @@ func (a *ask) say(text string) {
 
 // stopAtFirst makes the answer end at the first stop string or token.
 func (a *ask) stopAtFirst(of stops) {
-	if a.script != nil || a.fx.hostile != nil {
-		return // these say what they say
+	if len(of.strings)+len(of.ids) == 0 || a.script != nil || a.fx.hostile != nil {
+		return // nothing stops it, or it says what it says
 	}
 	longest := 0
 	for _, s := range of.strings {

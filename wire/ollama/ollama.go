@@ -19,25 +19,19 @@ const (
 
 // A GenerateRequest is the body of a request to GeneratePath.
 type GenerateRequest struct {
-	Model     string   `json:"model"`
-	Prompt    string   `json:"prompt"`
-	System    string   `json:"system,omitempty"`
-	Images    []string `json:"images,omitempty"` // base64
-	Raw       bool     `json:"raw,omitempty"`
-	Stream    *bool    `json:"stream,omitempty"` // nil is true
-	Think     *bool    `json:"think,omitempty"`
-	KeepAlive any      `json:"keep_alive,omitempty"`
-	Options   Options  `json:"options"`
+	Model   string  `json:"model"`
+	Prompt  string  `json:"prompt"`
+	System  string  `json:"system,omitempty"`
+	Stream  *bool   `json:"stream,omitempty"` // nil is true
+	Options Options `json:"options"`
 }
 
 // A ChatRequest is the body of a request to ChatPath.
 type ChatRequest struct {
-	Model     string    `json:"model"`
-	Messages  []Message `json:"messages"`
-	Stream    *bool     `json:"stream,omitempty"` // nil is true
-	Think     *bool     `json:"think,omitempty"`
-	KeepAlive any       `json:"keep_alive,omitempty"`
-	Options   Options   `json:"options"`
+	Model    string    `json:"model"`
+	Messages []Message `json:"messages"`
+	Stream   *bool     `json:"stream,omitempty"` // nil is true
+	Options  Options   `json:"options"`
 }
 
 // A Message is one entry of a conversation.

@@ -11,6 +11,21 @@ import (
 	"tacho/wire/tgi"
 )
 
+// A streamEvent is one event of a stream, as encoding/json reads it.
+type streamEvent struct {
+	Index         int                `json:"index"`
+	Token         token              `json:"token"`
+	GeneratedText *string            `json:"generated_text"`
+	Details       *tgi.StreamDetails `json:"details"`
+}
+
+type token struct {
+	ID      int32    `json:"id"`
+	Text    string   `json:"text"`
+	Logprob *float64 `json:"logprob"`
+	Special bool     `json:"special"`
+}
+
 // A reading is a Delta without its buffers.
 type reading struct {
 	Token, Special, Last, Counted, Failed bool
@@ -80,7 +95,7 @@ func FuzzDecode(f *testing.F) {
 		if isObject := json.Valid([]byte(event)) && bytes.TrimSpace([]byte(event))[0] == '{'; isObject != (err == nil) {
 			t.Fatalf("%q: an object: %v, error %v", event, isObject, err)
 		}
-		var typed tgi.StreamEvent
+		var typed streamEvent
 		if err != nil || !utf8.ValidString(event) || json.Unmarshal([]byte(event), &typed) != nil {
 			return
 		}

@@ -37,23 +37,6 @@ type Parameters struct {
 	ReturnFullText    *bool    `json:"return_full_text,omitempty"`
 }
 
-// A StreamEvent is one event of a stream: one token. The last one has a
-// GeneratedText and, where asked for, Details.
-type StreamEvent struct {
-	Index         int            `json:"index"`
-	Token         Token          `json:"token"`
-	GeneratedText *string        `json:"generated_text"`
-	Details       *StreamDetails `json:"details"`
-}
-
-// A Token is one generated token.
-type Token struct {
-	ID      int32    `json:"id"`
-	Text    string   `json:"text"`
-	Logprob *float64 `json:"logprob"`
-	Special bool     `json:"special"`
-}
-
 // StreamDetails are the server's counts at the end of a stream.
 type StreamDetails struct {
 	FinishReason    string `json:"finish_reason"` // length, eos_token or stop_sequence
