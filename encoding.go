@@ -32,18 +32,24 @@ func (es Events) MarshalJSON() ([]byte, error) {
 	b = es.column(b, "read_lag_ns", func(e Event) int64 { return int64(e.ReadLag) })
 	b = es.column(b, "tokens", func(e Event) int64 { return int64(e.Tokens) })
 	b = es.column(b, "kind", func(e Event) int64 { return int64(e.Kind) })
-	if slices.ContainsFunc(es, func(e Event) bool { return e.Coalesced }) {
-		b = append(b, `,"coalesced":[`...)
-		sep := ""
-		for i, e := range es {
-			if e.Coalesced {
-				b = strconv.AppendInt(append(b, sep...), int64(i), 10)
-				sep = ","
-			}
-		}
-		b = append(b, ']')
+	if slices.ContainsFunc(es, Event.Coalesced) {
+		b = es.coalesced(b, "coalesced", func(i int) int64 { return int64(i) })
+		b = es.coalesced(b, "slack_ns", func(i int) int64 { return int64(es[i].Slack.Duration()) })
 	}
 	return append(b, '}'), nil
+}
+
+// coalesced appends a list of something of each coalesced event.
+func (es Events) coalesced(b []byte, name string, of func(i int) int64) []byte {
+	b = append(append(append(b, `,"`...), name...), `":[`...)
+	sep := ""
+	for i, e := range es {
+		if e.Coalesced() {
+			b = strconv.AppendInt(append(b, sep...), of(i), 10)
+			sep = ","
+		}
+	}
+	return append(b, ']')
 }
 
 // column appends one column unless all its values are zero.
@@ -108,11 +114,23 @@ func (es *Events) read(b []byte) error {
 			c.set(&(*es)[i], v)
 		}
 	}
-	for _, i := range columns["coalesced"] { // indices
-		if i < 0 || i >= int64(len(times)) {
-			return fmt.Errorf("events: coalesced event %d of %d", i, len(times))
+	return es.readSlack(columns["coalesced"], columns["slack_ns"])
+}
+
+// readSlack takes in which events are coalesced, and by how much. Older runs do
+// not say that.
+func (es *Events) readSlack(indices, nanos []int64) error {
+	if len(nanos) != 0 && len(nanos) != len(indices) {
+		return fmt.Errorf("events: slack of %d events, and %d coalesced", len(nanos), len(indices))
+	}
+	for k, i := range indices {
+		if i < 0 || i >= int64(len(*es)) {
+			return fmt.Errorf("events: coalesced event %d of %d", i, len(*es))
 		}
-		(*es)[i].Coalesced = true
+		(*es)[i].Slack = UnknownSlack
+		if len(nanos) != 0 {
+			(*es)[i].Slack = SlackOf(time.Duration(nanos[k]))
+		}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func TestEventsRoundTrip(t *testing.T) {
 				want[i].Tokens = int16(rng.IntN(9))
 			}
 			want[i].Kind = tacho.TokenKind(rng.IntN(3))
-			want[i].Coalesced = rng.IntN(4) == 0
+			want[i].Slack = tacho.Slack(rng.IntN(4) / 3 * rng.IntN(256))
 		}
 		b, err := json.Marshal(want)
 		if err != nil {
@@ -143,7 +143,7 @@ func hostileRecord(events tacho.Events) *tacho.Record {
 // A record that is written by hand is what json.Marshal writes, and is read as
 // json.Unmarshal reads it.
 func TestRecordByHand(t *testing.T) {
-	for _, events := range []tacho.Events{nil, {{At: 5}}, {{At: 100, ReadLag: -3}, {At: 150, Kind: tacho.Reasoning}, {At: 175, Coalesced: true}}} {
+	for _, events := range []tacho.Events{nil, {{At: 5}}, {{At: 100, ReadLag: -3}, {At: 150, Kind: tacho.Reasoning}, {At: 175, Slack: 7}}} {
 		r := hostileRecord(events)
 		want, err := json.Marshal(r)
 		if err != nil {
@@ -184,4 +184,37 @@ func FuzzRecord(f *testing.F) {
 			t.Errorf("%s: %s", b, cmp.Diff(byJSON, byHand))
 		}
 	})
+}
+
+// A slack is never less than what it stands for, and little more.
+func TestSlackRoundsUp(t *testing.T) {
+	if s := tacho.Slack(0); s.Duration() != 0 {
+		t.Errorf("none is %v", s.Duration())
+	}
+	for d := time.Duration(1); d < time.Hour; d += 1 + d/37 {
+		s := tacho.SlackOf(d)
+		if got := s.Duration(); got < d || d > 1024 && got > d+d/8+1 {
+			t.Fatalf("%v became %v", d, got)
+		}
+		if again := tacho.SlackOf(s.Duration()); again != s {
+			t.Fatalf("%v: %d became %d", d, s, again)
+		}
+	}
+	if s := tacho.SlackOf(24 * time.Hour); s != tacho.UnknownSlack {
+		t.Errorf("a day is %v", s.Duration())
+	}
+}
+
+// Older runs say which events are coalesced, and not by how much.
+func TestSlackOfOlderRuns(t *testing.T) {
+	var es tacho.Events
+	if err := json.Unmarshal([]byte(`{"at_ns":[5,6,7],"coalesced":[1]}`), &es); err != nil {
+		t.Fatal(err)
+	}
+	if es[0].Coalesced() || es[1].Slack != tacho.UnknownSlack || es[2].Coalesced() {
+		t.Errorf("%+v", es)
+	}
+	if err := json.Unmarshal([]byte(`{"at_ns":[5,6,7],"coalesced":[1,2],"slack_ns":[9]}`), &es); err == nil {
+		t.Error("slack of one event, and two coalesced: no error")
+	}
 }

@@ -1,6 +1,10 @@
 package tacho
 
-import "time"
+import (
+	"math"
+	"sort"
+	"time"
+)
 
 // Never is the time of a moment that did not come.
 const Never = time.Duration(-1)
@@ -111,11 +115,41 @@ func (t *Timeline) Last() time.Duration {
 // An Event is the arrival of one or more tokens. At is when the kernel (or,
 // by the timeline's Clock, the reader) had the last byte of it.
 type Event struct {
-	At        time.Duration
-	ReadLag   int32 // nanoseconds from At until our code had it; saturates at 2.1 s
-	Tokens    int16 // tokens in it; 0 if the wire does not say
-	Kind      TokenKind
-	Coalesced bool // shared its read with a later token event: At is an upper bound, but by the wire clock
+	At      time.Duration
+	ReadLag int32 // nanoseconds from At until our code had it; saturates at 2.1 s
+	Tokens  int16 // tokens in it; 0 if the wire does not say
+	Kind    TokenKind
+	Slack   Slack // how much earlier it may have come: it shared its read with a later token event, and not by the wire clock
+}
+
+// Coalesced says whether At is an upper bound only.
+func (e Event) Coalesced() bool { return e.Slack != 0 }
+
+// Slack is how far above the truth a time may be, in one byte: timelines are
+// most of what a run keeps. It is rounded up, by an eighth at most. 0 is none.
+type Slack uint8
+
+// UnknownSlack is more than any that is known.
+const UnknownSlack Slack = math.MaxUint8
+
+const (
+	slackUnit  = 128 // nanoseconds
+	slackSteps = 8   // within a doubling
+)
+
+// SlackOf is the least that covers d, and never none.
+func SlackOf(d time.Duration) Slack {
+	i := sort.Search(int(UnknownSlack)-1, func(i int) bool { return Slack(i+1).Duration() >= d })
+	return Slack(i + 1)
+}
+
+// Duration is the most that it may be.
+func (s Slack) Duration() time.Duration {
+	if s == 0 {
+		return 0
+	}
+	i := int(s) - 1
+	return time.Duration(slackSteps+i%slackSteps) << (i / slackSteps) * slackUnit
 }
 
 // TokenKind is what sort of token an event carried.

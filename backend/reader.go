@@ -73,18 +73,19 @@ type reader struct {
 	next  int            // the first of reads that may hold the next event
 	held  transport.Read // arrival of an event whose blank line is still to come
 
-	lastRecv uint32 // of the token event before
-	unwired  int    // token events whose times are not the wire clock's
-	payloads int
-	broken   int // of them, could not be read
-	chunk    chunk
-	text     []byte
-	said     []byte // of text, the content
-	ended    bool
-	closing  *closing // an event that ends the answer and has no text
-	marked   bool     // there will be an end mark
-	failure  *tacho.Failure
-	bound    error // what there was too much of
+	lastRecv  uint32 // of the token event before
+	lastSince int32
+	unwired   int // token events whose times are not the wire clock's
+	payloads  int
+	broken    int // of them, could not be read
+	chunk     chunk
+	text      []byte
+	said      []byte // of text, the content
+	ended     bool
+	closing   *closing // an event that ends the answer and has no text
+	marked    bool     // there will be an end mark
+	failure   *tacho.Failure
+	bound     error // what there was too much of
 }
 
 // A closing is an event with a finish reason and nothing else. Some servers
@@ -255,9 +256,9 @@ func (r *reader) token(c *chunk, at transport.Read) {
 			events = make(tacho.Events, 0, min(max(r.asked, 0), maxReserve)+1)
 		}
 	case at.Recv == r.lastRecv && !at.Wire:
-		events[n-1].Coalesced = true
+		events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
-	r.lastRecv = at.Recv
+	r.lastRecv, r.lastSince = at.Recv, at.Since
 	if !at.Wire {
 		r.unwired++
 	}

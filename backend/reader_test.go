@@ -102,15 +102,15 @@ func TestCoalesced(t *testing.T) {
 	// The first three events come in one receive, in two reads; the fourth in
 	// one of its own; the fifth with the usage.
 	r.Consume([]byte(stream), []transport.Read{
-		{End: n + 5, At: 2000, Lag: 7, Recv: 4},
-		{End: 3*n + len(usage), At: 2000, Lag: 8, Recv: 4},
+		{End: n + 5, At: 2000, Lag: 7, Since: 1e6, Recv: 4},
+		{End: 3*n + len(usage), At: 2000, Lag: 8, Since: 2e6, Recv: 4},
 		{End: 4*n + len(usage), At: 3000, Lag: 9, Recv: 5},
 		{End: len(stream), At: 4000, Lag: 10, Recv: 6},
 	})
 	r.finish()
 	want := tacho.Events{
-		{At: 1000, ReadLag: 7, Coalesced: true},
-		{At: 1000, ReadLag: 8, Coalesced: true},
+		{At: 1000, ReadLag: 7, Slack: tacho.SlackOf(time.Millisecond)},
+		{At: 1000, ReadLag: 8, Slack: tacho.SlackOf(2 * time.Millisecond)},
 		{At: 1000, ReadLag: 8},
 		{At: 2000, ReadLag: 9},
 		{At: 3000, ReadLag: 10},
@@ -141,7 +141,7 @@ func TestWireTimes(t *testing.T) {
 		r.client.mark(r.rec, r, nil)
 		var coalesced []int
 		for i, e := range r.rec.Events {
-			if e.Coalesced {
+			if e.Coalesced() {
 				coalesced = append(coalesced, i)
 			}
 		}

@@ -318,7 +318,7 @@ func randomRecord(rng *rand.Rand) *tacho.Record {
 	r.Conns, r.ClockStep = rng.IntN(3), pick(40)-5*ms
 	r.Exact, r.Asked = rng.IntN(2) == 0, rng.IntN(6)
 	for i := range r.Events {
-		r.Events[i].Coalesced = rng.IntN(9) == 0
+		r.Events[i].Slack = tacho.Slack(rng.IntN(9) / 8 * rng.IntN(255))
 	}
 	if rng.IntN(2) == 0 {
 		r.Usage = &tacho.Usage{Prompt: 7 + rng.IntN(6), Cached: rng.IntN(3)}

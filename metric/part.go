@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"maps"
 	"slices"
 
 	"tacho"
@@ -42,7 +43,7 @@ func (c *Counts) add(r *tacho.Record) {
 	}
 	c.Events += len(r.Events)
 	for i := range r.Events {
-		if r.Events[i].Coalesced {
+		if r.Events[i].Coalesced() {
 			c.CoalescedEvents++
 		}
 	}
@@ -72,6 +73,7 @@ func (c *Counts) merge(o *Counts) {
 type part struct {
 	Counts
 	tokens  Tokens
+	slack   slack
 	digests []stat.Digest // one for each metric
 }
 
@@ -95,6 +97,7 @@ func (v *values) of(r *tacho.Record, metrics []*Metric) {
 func (p *part) add(r *tacho.Record, v values, limit int) {
 	p.Counts.add(r)
 	p.tokens.addRecord(r)
+	p.slack.add(r)
 	if p.digests == nil {
 		p.digests = make([]stat.Digest, len(v))
 		for i := range p.digests {
@@ -109,6 +112,7 @@ func (p *part) add(r *tacho.Record, v values, limit int) {
 func (p *part) merge(o *part) {
 	p.Counts.merge(&o.Counts)
 	p.tokens.merge(&o.tokens)
+	p.slack.merge(&o.slack)
 	if len(p.digests) == 0 { // also after the merge of an empty one
 		p.digests = make([]stat.Digest, len(o.digests))
 		for i := range p.digests {
@@ -118,6 +122,44 @@ func (p *part) merge(o *part) {
 	for i := range o.digests {
 		p.digests[i].Merge(&o.digests[i])
 	}
+}
+
+// slack counts the gaps of ITL by how far off each may be: as far as the times of
+// the two events that make it. Those of exact times are not counted.
+type slack map[tacho.Slack]int
+
+func (s *slack) add(r *tacho.Record) {
+	if !r.OK() {
+		return
+	}
+	for i := 1; i < len(r.Events); i++ {
+		if off := max(r.Events[i-1].Slack, r.Events[i].Slack); off != 0 {
+			if *s == nil {
+				*s = slack{}
+			}
+			(*s)[off]++
+		}
+	}
+}
+
+func (s *slack) merge(o *slack) {
+	if *s == nil && len(*o) > 0 {
+		*s = slack{}
+	}
+	for off, n := range *o {
+		(*s)[off] += n
+	}
+}
+
+// percentile is by how much p percent of so many gaps are off at most.
+func (s slack) percentile(p float64, gaps int) tacho.Slack {
+	beyond := int(float64(gaps) * (1 - p/100))
+	for _, off := range slices.Backward(slices.Sorted(maps.Keys(s))) {
+		if beyond -= s[off]; beyond < 0 {
+			return off
+		}
+	}
+	return 0
 }
 
 func (p *part) summarize(metrics []*Metric, percentiles []float64) []Dist {

@@ -38,16 +38,15 @@ type Reason struct {
 // A Rule is one question a run is asked. The answer is a number, and the
 // thresholds say what it weighs when it is above them.
 type Rule struct {
-	Code      string
-	Doc       string // what the number is, and why it matters
-	Unit      string // of the number and the thresholds
-	Note      float64
-	Degraded  float64
-	Invalid   float64
-	value     func(*Summary) (float64, bool) // false: the question does not apply
-	inWords   func(s *Summary, value float64) string
-	Do        string              // what to do about it: a reason ends with it
-	lightened func(*Summary) bool // true: whatever the number, it is a note
+	Code     string
+	Doc      string // what the number is, and why it matters
+	Unit     string // of the number and the thresholds
+	Note     float64
+	Degraded float64
+	Invalid  float64
+	value    func(*Summary) (float64, bool) // false: the question does not apply
+	inWords  func(s *Summary, value float64) string
+	Do       string // what to do about it: a reason ends with it
 }
 
 // never is the threshold nothing is above.
@@ -138,15 +137,15 @@ var recordRules = []Rule{
 		},
 	},
 	{
-		Code: "coalesced", Unit: "share", Note: never, Degraded: 0.01, Invalid: 0.10,
-		Do:  "give the client more CPU where its reads were late; where the server sends tokens together, read TPOT and not ITL",
-		Doc: fmt.Sprintf("token events that shared a read with a later one / all: their times are upper bounds, late by about our delay in reading. If the kernel's stamps show that this delay is at most %d ms at p99, the server sent them together, and it is only a note", promptReadMillis),
+		Code: "coalesced", Unit: "share", Note: 0, Degraded: 0.02, Invalid: 0.25,
+		Do:  "give the client more CPU, or --clock wire; where the server sends tokens together, read TPOT and not ITL",
+		Doc: fmt.Sprintf("by how much gaps between tokens may be off at p99 / p99 ITL, taken as %d ms at least. A token event that shared a read with a later one came before its time, and after its connection was last seen empty", leastGapMillis),
 		value: func(s *Summary) (float64, bool) {
-			return ratio(s.CoalescedEvents, s.Events)
-		},
-		lightened: func(s *Summary) bool {
-			d := s.Dist(ReadLag)
-			return s.Clock.Read == 0 && d.Stats != nil && d.Stats.Percentile(99) <= promptReadMillis
+			d := s.Dist(ITL)
+			if d.Stats == nil {
+				return 0, false
+			}
+			return s.ITLSlackMillis / max(d.Stats.Percentile(99), leastGapMillis), true
 		},
 		inWords: coalescedWords,
 	},
@@ -278,8 +277,8 @@ var recordRules = []Rule{
 }
 
 const (
-	rateMinSpanS     = 1 // below it, ordinary jitter of sending is percents of the rate
-	promptReadMillis = 1 // a reader this prompt moves no event by more than about as much
+	rateMinSpanS   = 1  // below it, ordinary jitter of sending is percents of the rate
+	leastGapMillis = 10 // gaps shorter than this need not be known any better
 )
 
 // Judge weighs a summary. It is a function of the summary's facts alone.
@@ -304,9 +303,6 @@ func (r *Rule) ask(s *Summary) (Reason, bool) {
 	severity := r.weigh(value)
 	if !applies || severity == Valid {
 		return Reason{}, false
-	}
-	if r.lightened != nil && r.lightened(s) {
-		severity = Note
 	}
 	return Reason{r.Code, severity, r.inWords(s, value) + ": " + r.Do}, true
 }
@@ -346,13 +342,10 @@ func lagWords(who string, v float64) string {
 	return fmt.Sprintf("%s of the requests were sent %.1f ms late or more, as the client is short of CPU or the rate is beyond it", who, v)
 }
 
-func coalescedWords(s *Summary, v float64) string {
-	text := fmt.Sprintf("%s of the token events shared a read with a later one, so their times are upper bounds", percent(v))
-	d := s.Dist(ReadLag)
-	if d.Stats == nil {
-		return text
-	}
-	return text + fmt.Sprintf(" (we read within %.2f ms at p99)", d.Stats.Percentile(99))
+func coalescedWords(s *Summary, _ float64) string {
+	itl := s.Classic(ITL)
+	return fmt.Sprintf("%s of the token events shared a read with a later one, so gaps may be off by %.2f ms at p99 (P99 ITL is %.2f ms)",
+		percent(*s.CoalescedShare()), s.ITLSlackMillis, itl.Percentile(99))
 }
 
 // thinPercentiles names the percentiles shown that rest on too few samples.

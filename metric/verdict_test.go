@@ -43,6 +43,12 @@ func setPercentile(s *metric.Summary, m *metric.Metric, p, value float64) {
 	}
 }
 
+// coalesce makes half of the token events coalesced, and gaps off by so much.
+func coalesce(s *metric.Summary, off, itl float64) {
+	s.CoalescedEvents, s.ITLSlackMillis = s.Events/2, off
+	setPercentile(s, metric.ITL, 99, itl)
+}
+
 func setSamples(s *metric.Summary, m *metric.Metric, n int) {
 	for i := range s.Dists {
 		if s.Dists[i].Name == m.Name {
@@ -98,19 +104,11 @@ var verdictCases = []struct {
 	{"rate off where the limit bound", func(s *metric.Summary) { *s.Rate.AchievedPerS, s.LimitBound = 5, true }, ""},
 	{"rate of a short run", func(s *metric.Summary) { *s.Rate.AchievedPerS, s.Rate.SpanS = 9, 0.5 }, ""},
 	{"a rate held back", func(s *metric.Summary) { s.Config.RequestRate, s.LimitBound = 10, true }, "limit-bound NOTE"},
-	{"events coalesced by a prompt reader", func(s *metric.Summary) { s.CoalescedEvents = 50_000 }, "coalesced NOTE"},
-	{"few events coalesced by a slow reader", func(s *metric.Summary) {
-		s.CoalescedEvents = 900
-		setPercentile(s, metric.ReadLag, 99, 4)
-	}, ""},
-	{"events coalesced by a slow reader", func(s *metric.Summary) {
-		s.CoalescedEvents = 2000
-		setPercentile(s, metric.ReadLag, 99, 4)
-	}, "coalesced DEGRADED"},
-	{"many events coalesced by a slow reader", func(s *metric.Summary) {
-		s.CoalescedEvents = 11_000
-		setPercentile(s, metric.ReadLag, 99, 4)
-	}, "coalesced INVALID"},
+	{"few events coalesced", func(s *metric.Summary) { s.CoalescedEvents = 900 }, ""},
+	{"events coalesced by a prompt reader", func(s *metric.Summary) { coalesce(s, 1, 75) }, "coalesced NOTE"},
+	{"events coalesced by a slow reader", func(s *metric.Summary) { coalesce(s, 2, 75) }, "coalesced DEGRADED"},
+	{"events coalesced by a late reader", func(s *metric.Summary) { coalesce(s, 40, 75) }, "coalesced INVALID"},
+	{"whole answers at once", func(s *metric.Summary) { coalesce(s, 1, 0) }, "coalesced DEGRADED"},
 	{"the clock was moved once", func(s *metric.Summary) { s.Clock.Steps = 1 }, "clock-step DEGRADED"},
 	{"the clock was moved much", func(s *metric.Summary) { s.Clock.Steps = 101 }, "clock-step INVALID"},
 	{"read clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Read: 1000, Name: "read"} }, "read-clock NOTE"},

@@ -279,7 +279,7 @@ func (r *Report) tokenTable() table {
 		count("tokens", func(t token) int { return int(t.event().Tokens) }),
 		words("kind", func(t token) string { return kinds[min(int(t.event().Kind), len(kinds)-1)] }),
 		count("coalesced", func(t token) int {
-			if t.event().Coalesced {
+			if t.event().Coalesced() {
 				return 1
 			}
 			return 0

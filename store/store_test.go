@@ -30,7 +30,7 @@ func records() []*tacho.Record {
 	}
 	ok.Clock, ok.Sent, ok.End = tacho.KernelClock, time.Second+12345, 3*time.Second
 	ok.Events = tacho.Events{
-		{At: 2 * time.Second, ReadLag: 900, Tokens: 1, Kind: tacho.Reasoning, Coalesced: true},
+		{At: 2 * time.Second, ReadLag: 900, Tokens: 1, Kind: tacho.Reasoning, Slack: 77},
 		{At: 2 * time.Second, Tokens: 2},
 		{At: 2*time.Second + 50*time.Millisecond, Tokens: 1, Kind: tacho.ToolCall},
 	}

@@ -21,6 +21,7 @@ func now() int64 { return time.Now().UnixNano() }
 type stamp struct {
 	at     int64
 	lag    int32 // nanoseconds from then until we had it, saturated
+	since  int32 // nanoseconds before it when there was nothing to receive, saturated; 0: not known
 	kernel bool  // at is the kernel's time, and not that of the read
 	wire   bool  // at is the time of this very segment, seen at the network device
 }
@@ -144,6 +145,7 @@ type span struct {
 	head     int64     // the first receive
 	last     int64     // the last receive
 	lag      int32     // nanoseconds from then until we had it
+	since    int32     // nanoseconds before it when none of it had come
 	wire     bool      // it was seen at the network device
 	receives uint32
 	read     bool // the kernel gave no time for some receive
@@ -186,6 +188,7 @@ func (s *span) received(r stamp) {
 	}
 	if !r.kernel || r.at != s.last {
 		s.receives++
+		s.since = r.after(max(s.sent, s.last))
 	}
 	if s.head == 0 {
 		s.head = r.at
@@ -193,6 +196,16 @@ func (s *span) received(r stamp) {
 	s.last, s.lag, s.wire = r.at, r.lag, r.wire
 	s.wired = s.wired || r.wire
 	s.mu.Unlock()
+}
+
+// after is since when it may have come, in nanoseconds before its time: not
+// before the one before it, nor before it was asked for.
+func (r stamp) after(before int64) int32 {
+	since := tacho.SaturatedNanos(time.Duration(max(0, r.at-before)))
+	if r.since != 0 {
+		since = min(since, r.since)
+	}
+	return since
 }
 
 // silent says that nothing of the answer has come.
@@ -206,7 +219,7 @@ func (s *span) silent() bool {
 func (s *span) latest() Read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Read{At: s.last, Lag: s.lag, Recv: s.receives, Wire: s.wire}
+	return Read{At: s.last, Lag: s.lag, Since: s.since, Recv: s.receives, Wire: s.wire}
 }
 
 // settle waits until no write is under way. An answer can overtake the return

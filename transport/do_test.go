@@ -146,7 +146,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 		s.received(stamp{at: kernelTime, kernel: true})
 		got = append(got, s.latest())
 	}
-	want := []Read{{At: 10, Recv: 1}, {At: 30, Recv: 2}, {At: 30, Recv: 2}, {At: 30, Recv: 2}, {At: 40, Recv: 3}, {At: 40, Recv: 3}}
+	want := []Read{{At: 10, Since: 10, Recv: 1}, {At: 30, Since: 20, Recv: 2}, {At: 30, Since: 20, Recv: 2}, {At: 30, Since: 20, Recv: 2}, {At: 40, Since: 10, Recv: 3}, {At: 40, Since: 10, Recv: 3}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -343,7 +343,11 @@ func TestTimesInABubble(t *testing.T) {
 		for i := range sink.reads {
 			sink.reads[i].At -= start
 		}
-		reads := []Read{{End: 5, At: 120 * ms, Recv: 2}, {End: 10, At: 140 * ms, Recv: 3}, {End: 15, At: 160 * ms, Recv: 4}}
+		reads := []Read{
+			{End: 5, At: 120 * ms, Since: int32(20 * ms), Recv: 2},
+			{End: 10, At: 140 * ms, Since: int32(20 * ms), Recv: 3},
+			{End: 15, At: 160 * ms, Since: int32(20 * ms), Recv: 4},
+		}
 		if d := cmp.Diff(reads, sink.reads); d != "" {
 			t.Errorf("reads (-want +got):\n%s", d)
 		}

@@ -28,11 +28,12 @@ type Exchange struct {
 // A Read says when a stretch of a body arrived. The stretch begins where the
 // one before it ended.
 type Read struct {
-	End  int    // offset just past its last byte, in the data it was handed over with
-	At   int64  // when its last byte arrived, by the exchange's clock
-	Lag  int32  // nanoseconds from At until our code had it, saturated
-	Recv uint32 // number of the receive in this exchange: equal numbers share a stamp
-	Wire bool   // At is exact: it was seen at the network device, apart from what came later
+	End   int    // offset just past its last byte, in the data it was handed over with
+	At    int64  // when its last byte arrived, by the exchange's clock
+	Lag   int32  // nanoseconds from At until our code had it, saturated
+	Since int32  // nanoseconds before At when none of this receive had come, saturated
+	Recv  uint32 // number of the receive in this exchange: equal numbers share a stamp
+	Wire  bool   // At is exact: it was seen at the network device, apart from what came later
 }
 
 // A Consumer takes the body of a response as it was received. It is called

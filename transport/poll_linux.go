@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -10,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"tacho"
 )
 
 const (
@@ -19,12 +19,6 @@ const (
 	// before its reader is woken. They have their times already, and a reader
 	// that is woken for several at once costs a fraction.
 	holdTime = 500 * time.Millisecond
-	// holdBytes is how much may lie there.
-	holdBytes = 3 << 10
-	// pauseBytes is how much may lie there, read or not, before nothing more is
-	// received until the reader has caught up, so that a flood stays in the
-	// kernel: a reader that is always a little behind would never empty it.
-	pauseBytes = 1 << 20
 	// batch is how many connections are served at a time.
 	batch = 512
 	// gatherTime is the period of batches when segments come thick: one wake-up
@@ -33,8 +27,14 @@ const (
 	gatherTime = time.Millisecond
 	// gatherRate is how many segments a second are thick for one thread.
 	gatherRate = 2_000
-	// keptBuffer is the largest buffer a connection keeps while it is empty.
-	keptBuffer = 4 << 10
+	// silencePart is the part of a silence after which the poller looks whether
+	// anything has come, though it was not woken: what comes merged then came
+	// within so much of the gap before it. It does so after lookTime at the
+	// soonest, for looking has its price; and after gatherTime for mergeTime
+	// after something came merged.
+	silencePart = 50
+	lookTime    = 5 * time.Millisecond
+	mergeTime   = 2 * time.Second
 )
 
 // pollers share the connections of a client. One thread receives from hundreds
@@ -99,6 +99,9 @@ type poller struct {
 	// The rest is of the thread alone.
 	held   []*polled // in the order in which their time is up
 	now    int64     // when it last looked at the clock
+	empty  int64     // when nothing lay in any socket but what it received after
+	heard  int64     // when it last received
+	merged int64     // when that was last more than one event
 	since  int64     // it counts what it served
 	served int
 	thick  bool // so much comes that gathering pays
@@ -126,6 +129,7 @@ func (p *poller) run() {
 	ready := make([]*polled, 0, len(events))
 	r := newReceiver()
 	for {
+		asked := now()
 		n, err := unix.EpollWait(p.epoll, events, p.waitMillis())
 		if err != nil { // a signal
 			n = 0
@@ -146,6 +150,9 @@ func (p *poller) run() {
 			if c != nil { // or it was closed meanwhile
 				p.serve(c, r, events[i].Events)
 			}
+		}
+		if n < batch && err == nil { // it was told of all that had something
+			p.empty = asked
 		}
 		p.release()
 		gather(p.pause(n, now()))
@@ -176,11 +183,16 @@ func hurry() {
 	}
 }
 
-// waitMillis is how long to wait at most: until a held connection's time is up.
+// waitMillis is how long to wait at most: until a held connection's time is up,
+// or for a part of the silence.
 // It is rounded up: rounded down, the last millisecond would be spent on asking
 // again and again.
 func (p *poller) waitMillis() int {
-	left := int64(holdTime)
+	least := lookTime
+	if p.now-p.merged < int64(mergeTime) {
+		least = gatherTime
+	}
+	left := min(int64(holdTime), max(int64(least), (p.now-p.heard)/silencePart))
 	if len(p.held) > 0 {
 		left = min(left, p.held[0].heldUntil-p.now)
 	}
@@ -235,13 +247,40 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 		c.end(io.EOF)
 		return
 	}
-	c.take(r.buf[:n], at, p.now)
+	p.heard = p.now
+	if several(r.buf[:n]) {
+		p.merged = p.now
+	}
+	empty := p.empty
+	if c.behind != 0 {
+		empty = c.behind
+	}
+	c.take(r.buf[:n], stampOf(at, p.now, empty))
+	c.behind = 0
+	if n == len(r.buf) || c.paused { // more may lie there
+		c.behind = empty
+	}
 	if !c.mayHold() {
 		c.changed.Broadcast()
 	} else if !c.held {
 		c.held, c.heldUntil = true, p.now+int64(holdTime)
 		p.held = append(p.held, c)
 	}
+}
+
+// several says whether p seems to hold more than one event: more than one TLS
+// record, or a whole chunk that ends a line and then another. The head of an
+// answer is none, nor is its end.
+func several(p []byte) bool {
+	const header, firstType, lastType = 5, 20, 24
+	if len(p) > header && p[0] >= firstType && p[0] <= lastType {
+		return header+int(binary.BigEndian.Uint16(p[3:])) < len(p)
+	}
+	if bytes.HasPrefix(p, []byte("HTTP/")) {
+		return false
+	}
+	_, more, _ := bytes.Cut(p, []byte("\n\r\n"))
+	return len(more) > len("0\r\n\r\n")
 }
 
 // release wakes the readers of connections that were held long enough.
@@ -257,395 +296,5 @@ func (p *poller) release() {
 			c.due = true
 		}
 		c.mu.Unlock()
-	}
-}
-
-// A polled is a TCP connection that is received from by a poller. It has taken
-// the socket over from the net package, whose poller would wake for every
-// segment, too.
-type polled struct {
-	fd            int
-	local, remote net.Addr
-	poller        *poller
-	mayBeHeld     bool  // it carries streams of events in the clear
-	wire          *wire // nil where only the socket stamps
-
-	writing sync.Mutex // one write at a time
-
-	mu        sync.Mutex
-	changed   sync.Cond // there is something to read, room to write, an end or a deadline
-	data      []byte
-	segments  []segment
-	read      int // of data
-	seen      int // of segments
-	paused    bool
-	wantsRoom bool // a writer waits
-	watched   uint32
-	closed    bool
-	err       error // what ended the receiving
-
-	held      bool
-	due       bool // it was held long enough
-	heldUntil int64
-
-	readBy, writeBy time.Time
-	alarm           *time.Timer
-}
-
-// A segment is what came in one receive.
-type segment struct {
-	end int // in polled.data
-	stamp
-}
-
-// poll takes the socket of tcp over. Where it fails, tcp may be closed.
-func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
-	c := &polled{local: tcp.LocalAddr(), remote: tcp.RemoteAddr(), poller: p, mayBeHeld: mayBeHeld}
-	c.changed.L = &c.mu
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var dupErr error
-	if err := raw.Control(func(fd uintptr) { c.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
-		return nil, err
-	}
-	if dupErr != nil {
-		return nil, os.NewSyscallError("dup", dupErr)
-	}
-	_ = tcp.Close() // the connection lives on in its duplicate
-	if err := stampReceives(c.fd); err != nil {
-		_ = unix.Close(c.fd)
-		return nil, os.NewSyscallError("setsockopt", err)
-	}
-	p.mu.Lock()
-	p.conns[int32(c.fd)] = c
-	p.mu.Unlock()
-	c.mu.Lock()
-	err = c.watch()
-	c.mu.Unlock()
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
-}
-
-// watch has the poller look for what is wanted now. A socket of which nothing
-// is wanted is taken out: the kernel would go on to tell of its end.
-func (c *polled) watch() error {
-	var want uint32
-	if c.err == nil && !c.paused {
-		want = unix.EPOLLIN
-	}
-	if c.wantsRoom { // even if the peer has nothing more to say, it may listen
-		want |= unix.EPOLLOUT
-	}
-	op := unix.EPOLL_CTL_MOD
-	switch {
-	case want == c.watched:
-		return nil
-	case c.watched == 0:
-		op = unix.EPOLL_CTL_ADD
-	case want == 0:
-		op = unix.EPOLL_CTL_DEL
-	}
-	c.watched = want
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.poller.epoll, op, c.fd, &unix.EpollEvent{Events: want, Fd: int32(c.fd)}))
-}
-
-func (c *polled) unread() int { return len(c.data) - c.read }
-
-// take keeps a segment for the reader. The poller looks at its clock once for
-// all that is ready, which may be before the last of it came.
-func (c *polled) take(p []byte, at, polledAt int64) {
-	s := stamp{at: polledAt}
-	if at != 0 {
-		s = stamp{at: at, lag: tacho.SaturatedNanos(time.Duration(max(0, polledAt-at))), kernel: true}
-	}
-	c.room(len(p))
-	c.data = append(c.data, p...)
-	c.segments = append(c.segments, segment{len(c.data), s})
-	if len(c.data) > pauseBytes {
-		c.paused = true
-		_ = c.watch() // as above
-	}
-}
-
-// largeBuffers are those that connections do not keep. A flood goes through them
-// again and again, and leaves no garbage.
-var largeBuffers sync.Pool
-
-// room makes room for n bytes more.
-func (c *polled) room(n int) {
-	need := len(c.data) + n
-	if need <= max(cap(c.data), keptBuffer) {
-		return
-	}
-	larger, _ := largeBuffers.Get().(*[]byte)
-	if larger == nil || cap(*larger) < need {
-		b := make([]byte, 0, 2*need)
-		larger = &b
-	}
-	old := c.data
-	c.data = append((*larger)[:0], old...)
-	letGo(old)
-}
-
-// letGo has others use a buffer that is too large to be kept.
-func letGo(b []byte) {
-	if cap(b) > keptBuffer {
-		largeBuffers.Put(&b)
-	}
-}
-
-// mayHold says whether the reader need not be woken: what has come ends with
-// a whole chunk that ends a line, as all events of a stream do and its last
-// bytes do not.
-func (c *polled) mayHold() bool {
-	if !c.mayBeHeld || c.unread() > holdBytes {
-		return false
-	}
-	tail := c.data[max(c.read, len(c.data)-6):]
-	n := len(tail)
-	if n < 4 || string(tail[n-3:]) != "\n\r\n" {
-		return false
-	}
-	return tail[n-4] != '\r' || n == 6 && string(tail) == "\r\n\r\n\r\n"
-}
-
-// end notes why nothing more will come.
-func (c *polled) end(err error) {
-	c.err = err
-	_ = c.watch() // as above
-	c.changed.Broadcast()
-}
-
-// receive returns the bytes of one segment, or the first of them, and when it
-// arrived.
-func (c *polled) receive(p []byte) (n int, at stamp, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(p) == 0 {
-		return 0, stamp{}, nil
-	}
-	for !c.readable() {
-		switch {
-		case c.closed:
-			return 0, stamp{}, net.ErrClosed
-		case !c.readBy.IsZero() && !time.Now().Before(c.readBy):
-			return 0, stamp{}, os.ErrDeadlineExceeded
-		case c.err != nil:
-			return 0, stamp{}, c.err
-		}
-		c.changed.Wait()
-	}
-	s := c.segments[c.seen]
-	have := s.end - c.read
-	if c.wire != nil {
-		c.mu.Unlock() // the poller must not wait for this; it only ever adds
-		have, s.stamp = c.wire.first(have, s.stamp)
-		c.mu.Lock()
-	}
-	n = copy(p, c.data[c.read:c.read+have])
-	c.read += n
-	if c.wire != nil {
-		c.wire.read += uint64(n)
-	}
-	if c.read == s.end {
-		c.seen++
-	}
-	if c.unread() == 0 {
-		c.drained()
-	}
-	return n, s.stamp, nil
-}
-
-// readable says whether the reader may have what there is: all of it, once it
-// may have some.
-func (c *polled) readable() bool {
-	if c.closed || c.unread() == 0 {
-		return false
-	}
-	c.due = c.due || c.err != nil || !c.mayHold()
-	return c.due
-}
-
-// drained makes ready for what comes next.
-func (c *polled) drained() {
-	c.due = false
-	c.data, c.segments, c.read, c.seen = c.data[:0], c.segments[:0], 0, 0
-	if cap(c.data) > keptBuffer {
-		letGo(c.data)
-		c.data, c.segments = nil, nil
-	}
-	if c.paused {
-		c.paused = false
-		if err := c.watch(); err != nil {
-			c.err = err
-		}
-	}
-}
-
-// Read implements net.Conn.
-func (c *polled) Read(p []byte) (int, error) {
-	n, _, err := c.receive(p)
-	return n, err
-}
-
-// Write implements net.Conn.
-func (c *polled) Write(p []byte) (int, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	done := 0
-	for done < len(p) {
-		if err := c.mayWrite(); err != nil {
-			return done, err
-		}
-		n, err := unix.Write(c.fd, p[done:])
-		switch err {
-		case nil:
-			done += n
-		case unix.EINTR:
-		case unix.EAGAIN:
-			if err := c.awaitRoom(); err != nil {
-				return done, err
-			}
-		default:
-			return done, &net.OpError{Op: "write", Net: "tcp", Source: c.local, Addr: c.remote, Err: os.NewSyscallError("write", err)}
-		}
-	}
-	return done, nil
-}
-
-func (c *polled) mayWrite() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.closed:
-		return net.ErrClosed
-	case !c.writeBy.IsZero() && !time.Now().Before(c.writeBy):
-		return os.ErrDeadlineExceeded
-	}
-	return nil
-}
-
-// awaitRoom waits until the kernel has room for more.
-func (c *polled) awaitRoom() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.wantsRoom = true
-		if err := c.watch(); err != nil {
-			return err
-		}
-	}
-	for c.wantsRoom && !c.closed && (c.writeBy.IsZero() || time.Now().Before(c.writeBy)) {
-		c.changed.Wait()
-	}
-	return nil // mayWrite tells which it was
-}
-
-// Close implements net.Conn. The socket is closed when nobody uses it: its
-// number may belong to another at once.
-func (c *polled) Close() error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return net.ErrClosed
-	}
-	c.closed = true
-	if c.alarm != nil {
-		c.alarm.Stop()
-	}
-	c.changed.Broadcast()
-	c.mu.Unlock()
-	if c.wire != nil {
-		c.wire.conn.Release()
-	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	c.poller.mu.Lock()
-	delete(c.poller.conns, int32(c.fd))
-	c.poller.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return os.NewSyscallError("close", unix.Close(c.fd))
-}
-
-// alive says whether the peer still holds the connection open.
-func (c *polled) alive() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.closed && c.err == nil && established(c.fd)
-}
-
-// quiet says whether the peer still holds the connection open, and has said
-// nothing.
-func (c *polled) quiet() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.closed && c.err == nil && c.unread() == 0 && established(c.fd)
-}
-
-// onSocket does something with the socket if it is not closed.
-func (c *polled) onSocket(do func(fd int)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		do(c.fd)
-	}
-}
-
-// LocalAddr implements net.Conn.
-func (c *polled) LocalAddr() net.Addr { return c.local }
-
-// RemoteAddr implements net.Conn.
-func (c *polled) RemoteAddr() net.Addr { return c.remote }
-
-// SetDeadline implements net.Conn.
-func (c *polled) SetDeadline(t time.Time) error { return c.setDeadlines(&t, &t) }
-
-// SetReadDeadline implements net.Conn.
-func (c *polled) SetReadDeadline(t time.Time) error { return c.setDeadlines(&t, nil) }
-
-// SetWriteDeadline implements net.Conn.
-func (c *polled) SetWriteDeadline(t time.Time) error { return c.setDeadlines(nil, &t) }
-
-func (c *polled) setDeadlines(read, write *time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return net.ErrClosed
-	}
-	if read != nil {
-		c.readBy = *read
-	}
-	if write != nil {
-		c.writeBy = *write
-	}
-	if c.alarm == nil {
-		c.alarm = time.AfterFunc(time.Hour, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.changed.Broadcast()
-			c.setAlarm()
-		})
-	}
-	c.changed.Broadcast()
-	c.setAlarm()
-	return nil
-}
-
-// setAlarm wakes everybody at the next deadline that has not passed.
-func (c *polled) setAlarm() {
-	c.alarm.Stop()
-	next := time.Duration(-1)
-	for _, t := range []time.Time{c.readBy, c.writeBy} {
-		if d := time.Until(t); !t.IsZero() && d > 0 && (next < 0 || d < next) {
-			next = d
-		}
-	}
-	if next > 0 && !c.closed {
-		c.alarm.Reset(next)
 	}
 }

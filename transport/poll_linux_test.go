@@ -227,14 +227,21 @@ func TestPollerWaits(t *testing.T) {
 	for left, want := range map[time.Duration]int{
 		-time.Second: 0, 0: 0, 1: 1, 300 * time.Microsecond: 1, time.Millisecond: 1, 1500 * time.Microsecond: 2, time.Hour: 500,
 	} {
-		p := &poller{now: 1e18}
+		p := &poller{now: 1e18} // after a long silence
 		p.held = []*polled{{heldUntil: p.now + int64(left)}}
 		if got := p.waitMillis(); got != want {
 			t.Errorf("due in %v: it waits %d ms, want %d", left, got, want)
 		}
 	}
-	if got := new(poller).waitMillis(); got != int(holdTime.Milliseconds()) {
-		t.Errorf("with nothing held it waits %d ms", got)
+	for silence, want := range map[time.Duration]int{0: 1, 50 * time.Millisecond: 1, 200 * time.Millisecond: 4, time.Hour: 500} {
+		p := &poller{now: 1e18, heard: 1e18 - int64(silence), merged: 1e18 - int64(time.Second)}
+		if got := p.waitMillis(); got != want {
+			t.Errorf("after %v of silence it waits %d ms, want %d", silence, got, want)
+		}
+		p.merged -= int64(mergeTime)
+		if got := p.waitMillis(); got != max(want, int(lookTime.Milliseconds())) {
+			t.Errorf("after %v of silence it waits %d ms where nothing comes merged", silence, got)
+		}
 	}
 }
 
@@ -297,6 +304,77 @@ func TestPollersShareConnections(t *testing.T) {
 		for open := true; open; time.Sleep(time.Millisecond) { // the epoll instance is closed by the thread
 			_, err := unix.FcntlInt(uintptr(p.epoll), unix.F_GETFD, 0)
 			open = err == nil
+		}
+	}
+}
+
+// What came together came after the socket was last seen empty. That is known to
+// a millisecond where the reader is prompt, and to as much as it was late
+// otherwise.
+func TestPolledKnowsWhenItWasEmpty(t *testing.T) {
+	c, peer := pair(t, false)
+	p := make([]byte, 100)
+	receive := func() stamp {
+		t.Helper()
+		n, at, err := c.receive(p)
+		if n == 0 || err != nil {
+			t.Fatal(n, err)
+		}
+		return at
+	}
+	peer.Write([]byte("first"))
+	receive()
+	time.Sleep(20 * time.Millisecond) // the socket is looked at meanwhile
+	before := now()
+	peer.Write([]byte("prompt"))
+	if s := receive(); s.at-int64(s.since) > before {
+		t.Errorf("it cannot have been empty %d ns after it was written to", s.at-int64(s.since)-before)
+	}
+	c.mu.Lock() // the poller is held up
+	before = now()
+	peer.Write([]byte("one"))
+	time.Sleep(20 * time.Millisecond)
+	peer.Write([]byte("two"))
+	time.Sleep(20 * time.Millisecond)
+	c.mu.Unlock()
+	if s := receive(); s.at-int64(s.since) > before || s.at-before < int64(20*time.Millisecond) {
+		t.Errorf("what came from %d to %d passes for within %d ns of its time", before, s.at, s.since)
+	}
+}
+
+// A bound in one tenth of the gap before it is what a prompt reader has at least
+// sometimes, however busy the machine.
+func TestPolledBoundIsTight(t *testing.T) {
+	c, peer := pair(t, false)
+	const gap = 50 * time.Millisecond
+	p := make([]byte, 100)
+	for try := range 100 {
+		time.Sleep(gap)
+		peer.Write([]byte(chunk("event\n") + chunk("another\n")))
+		_, s, err := c.receive(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if try > 0 && time.Duration(s.since) < gap/10 {
+			return
+		}
+	}
+	t.Error("no burst was known to be one")
+}
+
+func TestSeveralEvents(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "x": false,
+		chunk("data: x\n\n"):                        false,
+		chunk("data: x\n\n") + chunk("data: y\n\n"): true,
+		chunk("data: x\n\n") + "0\r\n\r\n":          false,
+		chunk("{}\n") + chunk("{}\n"):               true,
+		chunkedHead + chunk("data: x\n\n"):          false,
+		"\x17\x03\x03\x00\x02ab":                    false,
+		"\x17\x03\x03\x00\x02ab\x17":                true,
+	} {
+		if got := several([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func compare(recs records, truth map[string]sim.Truth, l Load) *Seen {
 		s.Lag = append(s.Lag, micros(r.Sent-r.Due))
 		s.Arrivals = append(s.Arrivals, float64(received)/1e9)
 		for k, e := range r.Events {
-			if e.Coalesced {
+			if e.Coalesced() {
 				s.Coalesced++
 			}
 			if k == 0 {

@@ -37,7 +37,7 @@ func TestCompare(t *testing.T) {
 		"true":           {func(*tacho.Record, *sim.Truth) {}, stat.Sample{0}, stat.Sample{0, 0}, 0},
 		"late first":     {func(r *tacho.Record, _ *sim.Truth) { r.Events[0].At += 5 * ms }, stat.Sample{5000}, stat.Sample{0, 5000}, 0},
 		"early last":     {func(r *tacho.Record, _ *sim.Truth) { r.Events[2].At -= ms }, stat.Sample{0}, stat.Sample{0, 1000}, 0},
-		"coalesced":      {func(r *tacho.Record, _ *sim.Truth) { r.Events[1].At, r.Events[1].Coalesced = 210*ms, true }, stat.Sample{0}, stat.Sample{50000, 50000}, 0},
+		"coalesced":      {func(r *tacho.Record, _ *sim.Truth) { r.Events[1].At, r.Events[1].Slack = 210*ms, 200 }, stat.Sample{0}, stat.Sample{50000, 50000}, 0},
 		"no kernel time": {func(_ *tacho.Record, s *sim.Truth) { s.Arrival, s.Received = s.Received+int64(ms), 0 }, stat.Sample{1000}, stat.Sample{0, 0}, 0},
 		"token lost":     {func(r *tacho.Record, _ *sim.Truth) { r.Events = r.Events[:2] }, stat.Sample{}, stat.Sample{}, 3},
 		"unknown":        {func(_ *tacho.Record, s *sim.Truth) { s.ID = "b" }, stat.Sample{}, stat.Sample{}, 3},
