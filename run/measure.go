@@ -202,18 +202,25 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 			r.Target.pages.start(ctx, epoch)
 		},
 	}, finisher{sink, r, sum})
-	s.config.Interrupted, s.config.Client, s.config.SharedShare = ctx.Err() != nil, health.end(), s.sharing.Share()
-	probeErr := probes.stop(sink)
+	s.config.Interrupted, s.config.Client = ctx.Err() != nil, health.end()
+	err = errors.Join(err, began, probes.stop(sink))
 	out.Samples = speed.samples(r.Target.pages.stop())
 	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept())
+	r.sumUp(s, sum, probes.sum.Probe())
+	return err
+}
+
+// sumUp makes the outcome of a level that is over.
+func (r *Runner) sumUp(s *level, sum *metric.Accumulator, probe *metric.Probe) {
+	out := &s.outcome
 	for _, n := range s.work.Notes() {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
+	s.config.SharedShare = s.sharing.Share()
 	scrubSamples(r.env.Secrets, out.Samples)
 	scrubReasons(r.env.Secrets, s.config.Known)
 	out.Summary = sum.Summary(s.config)
-	out.Summary.Beside(instrument.Summarize(out.Samples, out.Summary.DurationS), probes.sum.Probe())
-	return errors.Join(err, began, probeErr)
+	out.Summary.Beside(instrument.Summarize(out.Samples, out.Summary.DurationS), probe)
 }
 
 // A finisher is a Sink that makes records fit to be kept, and hands them on.
