@@ -15,7 +15,7 @@ import (
 // The clock of the plan stamps the records. Where it is left open that is the
 // best there is, and where the best cannot be had the run says why.
 func TestClock(t *testing.T) {
-	missing := transport.CheckWire()
+	missing := transport.CheckWire(t.Context())
 	best := tacho.WireClock
 	if missing != nil {
 		best = tacho.KernelClock

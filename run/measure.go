@@ -182,7 +182,7 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	out.Summary.Config = s.config
 	var began error
 	var health *health
-	speed, late := r.Speed(), r.Target.simLateness(ctx)
+	speed, late, seen := r.Speed(), r.Target.simLateness(ctx), r.Target.wire()
 	probes := newProbes(r, s.Index)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -205,7 +205,7 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	s.config.Interrupted, s.config.Client = ctx.Err() != nil, health.end()
 	err = errors.Join(err, began, probes.stop(sink))
 	out.Samples = speed.samples(r.Target.pages.stop())
-	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept())
+	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept(), r.Target.network(seen))
 	r.sumUp(s, sum, probes.sum.Probe())
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"tacho/metric"
 	"tacho/plan"
 	"tacho/transport"
+	"tacho/transport/tap"
 	"tacho/workload"
 )
 
@@ -63,7 +64,7 @@ func (t *Target) connect(ctx context.Context) (err error) {
 	if t.header, err = parseHeader(p.Header); err != nil {
 		return &UsageError{err}
 	}
-	if err := t.chooseClock(); err != nil {
+	if err := t.chooseClock(ctx); err != nil {
 		return &UsageError{err}
 	}
 	if strings.EqualFold(p.Backend, backend.Auto) {
@@ -162,7 +163,7 @@ func (t *Target) dial(base string) (*transport.Client, error) {
 
 // chooseClock settles what is to stamp arrivals. Where that is left open, the wire
 // clock has to show that it is sound before it is taken.
-func (t *Target) chooseClock() error {
+func (t *Target) chooseClock(ctx context.Context) error {
 	if t.Plan.Clock != plan.AutoClock {
 		if err := t.clock.UnmarshalText([]byte(t.Plan.Clock)); err != nil {
 			return fmt.Errorf("--clock: %w: write kernel, wire, auto or read", err)
@@ -170,7 +171,7 @@ func (t *Target) chooseClock() error {
 		return nil
 	}
 	t.clock = tacho.WireClock
-	if err := transport.CheckWire(); err != nil {
+	if err := transport.CheckWire(ctx); err != nil {
 		t.clock = tacho.KernelClock
 		t.say("Arrivals are stamped by the kernel: %v.", err)
 	}
@@ -283,6 +284,35 @@ func (t *Target) unkept() []metric.Reason {
 		}
 	}
 	return reasons
+}
+
+// wire is what the clients have seen at the network device so far.
+func (t *Target) wire() (seen []tap.Stats) {
+	for _, c := range t.clients {
+		seen = append(seen, c.Wire())
+	}
+	return seen
+}
+
+// network is what a reader should know of the way to the servers, by what was
+// seen at the network device since then.
+func (t *Target) network(then []tap.Stats) []metric.Reason {
+	var reasons []metric.Reason
+	for i, now := range t.wire() {
+		reasons = append(reasons, networkReasons(t.Plan.ShownURLs()[i], now.Since(then[i]))...)
+	}
+	return reasons
+}
+
+func networkReasons(server string, s tap.Stats) []metric.Reason {
+	if s.Repeated+s.Reordered == 0 {
+		return nil
+	}
+	return []metric.Reason{{
+		Code: "network", Severity: metric.Note,
+		Text: fmt.Sprintf("of %d segments to %s and back, %d were sent again and %d came out of order: the time that took is the network's, and not the server's",
+			s.Segments, server, s.Repeated, s.Reordered),
+	}}
 }
 
 // profile has the server start its profiler, and returns how to stop it.

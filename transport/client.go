@@ -296,6 +296,14 @@ func (c *Client) locate(path string) (*url.URL, error) {
 	return &u, nil
 }
 
+// Wire counts what was seen at the network device. It is all 0 but by the wire clock.
+func (c *Client) Wire() tap.Stats {
+	if c.dialer.clock == nil {
+		return tap.Stats{}
+	}
+	return c.dialer.clock.stats()
+}
+
 // Host is the server's name, without a port.
 func (c *Client) Host() string { return c.base.Hostname() }
 

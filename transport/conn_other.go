@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"context"
 	"net"
 	"time"
 
@@ -22,8 +23,10 @@ func (*kernelClock) take(net.Conn, bool) (*polled, error) { return nil, nil }
 
 func (*kernelClock) close() {}
 
+func (*kernelClock) stats() tap.Stats { return tap.Stats{} }
+
 // CheckWire says that there is no wire clock.
-func CheckWire() error { return (*kernelClock)(nil).openTap(nil) }
+func CheckWire(context.Context) error { return (*kernelClock)(nil).openTap(nil) }
 
 func (*kernelClock) openTap(ports []uint16) error {
 	_, err := tap.Open(tap.Config{Ports: ports})

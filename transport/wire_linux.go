@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -20,19 +21,26 @@ func (k *kernelClock) openTap(ports []uint16) (err error) {
 	return err
 }
 
+func (k *kernelClock) stats() tap.Stats {
+	if k.tap == nil {
+		return tap.Stats{}
+	}
+	return k.tap.Stats()
+}
+
 // CheckWire says why there is no wire clock to be had, or why it is not sound:
 // bytes that we send to ourselves must have come after they were written and
 // before they were read.
-func CheckWire() error {
-	err := tryWire()
+func CheckWire(ctx context.Context) error {
+	err := tryWire(ctx)
 	if err != nil && !errors.Is(err, ErrNoWire) {
 		err = fmt.Errorf("%w: %w", ErrNoWire, err)
 	}
 	return err
 }
 
-func tryWire() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func tryWire(ctx context.Context) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -44,7 +52,7 @@ func tryWire() error {
 	if err := k.openTap([]uint16{addrPort(l.Addr()).Port()}); err != nil {
 		return err
 	}
-	near, err := net.DialTimeout("tcp", l.Addr().String(), time.Second)
+	near, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", l.Addr().String())
 	if err != nil {
 		return err
 	}

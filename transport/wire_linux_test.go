@@ -175,7 +175,7 @@ func TestWireClockEnds(t *testing.T) {
 func TestCheckWire(t *testing.T) {
 	wireClient(t, "http://127.0.0.1:1") // or skip
 	for range 10 {
-		if err := CheckWire(); err != nil {
+		if err := CheckWire(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -60,7 +60,7 @@ var layers = map[string]string{
 	"instrument":                    "internal/limit metric",
 	"sim":                           "sim/step wire/*",
 	"plan":                          ". backend internal/redact internal/spelling metric pace workload",
-	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan token transport workload",
+	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan token transport transport/tap workload",
 	"cli":                           ". archive backend engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome plan report run sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". metric plan run sim stat workload",

@@ -36,7 +36,7 @@ type Load struct {
 	Rate       float64 // a second
 	Burstiness float64 // shape of the gaps: 1 is Poisson, +Inf even
 	Tokens     int     // of each answer
-	Clock      string  // what stamps arrivals: kernel or read; empty is kernel
+	Clock      string  // what stamps arrivals, as --clock has it; empty is its default
 }
 
 // Seen is what tacho reported of a load, held against what the server itself

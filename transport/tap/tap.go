@@ -23,6 +23,11 @@ type Config struct {
 type Stats struct {
 	Segments  int64 // with bytes, or that begin a connection
 	Lost      int64 // not seen, for want of room in the ring
-	Repeated  int64 // brought only bytes that had been seen: retransmitted
-	Reordered int64 // came before bytes in front of theirs
+	Repeated  int64 // of tracked connections: brought only bytes that had been seen, so they were sent again
+	Reordered int64 // likewise: came before bytes in front of theirs
+}
+
+// Since is what was counted after some earlier time.
+func (s Stats) Since(then Stats) Stats {
+	return Stats{s.Segments - then.Segments, s.Lost - then.Lost, s.Repeated - then.Repeated, s.Reordered - then.Reordered}
 }

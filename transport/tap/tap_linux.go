@@ -104,10 +104,12 @@ func (t *Tap) take(packet []byte, length int, out bool, at int64) {
 	if !f.started || s.bytes == 0 {
 		return
 	}
-	switch f.add(s.seq, s.bytes, at) {
-	case repeated:
+	what := f.add(s.seq, s.bytes, at)
+	switch {
+	case !c.tracked:
+	case what == repeated:
 		t.stats.Repeated++
-	case early:
+	case what == early:
 		t.stats.Reordered++
 	}
 	if !c.tracked && len(f.points) > strangerPoints {
