@@ -65,7 +65,7 @@ test-hostile:
 REQUESTS ?= 100000
 TOKENS ?= 1000
 
-## test-large: keep and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB of disk, some minutes)
+## test-large: keep and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB below TMPDIR, some minutes)
 .PHONY: test-large
 test-large:
 	REQUESTS=$(REQUESTS) TOKENS=$(TOKENS) go test -tags large -run Large -count 1 -timeout 5h -v ./archive

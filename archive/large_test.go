@@ -36,11 +36,7 @@ func TestLarge(t *testing.T) {
 		makeLarge(t, dir, fromEnv(t, "REQUESTS"), fromEnv(t, "TOKENS"))
 		return
 	}
-	root, err := os.MkdirTemp(os.Getenv("LARGE_DIR"), "large")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	root := t.TempDir()
 	tool := filepath.Join(root, "tacho")
 	if out, err := exec.Command("go", "build", "-o", tool, "tacho/cmd/tacho").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -60,7 +60,7 @@ func TestOneWordAddsACommand(t *testing.T) {
 		{[]string{"failures", "--help"}, exitOK, "tacho failures RUN-DIRECTORY"},
 		{[]string{"failures"}, exitUsage, "accepts 1 arg"},
 		{[]string{"failures", "nowhere"}, exitFailed, "nowhere is not a run"},
-		{[]string{"failurs"}, exitUsage, `did you mean "failures"?`},
+		{[]string{"failure"}, exitUsage, `did you mean "failures"?`},
 	} {
 		var out strings.Builder
 		code := Main(&Env{Args: c.args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }})

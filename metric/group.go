@@ -13,15 +13,15 @@ import (
 // A Group is the part of the records that have something in common: the turn
 // they are of their conversation, or the value of a label.
 type Group struct {
-	By        string `json:"by"` // "turn", or the key of the label
-	Value     string `json:"value"`
-	Requests  int    `json:"requests"`
-	Completed int    `json:"completed"`
-	Failed    int    `json:"failed"`
-	Input     int    `json:"input_tokens"` // of the completed
-	Output    int    `json:"output_tokens"`
-	Cached    int    `json:"cached_tokens"` // of Input, by the server
-	Dists     []Dist `json:"metrics"`       // one for each of Classic, in order
+	By        string           `json:"by"` // "turn", or the key of the label
+	Value     string           `json:"value"`
+	Requests  int              `json:"requests"`
+	Completed int              `json:"completed"`
+	Failed    int              `json:"failed"`
+	Input     int              `json:"input_tokens"` // of the completed
+	Output    int              `json:"output_tokens"`
+	Cached    int              `json:"cached_tokens"` // of Input, by the server
+	Dists     `json:"metrics"` // one for each of Classic, in order
 }
 
 // CachedShare is the part of the input that came from the server's cache; nil
@@ -32,15 +32,6 @@ func (g *Group) CachedShare() *float64 {
 	}
 	share := float64(g.Cached) / float64(g.Input)
 	return &share
-}
-
-// Dist is the distribution of one of the classic metrics.
-func (g *Group) Dist(m *Metric) Dist {
-	i := slices.IndexFunc(g.Dists, func(d Dist) bool { return d.Name == m.Name })
-	if i < 0 {
-		return Dist{Name: m.Name, Unit: m.Unit}
-	}
-	return g.Dists[i]
 }
 
 // What groups are by; the key of a label has labelKey before it.

@@ -51,22 +51,15 @@ func (c *Counts) add(r *tacho.Record) {
 
 func (c *Counts) merge(o *Counts) {
 	c.DurationS = max(c.DurationS, o.DurationS)
-	for _, f := range []struct {
-		sum *int
-		n   int
-	}{
-		{&c.Requests, o.Requests},
-		{&c.Completed, o.Completed},
-		{&c.Inputs, o.Inputs},
-		{&c.Failed, o.Failed},
-		{&c.Canceled, o.Canceled},
-		{&c.Events, o.Events},
-		{&c.CoalescedEvents, o.CoalescedEvents},
-		{&c.RetriedConns, o.RetriedConns},
-		{&c.Resent, o.Resent},
-	} {
-		*f.sum += f.n
-	}
+	c.Requests += o.Requests
+	c.Completed += o.Completed
+	c.Inputs += o.Inputs
+	c.Failed += o.Failed
+	c.Canceled += o.Canceled
+	c.Events += o.Events
+	c.CoalescedEvents += o.CoalescedEvents
+	c.RetriedConns += o.RetriedConns
+	c.Resent += o.Resent
 }
 
 // A part is the sum of some records: all of them, or a group.

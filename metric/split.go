@@ -7,22 +7,12 @@ import (
 
 // An EndpointSummary is the part of a stage that went to one of several servers.
 type EndpointSummary struct {
-	Endpoint     string `json:"endpoint"`
-	Requests     int    `json:"requests"`
-	Completed    int    `json:"completed"`
-	Failed       int    `json:"failed"` // canceled ones not counted
-	OutputTokens int    `json:"output_tokens"`
-	Dists        []Dist `json:"metrics"` // the classic ones
-}
-
-// Dist is the distribution of m, which must be a classic metric.
-func (e *EndpointSummary) Dist(m *Metric) Dist {
-	for _, d := range e.Dists {
-		if d.Name == m.Name {
-			return d
-		}
-	}
-	return Dist{Name: m.Name, Unit: m.Unit}
+	Endpoint     string           `json:"endpoint"`
+	Requests     int              `json:"requests"`
+	Completed    int              `json:"completed"`
+	Failed       int              `json:"failed"` // canceled ones not counted
+	OutputTokens int              `json:"output_tokens"`
+	Dists        `json:"metrics"` // of the classic ones
 }
 
 // endpoints are the parts by server; nil where there is one server only.

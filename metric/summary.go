@@ -36,9 +36,9 @@ type Summary struct {
 	Groups   []Group   `json:"groups,omitempty"`   // by turn and by label, where there are several
 	Sessions *Sessions `json:"sessions,omitempty"` // where they have several turns
 
-	Dists   []Dist  `json:"metrics"`         // one for each of All, in order
-	Probe   *Probe  `json:"probe,omitempty"` // set by who ran probes
-	Verdict Verdict `json:"verdict"`
+	Dists   `json:"metrics"` // one for each of All, in order
+	Probe   *Probe           `json:"probe,omitempty"` // set by who ran probes
+	Verdict Verdict          `json:"verdict"`
 
 	Instruments []Instruments `json:"instruments,omitempty"` // set by who read them
 }
@@ -202,9 +202,12 @@ func (s *Stats) Percentile(p float64) float64 {
 	return s.Percentiles[i].Value
 }
 
+// Dists are distributions, one for each of several metrics.
+type Dists []Dist
+
 // Dist is the distribution of m. Its Stats is nil where there was no value.
-func (s *Summary) Dist(m *Metric) Dist {
-	for _, d := range s.Dists {
+func (ds Dists) Dist(m *Metric) Dist {
+	for _, d := range ds {
 		if d.Name == m.Name {
 			return d
 		}
