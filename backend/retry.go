@@ -36,9 +36,6 @@ func (r *retrying) Prepare(q *tacho.Request) (tacho.Call, error) {
 	return &retryingCall{call, r.retries}, nil
 }
 
-// Unwrap is the backend that is tried.
-func (r *retrying) Unwrap() tacho.Backend { return r.inner }
-
 type retryingCall struct {
 	inner   tacho.Call
 	retries int

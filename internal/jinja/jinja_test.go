@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -82,11 +81,10 @@ func render(source string, variables map[string]any, now time.Time) (string, err
 	return t.Render(variables, now)
 }
 
-func TestRaisedErrorCanBeTold(t *testing.T) {
+func TestRaiseSaysWhatTheTemplateSays(t *testing.T) {
 	_, err := render("{{ raise_exception('a system message is not allowed') }}", nil, time.Time{})
-	var raised *RaisedError
-	if !errors.As(err, &raised) || raised.Message != "a system message is not allowed" {
-		t.Errorf("%v", err)
+	if want := "the template refuses: a system message is not allowed"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -342,19 +342,13 @@ func callDict(_ *state, args []any, kwargs map[string]any) (any, error) {
 	return d, nil
 }
 
-// RaisedError is what a template says with raise_exception: it does not want
-// this conversation.
-type RaisedError struct{ Message string }
-
-// Error implements error.
-func (e *RaisedError) Error() string { return "the template refuses: " + e.Message }
-
+// callRaise ends the rendering: the template does not want this conversation.
 func callRaise(_ *state, args []any, _ map[string]any) (any, error) {
 	var parts []string
 	for _, a := range args {
 		parts = append(parts, text(a))
 	}
-	return nil, &RaisedError{strings.Join(parts, " ")}
+	return nil, errors.New("the template refuses: " + strings.Join(parts, " "))
 }
 
 func callStrftime(s *state, args []any, _ map[string]any) (any, error) {
