@@ -24,8 +24,8 @@ type ChatTemplate struct {
 	variables map[string]any // the special tokens the template names
 }
 
-// ErrNoChatTemplate says that a model has no chat template.
-var ErrNoChatTemplate = errors.New("the model has no chat template")
+// errNoChatTemplate says that a model has no chat template.
+var errNoChatTemplate = errors.New("the model has no chat template")
 
 // LoadChatTemplate reads the chat template of the model in a directory. The
 // error says so where it cannot be rendered.
@@ -55,7 +55,7 @@ func LoadChatTemplate(dir string) (*ChatTemplate, error) {
 		}
 	}
 	if source == nil {
-		return nil, fmt.Errorf("load a chat template from %s: %w", dir, ErrNoChatTemplate)
+		return nil, fmt.Errorf("load a chat template from %s: %w", dir, errNoChatTemplate)
 	}
 	return newChatTemplate(string(source), config)
 }

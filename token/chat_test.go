@@ -48,7 +48,7 @@ func TestChatTemplate(t *testing.T) {
 }
 
 func TestChatTemplateErrors(t *testing.T) {
-	if _, err := LoadChatTemplate(t.TempDir()); !errors.Is(err, ErrNoChatTemplate) {
+	if _, err := LoadChatTemplate(t.TempDir()); !errors.Is(err, errNoChatTemplate) {
 		t.Errorf("no files: %v", err)
 	}
 	for want, file := range map[string]string{

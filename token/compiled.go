@@ -18,11 +18,10 @@ import (
 // the hash function and whatever else a table depends on.
 const compiledMagic = "tacho tokenizer 3\n"
 
-// LoadCached is Load with a memory: the tables made from the file are kept in
-// cacheDir, and the next load of a file with the same contents reads them from
-// there, many times as fast. A cache that cannot be read or written is as none,
-// and an empty cacheDir is no cache.
-func LoadCached(path, cacheDir string) (*Tokenizer, error) {
+// load reads a tokenizer from a file, or from the tables that were made of a
+// file with the same contents. A cache that cannot be read or written is as
+// none.
+func load(path, cacheDir string) (*Tokenizer, error) {
 	data, err := wholefile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer: %w", err)

@@ -20,7 +20,7 @@ func TestLoadCached(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			first, err := LoadCached(path, cache)
+			first, err := load(path, cache)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestBrokenCache(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadCached(path, cache); err != nil {
+	if _, err := load(path, cache); err != nil {
 		t.Fatal(err)
 	}
 	compiled := filepath.Join(cache, compiledName(data, nil))
@@ -76,7 +76,7 @@ func TestBrokenCache(t *testing.T) {
 		if err := os.WriteFile(compiled, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		tok, err := LoadCached(path, cache)
+		tok, err := load(path, cache)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestBrokenCache(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
-	if _, err := LoadCached(path, filepath.Join(path, "not a directory")); err != nil {
+	if _, err := load(path, filepath.Join(path, "not a directory")); err != nil {
 		t.Errorf("a cache that cannot be written: %v", err)
 	}
 }

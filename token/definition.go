@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"tacho/internal/jsonscan"
 )
 
 // A definition is what a tokenizer file says, read but not yet made into a
@@ -53,20 +55,31 @@ type tables struct {
 	literals []int32   // tokens of a byte-level vocabulary not spelled in its characters
 }
 
+// parse reads a tokenizer file of any known format.
+func parse(data []byte, name string) (*definition, error) {
+	switch first := bytes.TrimLeft(data, " \t\r\n"); {
+	case len(first) == 0:
+		return nil, fmt.Errorf("the file is empty")
+	case first[0] == '{':
+		return parseJSON(data)
+	case isRankFile(data):
+		return parseRanks(data, name)
+	}
+	return parseSentencePiece(data)
+}
+
 // parseJSON reads a Hugging Face tokenizer.json, or else a tekken.json.
 func parseJSON(data []byte) (*definition, error) {
-	s := jsonScanner{data: data}
+	var s jsonscan.Scanner
 	fields, model := map[string]json.RawMessage{}, map[string]json.RawMessage(nil)
-	err := s.object(func(key string) error {
-		if key != "model" {
-			return s.field(fields, key, key)
+	err := s.Document(data, func(key []byte) {
+		if string(key) != "model" {
+			fields[string(key)] = s.Skip()
+			return
 		}
 		model = map[string]json.RawMessage{}
-		return s.object(func(key string) error { return s.field(model, key, "model."+key) })
+		s.Object(func(key []byte) { model[string(key)] = s.Skip() })
 	})
-	if err == nil && s.peek() != 0 {
-		err = s.fail("the end of the file")
-	}
 	if err == nil && model == nil && fields["config"] != nil && fields["vocab"] != nil {
 		d, err := parseTekken(fields)
 		if err != nil {
@@ -92,16 +105,6 @@ func parseJSON(data []byte) (*definition, error) {
 		return nil, fmt.Errorf("tokenizer.json: %w", err)
 	}
 	return d, nil
-}
-
-// field keeps a value unread; path names it in errors.
-func (s *jsonScanner) field(fields map[string]json.RawMessage, key, path string) error {
-	raw, err := s.skip()
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	fields[key] = raw
-	return nil
 }
 
 func (d *definition) parseModel(fields map[string]json.RawMessage) error {
@@ -171,52 +174,80 @@ type spelling struct {
 // bytes is the text for the vocabulary; ok is false for a token that is not
 // spelled in byte-level characters and stays as it is.
 func (s *spelling) bytes(text []byte) (out []byte, ok bool) {
-	if !s.byteLevel {
-		return text, true
-	}
 	if cap(s.arena)-len(s.arena) < len(text) {
 		s.arena = make([]byte, 0, max(1<<16, len(text)))
 	}
 	from := len(s.arena)
-	s.arena, ok = appendFromByteLevel(s.arena, string(text))
-	if !ok {
-		return text, false
+	if s.byteLevel {
+		s.arena, ok = appendFromByteLevel(s.arena, string(text))
 	}
-	return s.arena[from:len(s.arena):len(s.arena)], true
+	if !ok {
+		s.arena = append(s.arena[:from], text...)
+	}
+	return s.arena[from:len(s.arena):len(s.arena)], ok || !s.byteLevel
+}
+
+// A tableScanner reads the large tables of a file.
+type tableScanner struct {
+	jsonscan.Scanner
+	texts [2][]byte // last read
+}
+
+// id reads a token id: an integer from 0 to maxTokenID.
+func (s *tableScanner) id() (int32, error) {
+	n, ok := s.Int()
+	if !ok || n < 0 || n > maxTokenID {
+		return 0, fmt.Errorf("a token id is a whole number from 0 to %d", maxTokenID)
+	}
+	return int32(n), nil
+}
+
+// array calls element for each element of a list, until it finds one wrong. In
+// errors it calls the list by its name.
+func (s *tableScanner) array(name string, raw []byte, element func(i int) error) error {
+	s.Reset(raw)
+	if s.Type() != '[' {
+		return fmt.Errorf("%s: expected a list", name)
+	}
+	var wrong error
+	i := 0
+	s.Array(func() {
+		if wrong == nil {
+			wrong = element(i)
+		}
+		i++
+	})
+	switch {
+	case s.Err() != nil:
+		return fmt.Errorf("%s: %w", name, s.Err())
+	case wrong != nil:
+		return fmt.Errorf("%s%w", name, wrong)
+	}
+	return nil
 }
 
 // parseVocab reads {"text": id, ...}.
 func (d *definition) parseVocab(raw []byte, byteLevel bool) error {
-	s := jsonScanner{data: raw}
+	s := tableScanner{}
 	spell := spelling{byteLevel: byteLevel}
 	entries := make([]vocabEntry, 0, len(raw)/16)
-	if err := s.take('{'); err != nil {
-		return fmt.Errorf("model.vocab: %w", err)
-	}
-	for first := true; ; first = false {
-		ok, err := s.more('}', first)
-		if err != nil {
-			return fmt.Errorf("model.vocab: %w", err)
+	var wrong error
+	err := s.Document(raw, func(key []byte) {
+		spelled, ok := spell.bytes(key)
+		id, err := s.id()
+		if err != nil && wrong == nil {
+			wrong = fmt.Errorf("model.vocab[%q]: %w", spelled, err)
 		}
-		if !ok {
-			break
-		}
-		text, err := s.str()
-		if err != nil {
-			return fmt.Errorf("model.vocab: %w", err)
-		}
-		if err := s.take(':'); err != nil {
-			return fmt.Errorf("model.vocab[%q]: %w", text, err)
-		}
-		id, err := s.integer()
-		if err != nil {
-			return fmt.Errorf("model.vocab[%q]: %w", text, err)
-		}
-		spelled, ok := spell.bytes(text)
 		if !ok {
 			d.literals = append(d.literals, id)
 		}
 		entries = append(entries, vocabEntry{spelled, id, !ok})
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("model.vocab: %w", err)
+	case wrong != nil:
+		return wrong
 	}
 	return d.setVocab(entries)
 }
@@ -233,16 +264,16 @@ func (d *definition) setVocab(entries []vocabEntry) (err error) {
 
 // parseScores reads [["text", score], ...], where the place is the id.
 func (d *definition) parseScores(raw []byte, byteLevel bool) error {
-	s := jsonScanner{data: raw}
+	s := tableScanner{}
 	spell := spelling{byteLevel: byteLevel}
 	var entries []vocabEntry
-	err := s.array(func(i int) error {
+	err := s.array("model.vocab", raw, func(i int) error {
 		if i > maxTokenID {
-			return fmt.Errorf("model.vocab: more than %d tokens", maxTokenID)
+			return fmt.Errorf(": more than %d tokens", maxTokenID)
 		}
 		text, score, err := s.scoredPiece()
 		if err != nil {
-			return fmt.Errorf("model.vocab[%d]: %w", i, err)
+			return fmt.Errorf("[%d]: %w", i, err)
 		}
 		spelled, ok := spell.bytes(text)
 		if !ok {
@@ -258,24 +289,28 @@ func (d *definition) parseScores(raw []byte, byteLevel bool) error {
 	return d.setVocab(entries)
 }
 
-func (s *jsonScanner) scoredPiece() (text []byte, score float64, err error) {
-	if err := s.take('['); err != nil {
-		return nil, 0, err
+var errNoPiece = errors.New("expected a text and its score")
+
+// scoredPiece reads ["text", score].
+func (s *tableScanner) scoredPiece() (text []byte, score float64, err error) {
+	n, isText := 0, false
+	err = errNoPiece
+	s.Array(func() {
+		switch n++; n {
+		case 1:
+			text, isText = s.String(s.texts[0][:0])
+			s.texts[0] = text
+		case 2:
+			isNumber := s.Type() == '-' || s.Type()-'0' < 10
+			if number := s.Skip(); isText && isNumber {
+				score, err = parseScore(number)
+			}
+		}
+	})
+	if n != 2 {
+		err = errNoPiece
 	}
-	if text, err = s.str(); err != nil {
-		return nil, 0, err
-	}
-	if err := s.take(','); err != nil {
-		return nil, 0, err
-	}
-	number, err := s.number()
-	if err != nil {
-		return nil, 0, err
-	}
-	if score, err = parseScore(number); err != nil {
-		return nil, 0, err
-	}
-	return text, score, s.take(']')
+	return text, score, err
 }
 
 // parseScore reads a number as the reference does: in one division, which can
@@ -325,9 +360,9 @@ func (d *definition) parseMerges(raw []byte, byteLevel bool) error {
 	if raw == nil {
 		return fmt.Errorf("model.merges: missing")
 	}
-	s := jsonScanner{data: raw}
+	s := tableScanner{}
 	m := merger{definition: d, spell: spelling{byteLevel: byteLevel}}
-	err := s.array(func(i int) error {
+	err := s.array("model.merges", raw, func(i int) error {
 		left, right, err := s.mergePair()
 		if err == nil {
 			err = m.add(left, right)
@@ -338,7 +373,7 @@ func (d *definition) parseMerges(raw []byte, byteLevel bool) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("model.merges: %w", err)
+		return err
 	}
 	d.merges = m.table()
 	return nil

@@ -98,8 +98,8 @@ var modelEncodings = []struct{ encoding, names, prefixes string }{
 	{"gpt2", "gpt-2", ""},
 }
 
-// Encodings is the names of the encodings that Builtin has.
-func Encodings() []string {
+// encodingNames is the names of the encodings that Builtin has.
+func encodingNames() []string {
 	var names []string
 	for i := range encodingSpecs {
 		if encodingSpecs[i].builtin != nil {
@@ -112,7 +112,7 @@ func Encodings() []string {
 // encodingOf is the built-in encoding of that name, or of the OpenAI model of
 // that name.
 func encodingOf(name string) (string, bool) {
-	for _, encoding := range Encodings() {
+	for _, encoding := range encodingNames() {
 		if name == encoding {
 			return encoding, true
 		}
@@ -140,7 +140,7 @@ func encodingOf(name string) (string, bool) {
 func Builtin(name string) (*Tokenizer, error) {
 	encoding, ok := encodingOf(name)
 	if !ok {
-		return nil, fmt.Errorf("%q is no OpenAI model and none of the built-in encodings %s: %w", name, strings.Join(Encodings(), ", "), fs.ErrNotExist)
+		return nil, fmt.Errorf("%q is no OpenAI model and none of the built-in encodings %s: %w", name, strings.Join(encodingNames(), ", "), fs.ErrNotExist)
 	}
 	spec := findSpec(encoding)
 	d, err := readBuiltin(spec)

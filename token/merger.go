@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 )
 
@@ -63,29 +64,26 @@ func (m *merger) id(text []byte) (int32, error) {
 }
 
 // mergePair reads "left right" or ["left", "right"].
-func (s *jsonScanner) mergePair() (left, right []byte, err error) {
-	if s.peek() == '"' {
-		text, err := s.str()
-		if err != nil {
-			return nil, nil, err
-		}
-		left, right, ok := bytes.Cut(text, []byte{' '})
+func (s *tableScanner) mergePair() (left, right []byte, err error) {
+	if s.Type() == '"' {
+		s.texts[0], _ = s.String(s.texts[0][:0])
+		left, right, ok := bytes.Cut(s.texts[0], []byte{' '})
 		if !ok || bytes.IndexByte(right, ' ') >= 0 {
-			return nil, nil, fmt.Errorf("%q is not two tokens and a space between", text)
+			return nil, nil, fmt.Errorf("%q is not two tokens and a space between", s.texts[0])
 		}
 		return left, right, nil
 	}
-	if err := s.take('['); err != nil {
-		return nil, nil, fmt.Errorf("a merge is a string or a pair: %w", err)
+	n, texts := 0, 0
+	s.Array(func() {
+		if n++; n <= len(s.texts) {
+			var ok bool
+			if s.texts[n-1], ok = s.String(s.texts[n-1][:0]); ok {
+				texts++
+			}
+		}
+	})
+	if n != len(s.texts) || texts != n {
+		return nil, nil, errors.New("a merge is a string or a pair of strings")
 	}
-	if left, err = s.str(); err != nil {
-		return nil, nil, err
-	}
-	if err := s.take(','); err != nil {
-		return nil, nil, err
-	}
-	if right, err = s.str(); err != nil {
-		return nil, nil, err
-	}
-	return left, right, s.take(']')
+	return s.texts[0], s.texts[1], nil
 }

@@ -16,20 +16,23 @@ var (
 	TemplateFiles = []string{"chat_template.jinja", "chat_template.json", configFile}
 )
 
-// Open loads a tokenizer file, or the one in a directory that holds a model;
-// cacheDir is as in LoadCached.
+// Open loads a tokenizer from a file, or from the one in a directory that holds
+// a model: a tokenizer.json, a tekken.json, a SentencePiece .model or a tiktoken
+// rank file, whichever its contents are. The tables made from the file are kept
+// in cacheDir, and the next load reads them from there, many times as fast; an
+// empty cacheDir keeps none.
 func Open(path, cacheDir string) (*Tokenizer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer: %w", err)
 	}
 	if !info.IsDir() {
-		return LoadCached(path, cacheDir)
+		return load(path, cacheDir)
 	}
 	for _, name := range Files {
 		file := filepath.Join(path, name)
 		if _, err := os.Stat(file); err == nil {
-			return LoadCached(file, cacheDir)
+			return load(file, cacheDir)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("load a tokenizer: %w", err)
 		}

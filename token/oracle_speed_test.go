@@ -44,7 +44,7 @@ func TestSpeedAgainstHuggingFace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := vocabularyFile(name)
 			theirs := o.ask(t, map[string]any{"kind": "huggingface", "file": path, "texts": []string{text}, "repeat": 3})
-			tok, err := Load(path)
+			tok, err := load(path, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestSpeedAgainstHuggingFace(t *testing.T) {
 // time than the same work for one.
 func TestScalesOverCores(t *testing.T) {
 	newOracle(t)
-	tok, err := Load(vocabularyFile("llama3_2"))
+	tok, err := load(vocabularyFile("llama3_2"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +113,13 @@ func TestLoadTime(t *testing.T) {
 	} {
 		path := vocabularyFile(name)
 		first := fastest(t, func() {
-			if _, err := LoadCached(path, t.TempDir()); err != nil {
+			if _, err := load(path, t.TempDir()); err != nil {
 				t.Fatal(err)
 			}
 		})
 		cache := t.TempDir()
 		load := func() {
-			if _, err := LoadCached(path, cache); err != nil {
+			if _, err := load(path, cache); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -135,7 +135,7 @@ func TestLoadTime(t *testing.T) {
 // TestManyPrompts makes a benchmark's worth of prompts and counts every tenth again.
 func TestManyPrompts(t *testing.T) {
 	newOracle(t)
-	tok, err := Load(vocabularyFile("llama3_2"))
+	tok, err := load(vocabularyFile("llama3_2"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestManyPrompts(t *testing.T) {
 			group.Go(func() {
 				var buffer []byte // one at a time: they are never all in memory
 				for i := w; i < size.prompts; i += workers {
-					buffer = p.AppendText(buffer[:0], i, size.tokens)
+					buffer = p.appendText(buffer[:0], i, size.tokens)
 				}
 			})
 		}

@@ -205,7 +205,7 @@ func TestSameAsSentencePiece(t *testing.T) {
 	files = append(files, oracleDir+"/extra/ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model") // whose runs of spaces tie
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			tok, err := Load(path)
+			tok, err := load(path, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +224,7 @@ func TestSameAsMistral(t *testing.T) {
 	}
 	for _, path := range append(files, laterTekken(t, files[0])) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			tok, err := Load(path)
+			tok, err := load(path, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -277,7 +277,7 @@ func laterTekken(t *testing.T, path string) string {
 // they are the published ones is for the test of package ranks.
 func TestSameAsTiktoken(t *testing.T) {
 	o := newOracle(t)
-	for _, encoding := range Encodings() {
+	for _, encoding := range encodingNames() {
 		t.Run(encoding, func(t *testing.T) {
 			tok, err := Builtin(encoding)
 			if err != nil {
@@ -293,13 +293,13 @@ func TestSameAsTiktokenFile(t *testing.T) {
 	o := newOracle(t)
 	for vocabulary, encoding := range map[string]string{"gpt4": "cl100k_base", "llama3_2": "llama3", "qwen2_5": "qwen"} {
 		t.Run(encoding, func(t *testing.T) {
-			hf, err := Load(vocabularyFile(vocabulary))
+			hf, err := load(vocabularyFile(vocabulary), "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			spec := findSpec(encoding)
 			path := writeRanks(t, hf, spec)
-			tok, err := Load(path)
+			tok, err := load(path, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -451,7 +451,7 @@ func randomTexts() int {
 // compareToOracle compares ids and decoded texts for the corpus and n random texts.
 func compareToOracle(t *testing.T, o *oracle, path string, n int) {
 	t.Helper()
-	tok, err := Load(path)
+	tok, err := load(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,10 +130,10 @@ func (p *Prompts) prove(t *Tokenizer) error {
 }
 
 // Text is prompt i, of n tokens, not counting special tokens around it.
-func (p *Prompts) Text(i uint64, n int) string { return string(p.AppendText(nil, i, n)) }
+func (p *Prompts) Text(i uint64, n int) string { return string(p.appendText(nil, i, n)) }
 
-// AppendText appends prompt i, of n tokens, to dst.
-func (p *Prompts) AppendText(dst []byte, i uint64, n int) []byte {
+// appendText appends prompt i, of n tokens, to dst.
+func (p *Prompts) appendText(dst []byte, i uint64, n int) []byte {
 	p.each(i, n, func(w *promptWord) { dst = append(dst, w.text...) })
 	return dst
 }

@@ -78,13 +78,12 @@ func (c *tekkenConfig) number() int {
 
 // parseTekkenVocab reads [{"rank": 0, "token_bytes": "AA==", ...}, ...].
 func parseTekkenVocab(raw []byte, c tekkenConfig) ([]vocabEntry, error) {
-	s := jsonScanner{data: raw}
+	s := tableScanner{}
 	wanted := c.VocabSize - c.NumSpecials
 	var entries []vocabEntry
-	err := s.array(func(i int) error {
+	err := s.array("vocab", raw, func(i int) error {
 		if i >= wanted {
-			_, err := s.skip()
-			return err
+			return nil
 		}
 		text, err := s.tekkenToken(int32(i))
 		if err != nil {
@@ -94,7 +93,7 @@ func parseTekkenVocab(raw []byte, c tekkenConfig) ([]vocabEntry, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("vocab: %w", err)
+		return nil, err
 	}
 	if len(entries) < wanted {
 		return nil, fmt.Errorf("vocab: %d tokens, and config.default_vocab_size wants %d with the %d special ones", len(entries), c.VocabSize, c.NumSpecials)
@@ -104,24 +103,21 @@ func parseTekkenVocab(raw []byte, c tekkenConfig) ([]vocabEntry, error) {
 
 // tekkenToken reads the token of a rank. Errors begin where the name of the
 // entry ends.
-func (s *jsonScanner) tekkenToken(rank int32) (text []byte, err error) {
+func (s *tableScanner) tekkenToken(rank int32) (text []byte, err error) {
 	found := noToken
-	err = s.object(func(key string) (err error) {
-		switch key {
+	s.Object(func(key []byte) {
+		var wrong error
+		switch string(key) {
 		case "rank":
-			found, err = s.integer()
-		case "token_bytes":
-			var encoded []byte
-			if encoded, err = s.str(); err == nil {
-				text, err = decodeToken(encoded)
+			if found, wrong = s.id(); wrong != nil {
+				err = fmt.Errorf(".rank: %w", wrong)
 			}
-		default:
-			_, err = s.skip()
+		case "token_bytes":
+			s.texts[0], _ = s.String(s.texts[0][:0])
+			if text, wrong = decodeToken(s.texts[0]); wrong != nil {
+				err = fmt.Errorf(".token_bytes: %w", wrong)
+			}
 		}
-		if err != nil {
-			return fmt.Errorf(".%s: %w", key, err)
-		}
-		return nil
 	})
 	switch {
 	case err != nil:

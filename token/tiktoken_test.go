@@ -61,7 +61,7 @@ func writeR50K(t *testing.T, dir, name string, upTo int) string {
 
 // A file is known by its size; one that has lost its end is not taken for whole.
 func TestTiktokenFileOfKnownSize(t *testing.T) {
-	tok, err := Load(writeR50K(t, t.TempDir(), "tiktoken.model", 50256))
+	tok, err := load(writeR50K(t, t.TempDir(), "tiktoken.model", 50256), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestTiktokenFileOfKnownSize(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for name, want := range map[string]string{"tiktoken.model": "no encoding known", "r50k_base.tiktoken": "r50k_base has 50256"} {
-		if _, err := Load(writeR50K(t, t.TempDir(), name, 50000)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := load(writeR50K(t, t.TempDir(), name, 50000), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
@@ -90,7 +90,7 @@ func TestTiktokenListedSpecials(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			tok, err := LoadCached(path, cache)
+			tok, err := load(path, cache)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -310,9 +310,9 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 		"model.vocab[1]":                 []byte(`{"model":{"type":"Unigram","vocab":[["a",0],["b","x"]]}}`),
 		"model.unk_id":                   []byte(`{"model":{"type":"Unigram","vocab":[["a",0]]}}`),
 		"model.unk_token":                []byte(`{"model":{"type":"WordPiece","vocab":{"a":0}}}`),
-		"model.vocab: expected":          []byte(`{"model":{"type":"BPE","vocab":[1],"merges":[]}}`),
-		"model.merges: [0]":              bad(func(m, _ object) { m["merges"] = []string{"t x y"} }),
-		`model.merges: [1]: token "thq"`: bad(func(m, _ object) { m["merges"] = []string{"t h", "th q"} }),
+		"model.vocab: not a JSON object": []byte(`{"model":{"type":"BPE","vocab":[1],"merges":[]}}`),
+		"model.merges[0]":                bad(func(m, _ object) { m["merges"] = []string{"t x y"} }),
+		`model.merges[1]: token "thq"`:   bad(func(m, _ object) { m["merges"] = []string{"t h", "th q"} }),
 		"model.dropout":                  bad(func(m, _ object) { m["dropout"] = 0.1 }),
 		"added_tokens":                   bad(func(_, f object) { f["added_tokens"] = "x" }),
 		"normalizer.type: \"Magic\"":     bad(func(_, f object) { f["normalizer"] = object{"type": "Magic"} }),
@@ -330,8 +330,8 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 			f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "x"}}}}
 		}),
 		"decoder.type":                             bad(func(_, f object) { f["decoder"] = object{"kind": "x"} }),
-		"ends too early":                           []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
-		"the end of the file":                      []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
+		"unexpected end":                           []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
+		"after the document":                       []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
 		"the file is empty":                        []byte(" \n"),
 		"protocol buffer":                          []byte("\x00\x01garbage"),
 		"no piece of type UNK":                     {0x0a, 0x03, 0x0a, 0x01, 'a'},
@@ -344,7 +344,7 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), field) {
+		if _, err := load(path, ""); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("want an error with %q, got %v", field, err)
 		}
 	}

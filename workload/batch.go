@@ -117,14 +117,14 @@ func newRandomRerank(ctx context.Context, o Options) (Workload, error) {
 	if !constant || w.query < 1 || documents < 1 {
 		return nil, fmt.Errorf("random_rerank: %d documents of %v tokens with their query: a plain number of at least 4 and one document are needed (--random-input-len, --random-batch-size)", documents, o.Input)
 	}
-	query, err := Fixed(w.query).Around(o.InRatio, 1)
+	query, err := Fixed(w.query).around(o.InRatio, 1)
 	w.query = query.Draw(rngOf(o.Seed, prefixIndex), 1) // which is one for all, and as long as it happens to be
 	length := input
 	if !o.NoRank {
 		length = max(input-w.query-w.separator, 1)
 	}
 	if err == nil {
-		w.document, err = Fixed(length).Around(o.InRatio, 1)
+		w.document, err = Fixed(length).around(o.InRatio, 1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("random_rerank: %w", err)

@@ -115,10 +115,10 @@ func (l *Length) Draw(r *rand.Rand, least int) int {
 	return max(n, least)
 }
 
-// Around is the length that varies by ratio around a constant: from
+// around is the length that varies by ratio around a constant: from
 // floor(n(1-ratio)) to ceil(n(1+ratio)), but not below least, each equally
 // likely.
-func (l Length) Around(ratio float64, least int) (Length, error) {
+func (l Length) around(ratio float64, least int) (Length, error) {
 	n, constant := l.Constant()
 	switch {
 	case !(ratio >= 0 && ratio < 1):
@@ -133,8 +133,8 @@ func (l Length) Around(ratio float64, least int) (Length, error) {
 	return Length{kind: lengthNamed("uniform"), a: low, b: high, text: fmt.Sprintf("uniform(%v,%v)", low, high)}, nil
 }
 
-// Least is the smallest length that can be drawn, 0 where that is not bounded.
-func (l *Length) Least() int {
+// least is the smallest length that can be drawn, 0 where that is not bounded.
+func (l *Length) least() int {
 	n := 0
 	switch {
 	case l.table != nil:

@@ -31,8 +31,8 @@ func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 	if each < 1 {
 		return nil, fmt.Errorf("prefix_repetition: %d prompts for %d prefixes: at least one for each is needed (--num-prompts, --prefix-repetition-num-prefixes)", o.Count, prefixes)
 	}
-	if o.Prefix+o.Input.Least() < 1 && !varies(o.Input) {
-		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short", o.Prefix+o.Input.Least())
+	if o.Prefix+o.Input.least() < 1 && !varies(o.Input) {
+		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short", o.Prefix+o.Input.least())
 	}
 	asked := o.Count
 	o.Count = each * prefixes

@@ -114,13 +114,13 @@ type drawn struct {
 
 func newRandom(ctx context.Context, o Options) (Workload, error) {
 	var err error
-	if o.Input, err = o.Input.Around(o.InRatio, 0); err == nil {
-		o.Output, err = o.Output.Around(o.OutRatio, 1)
+	if o.Input, err = o.Input.around(o.InRatio, 0); err == nil {
+		o.Output, err = o.Output.around(o.OutRatio, 1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("random: %w", err)
 	}
-	if least := o.Input.Least(); o.Prefix+least < 1 && !o.Scenario.Given() && !varies(o.Input) {
+	if least := o.Input.least(); o.Prefix+least < 1 && !o.Scenario.Given() && !varies(o.Input) {
 		return nil, fmt.Errorf("random: prompts of %d tokens are too short: at least 1 is needed (--random-input-len)", o.Prefix+least)
 	}
 	w, err := newDrawn(ctx, "random", o)

@@ -30,7 +30,7 @@ var layers = map[string]string{
 	"stat":                          "",
 	"hub":                           "internal/wholefile",
 	"internal/wholefile":            "",
-	"token":                         "internal/jinja internal/wholefile token/internal/ranks",
+	"token":                         "internal/jinja internal/jsonscan internal/wholefile token/internal/ranks",
 	"internal/jinja":                "",
 	"token/internal/ranks":          "",
 	"token/internal/ranks/generate": "token/internal/ranks",
