@@ -1,5 +1,10 @@
 // Package run carries out a plan: it finds the server, makes the workload
 // ready, and runs the levels one after the other.
+//
+// Open makes four things of a plan, in this order. A Target is the servers
+// (target.go, model.go, pages.go, about.go); counting says who counts tokens
+// (tokenizer.go, counting.go); a feed makes what is sent (workload.go, hub.go,
+// template.go); a Runner measures the levels with them (measure.go).
 package run
 
 import (

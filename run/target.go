@@ -105,7 +105,12 @@ func (t *Target) detect(ctx context.Context) (backend.Kind, error) {
 			if err == nil {
 				return kind, nil
 			}
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.ShownURLs()[0], err))
+			if f := (*tacho.Failure)(nil); len(ports) == 1 || !errors.As(err, &f) || f.Cause != tacho.Refused {
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", p.ShownURLs()[0], err))
+			}
+		}
+		if failed == nil {
+			failed = fmt.Errorf("nobody listens at %s on the usual ports %v: name the server with --base-url", p.Host, ports)
 		}
 		if !pause(ctx, deadline) {
 			return backend.Kind{}, fmt.Errorf("--backend auto: %s", t.env.Secrets.Hide(failed.Error()))

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -62,6 +63,13 @@ func TestAuto(t *testing.T) {
 	out := execute(t.Context(), planFor(notFound(t), func(p *plan.Plan) { p.Backend = "auto" }), run.Env{})
 	if out.err == nil || !strings.Contains(out.err.Error(), "name its protocol") {
 		t.Errorf("a server of nothing: %v", out.err)
+	}
+	if runtime.GOOS != "linux" { // where 127.77.0.9 is this machine too
+		return
+	}
+	out = execute(t.Context(), planFor("", func(p *plan.Plan) { p.Backend, p.BaseURL, p.Host = "auto", nil, "127.77.0.9" }), run.Env{})
+	if out.err == nil || !strings.Contains(out.err.Error(), "nobody listens at 127.77.0.9 on the usual ports [") || strings.Contains(out.err.Error(), "\n") {
+		t.Errorf("no server: %v", out.err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,7 +64,7 @@ func (c *counting) findTokenizer(ctx context.Context) error {
 	if err != nil && p.Tokenizer != "" {
 		var unknown error
 		if c.tokenizer, unknown = token.Builtin(p.Tokenizer); unknown != nil {
-			return &UsageError{fmt.Errorf("--tokenizer %s: neither a file or folder here, nor built in, nor a model that can be had: %w", p.Tokenizer, errors.Join(unknown, err))}
+			return &UsageError{fmt.Errorf("--tokenizer %s: no file or folder has this name; %w; %w", p.Tokenizer, unknown, err)}
 		}
 	}
 	return ctx.Err()
@@ -76,7 +75,7 @@ func (c *counting) findTokenizer(ctx context.Context) error {
 func (c *counting) loadNamed(ctx context.Context, name string) error {
 	from := c.env.Tokenizers
 	if from.local() == "" || !strings.Contains(name, "/") {
-		return fmt.Errorf("%q is no owner/name: %w", name, fs.ErrNotExist)
+		return errors.New("a model is written owner/name")
 	}
 	name, revision, _ := strings.Cut(name, "@")
 	repo := hub.Repo{Name: name, Revision: revision}
