@@ -2,7 +2,7 @@ package sim
 
 import (
 	"bytes"
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"tacho/internal/wav"
 	"tacho/wire/openai"
 )
 
@@ -130,23 +131,7 @@ func (p *prompt) addData(data []byte, n int) {
 
 // soundSeconds is how long a sound is.
 func soundSeconds(data []byte) float64 {
-	guess := float64(len(data)) / bytesPerSecond
-	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WAVE" {
-		return guess
-	}
-	perSecond := uint32(0)
-	for rest := data[12:]; len(rest) >= 8; {
-		name, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
-		rest = rest[8:]
-		switch {
-		case name == "fmt " && len(rest) >= 12:
-			perSecond = binary.LittleEndian.Uint32(rest[8:])
-		case name == "data" && perSecond > 0:
-			return float64(min(size, int64(len(rest)))) / float64(perSecond)
-		}
-		rest = rest[min(size+size%2, int64(len(rest))):]
-	}
-	return guess
+	return cmp.Or(wav.Seconds(data), float64(len(data))/bytesPerSecond)
 }
 
 // transcriptionVoice speaks of sounds.

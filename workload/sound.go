@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/internal/wav"
 	"tacho/internal/wholefile"
 )
 
@@ -49,7 +50,7 @@ func soundURL(a *tacho.Audio) string {
 // soundFormat is the format of a sound, by its beginning or else by its name.
 func soundFormat(a *tacho.Audio) string {
 	switch d := a.Data; {
-	case isWAV(d):
+	case wav.Is(d):
 		return "wav"
 	case bytes.HasPrefix(d, []byte("fLaC")):
 		return "flac"
@@ -68,38 +69,13 @@ func soundFormat(a *tacho.Audio) string {
 // not known.
 func soundSeconds(data []byte) float64 {
 	switch {
-	case isWAV(data):
-		return wavSeconds(data)
+	case wav.Is(data):
+		return wav.Seconds(data)
 	case bytes.HasPrefix(data, []byte("fLaC")):
 		return flacSeconds(data)
 	default:
 		return mp3Seconds(data)
 	}
-}
-
-func isWAV(data []byte) bool {
-	return len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
-}
-
-// wavSeconds goes by the chunks of the file. The size of one that was written
-// to a pipe is no size at all, and means all there is.
-func wavSeconds(data []byte) float64 {
-	perSecond := uint32(0)
-	for rest := data[12:]; len(rest) >= 8; {
-		name, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
-		rest = rest[8:]
-		switch {
-		case name == "fmt " && len(rest) >= 12:
-			perSecond = binary.LittleEndian.Uint32(rest[8:])
-		case name == "data" && perSecond > 0:
-			if size == 0 {
-				size = int64(len(rest))
-			}
-			return float64(min(size, int64(len(rest)))) / float64(perSecond)
-		}
-		rest = rest[min(size+size%2, int64(len(rest))):]
-	}
-	return 0
 }
 
 // flacSeconds is in the first block of the file.

@@ -1,0 +1,34 @@
+// Package wav knows how long a WAV file is.
+package wav
+
+import "encoding/binary"
+
+// Is says whether data begins as a WAV file does.
+func Is(data []byte) bool {
+	return len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
+}
+
+// Seconds is how long a WAV file is, by its chunks; 0 if they do not tell. A
+// file that was written to a pipe has no size of its data, which are then all
+// that follows.
+func Seconds(data []byte) float64 {
+	if !Is(data) {
+		return 0
+	}
+	perSecond := uint32(0)
+	for rest := data[12:]; len(rest) >= 8; {
+		name, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
+		rest = rest[8:]
+		switch {
+		case name == "fmt " && len(rest) >= 12:
+			perSecond = binary.LittleEndian.Uint32(rest[8:])
+		case name == "data" && perSecond > 0:
+			if size == 0 {
+				size = int64(len(rest))
+			}
+			return float64(min(size, int64(len(rest)))) / float64(perSecond)
+		}
+		rest = rest[min(size+size%2, int64(len(rest))):]
+	}
+	return 0
+}
