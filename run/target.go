@@ -315,7 +315,7 @@ func networkReasons(server string, s tap.Stats) []metric.Reason {
 	}
 	return []metric.Reason{{
 		Code: "network", Severity: metric.Note,
-		Text: fmt.Sprintf("of %d segments to %s and back, %d were sent again and %d came out of order: the time that took is the network's, and not the server's",
+		Text: fmt.Sprintf("of %d segments to %s and back, %d were sent again and %d came out of order: the time that took was lost on the way, and not in the server",
 			s.Segments, server, s.Repeated, s.Reordered),
 	}}
 }

@@ -158,6 +158,27 @@ func TestWireClockFallsBack(t *testing.T) {
 	checkOrder(t, x, nil)
 }
 
+// A segment that was seen only after its bytes were read was sent again: the
+// first copy was missed.
+func TestWireClockIsNotLaterThanTheRead(t *testing.T) {
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		_, _ = io.WriteString(nc, "hello")
+		_ = readHead(r)
+	})
+	c := wireClient(t, "http://"+addr)
+	target := preparedConn(t, c)
+	if _, _, ok := target.wire.conn.In.At(5); !ok {
+		time.Sleep(100 * time.Millisecond) // it may still be on its way
+	}
+	read := stamp{at: now() - int64(time.Hour), lag: 5, kernel: true}
+	if n, s := target.wire.first(5, stamp{at: now(), kernel: true}); n != 5 || !s.wire {
+		t.Errorf("%d bytes with %+v, want 5 with the wire's time", n, s)
+	}
+	if n, s := target.wire.first(5, read); n != 5 || s != read {
+		t.Errorf("%d bytes with %+v, want 5 with the socket's %+v", n, s, read)
+	}
+}
+
 // Connections are let go of: a client that closes them holds no tap.
 func TestWireClockEnds(t *testing.T) {
 	c := wireClient(t, "http://"+rawServer(t, answering("HTTP/1.1 204 No Content\r\n\r\n")))
