@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -69,7 +70,7 @@ func newKernelClock() *kernelClock {
 	if err != nil {
 		return nil
 	}
-	k := &kernelClock{held: os.NewFile(uintptr(fd), "kernel clock")}
+	k := &kernelClock{pollers: pollers{most: max(1, runtime.NumCPU()/2)}, held: os.NewFile(uintptr(fd), "kernel clock")}
 	if err := stampReceives(fd); err != nil {
 		_ = k.held.Close()
 		return nil

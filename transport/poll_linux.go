@@ -41,14 +41,14 @@ const (
 // without being late; beyond that there are more threads, but never so many that
 // nothing is left for the rest of the work.
 type pollers struct {
+	most int
+
 	mu  sync.Mutex
 	all []*poller
 }
 
 // perPoller is how many connections a poller has before there is a further one.
 const perPoller = 512
-
-func mostPollers() int { return max(1, runtime.NumCPU()/2) }
 
 // least is the poller that has the fewest connections, or a new one.
 func (ps *pollers) least() (*poller, error) {
@@ -61,7 +61,7 @@ func (ps *pollers) least() (*poller, error) {
 			least, fewest = p, n
 		}
 	}
-	if least != nil && (fewest < perPoller || len(ps.all) >= mostPollers()) {
+	if least != nil && (fewest < perPoller || len(ps.all) >= ps.most) {
 		return least, nil
 	}
 	p, err := newPoller()
