@@ -218,8 +218,8 @@ func verify(f *os.File, have int64, facts fileFacts) error {
 	return nil
 }
 
-// place puts a blob in its place in a snapshot: as a link, or where the system
-// has none for us, itself.
+// place puts a blob in its place in a snapshot: as a link, or itself where the
+// system lets us make no link.
 func place(link, blob string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		return err

@@ -250,7 +250,7 @@ func (h Hub) send(ctx context.Context, method, address string, header http.Heade
 	if h.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+h.Token)
 	}
-	// How long the file is would not be known of one that is packed on the way.
+	// If the file were packed on the way, its length would not be known.
 	request.Header.Set("Accept-Encoding", "identity")
 	client := *h.client()
 	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
@@ -260,7 +260,7 @@ func (h Hub) send(ctx context.Context, method, address string, header http.Heade
 		case next.URL.Host == via[0].URL.Host: // a renamed repository
 			return nil
 		case method == http.MethodHead:
-			// What is known of a file is in the hub's own answer, not in that of
+			// The facts about a file are in the hub's own answer, not in that of
 			// the store it sends us to.
 			return http.ErrUseLastResponse
 		}

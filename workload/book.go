@@ -56,7 +56,7 @@ func newBook(ctx context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("book: %w", err)
 	}
 	if strings.TrimSpace(text) == "" {
-		return nil, fmt.Errorf("book: %s has no text in it", o.Path)
+		return nil, fmt.Errorf("book: %s has no text in it: give another file with --dataset-path", o.Path)
 	}
 	if !unicode.IsSpace(lastRune(text)) {
 		text += "\n" // the last word and the first are two
@@ -92,7 +92,7 @@ func (w *bookWorkload) Notes() []string {
 		notes = append(notes, fmt.Sprintf("%s is shorter than the prompts asked for, which repeat it: give a longer text, or a smaller --book-input-len", w.Path))
 	}
 	if w.cut {
-		notes = append(notes, fmt.Sprintf("the prompts are from the first %d MiB of the book", w.mostText()>>20))
+		notes = append(notes, fmt.Sprintf("the prompts are from the first %d MiB of the book; cut it into several files to use the rest", w.mostText()>>20))
 	}
 	return notes
 }

@@ -12,18 +12,18 @@ import (
 const cellBytes = 1024
 
 // A bookIndex tells how long a slice of a book must be to have so many tokens.
-// It counts the book once, in cells, and of each slice only its ends: the
-// tokens of a text are very nearly those of its parts, where it is parted
-// between words. A server that counts is then asked once
-// for a whole slice, instead of four or five times.
+// It counts the book once, in cells. A text that is cut between words has very
+// nearly as many tokens as its parts together, so of each slice only the two
+// ends are counted. Where a server counts, it is then asked once for a whole
+// slice, instead of four or five times.
 type bookIndex struct {
 	pages   string
 	counter token.Counter
 	starts  []int // of the cells, in pages; the first is 0
 
 	mu     sync.Mutex
-	tokens []int // of the cells, with those the counter puts around; 0 is not counted yet
-	around int   // those
+	tokens []int // of the cells, with what the counter puts around; 0 is not counted yet
+	around int   // tokens that the counter puts around a text
 	framed bool  // around is known
 }
 

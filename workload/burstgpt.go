@@ -26,7 +26,7 @@ func newBurstGPT(ctx context.Context, o Options) (Workload, error) {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("burstgpt: %s has no row of GPT-4 with response tokens", o.Path)
+		return nil, fmt.Errorf("burstgpt: %s has no row of GPT-4 with response tokens: give a BurstGPT file that has some, or use --dataset-name burstgpt_trace, which takes all rows", o.Path)
 	}
 	w, err := newDrawn(ctx, "burstgpt", o)
 	if err != nil {

@@ -61,7 +61,7 @@ func (o *TalkOptions) check() error {
 	case o.SubAgents < 0 || o.SubAgents > 1000:
 		return fmt.Errorf("%d sub-agents: write a number from 0 to 1000 (--sub-agents)", o.SubAgents)
 	case o.System < 0 || o.Systems < 0:
-		return fmt.Errorf("%d system prompts of %d tokens (--num-system-prompts, --system-prompt-len)", o.Systems, o.System)
+		return fmt.Errorf("%d system prompts of %d tokens: neither may be negative (--num-system-prompts, --system-prompt-len)", o.Systems, o.System)
 	}
 	return nil
 }

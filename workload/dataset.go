@@ -5,9 +5,9 @@ package workload
 // distribution of numbers can be given.
 //
 // Each field is an option, in the order of help. Its tags are the name of its
-// flag, its default, the words it takes, the most that it may ask for, and its help, with a + in
-// front where vllm bench serve has no such flag. A kind that has options keeps
-// them in a struct in its own file; the struct is named here.
+// flag, its default, the words it takes, the most that it may ask for, and its
+// help, with a + in front where vllm bench serve has no such flag. A kind that has
+// options keeps them in a struct in its own file; the struct is named here.
 type Dataset struct {
 	DatasetName string   `flag:"dataset-name" default:"random" help:"where prompts come from: see the list below"`
 	DatasetPath string   `flag:"dataset-path" help:"file or directory with the data; .gz and .zst are unpacked; hf also takes owner/name on the hub, all take hf://datasets/owner/name/file"`

@@ -9,8 +9,8 @@ import (
 	"tacho/internal/rows"
 )
 
-// bounds are the lengths in tokens that vLLM's benchmark keeps of questions
-// and their answers.
+// bounds say how many tokens a question and its answer must have for vLLM's
+// benchmark to keep them.
 type bounds struct {
 	least, prompt, total int
 	framed               bool // a prompt counts with the chat template around it

@@ -28,11 +28,11 @@ type fitted struct {
 	known   map[uint64]fit
 }
 
-// A fit is a text of which the first bytes, and so many fillers after them,
-// have so many tokens.
+// A fit says how a text got its length: its first bytes, with some fillers after
+// them, have this many tokens.
 type fit struct{ bytes, fillers, tokens, want int }
 
-// filler is one token more after nearly any text.
+// filler adds one token to nearly any text.
 const filler = " a"
 
 func newFitted(ctx context.Context, c token.Counter) *fitted {
@@ -74,9 +74,9 @@ func (f *fitted) text(i uint64, n int, guess func() (int, error), units, prefix 
 	return s, found.tokens, nil
 }
 
-// mend cuts within a unit, where whole ones do not make the number: a word may
-// be several tokens. It starts from a text that is near, and keeps that if
-// nothing better is found.
+// mend cuts within a unit where no number of whole units gives the length: a
+// word may be several tokens. It starts from a text that is near, and keeps it if
+// it finds nothing better.
 func (f *fitted) mend(near string, got, n int, prefix func(int) string) (string, int, error) {
 	perToken := float64(len(near)) / float64(max(got, 1))
 	long := prefix(len(near) + int(8*perToken) + 64)
@@ -89,9 +89,9 @@ func (f *fitted) mend(near string, got, n int, prefix func(int) string) (string,
 	return s, mended, nil
 }
 
-// fill takes a little off the end of a text that no cut makes right, where a
-// run of white space is one token and one byte less of it two, and puts
-// fillers there. It keeps the text if that does not help.
+// fill helps where no cut gives the length: a run of white space may be one
+// token, and two tokens if it is a byte shorter. It takes a little off the end of
+// the text and puts fillers there. It keeps the text if that does not help.
 func (f *fitted) fill(near string, found fit) (string, fit, error) {
 	cut := strings.TrimRightFunc(near, unicode.IsSpace)
 	for range fillTries {

@@ -7,8 +7,8 @@ import (
 )
 
 // frames are the tokens that a server puts around the messages of a
-// conversation. They are what a message on its own has too many or too few of
-// when it is one of several, under a chat template or joined to one text.
+// conversation. A message counted alone has other tokens around it than one
+// among several; frames are the difference.
 type frames struct {
 	alone   int // around the only message
 	system  int // that a system message before it adds
@@ -16,8 +16,8 @@ type frames struct {
 	extra   int // that another message, with no answer before it, adds
 }
 
-// framesOf finds them by counting conversations of the shortest messages. They
-// are all 0 where nobody can count conversations, or not of such a kind.
+// framesOf finds them by counting conversations of the shortest messages. Where
+// the counter cannot count a conversation of some form, its part is 0.
 func framesOf(ctx context.Context, c token.Counter) (f frames, err error) {
 	talk, ok := c.(token.TalkCounter)
 	if !ok {
@@ -57,8 +57,8 @@ func framesOf(ctx context.Context, c token.Counter) (f frames, err error) {
 	return f, err
 }
 
-// aroundText is how many tokens are counted of a prompt that are not in its
-// text: what a chat template puts around it, or the token that opens it.
+// aroundText is how many tokens the counter adds to those of a text: what a chat
+// template puts around it, or the token that opens it.
 func aroundText(ctx context.Context, c token.Counter) (int, error) {
 	if !c.Exact() {
 		return 0, nil
@@ -71,9 +71,9 @@ func aroundText(ctx context.Context, c token.Counter) (int, error) {
 	return max(2*one-two, 0), err
 }
 
-// findFrame finds what is around a prompt or an answer when it is counted as
-// the prompt of a chat. A text that is completed is counted as the reference
-// counts it, with the token that opens it.
+// findFrame finds how many tokens are around a text that is counted as a chat.
+// For a completions endpoint there are none to take off: the reference counts the
+// token that opens a text.
 func (o *Options) findFrame(ctx context.Context) error {
 	if !o.Messages && !o.Framed {
 		return nil

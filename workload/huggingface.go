@@ -64,7 +64,8 @@ var talkColumns = []string{"messages", "conversations", "conversation", "turns",
 // answerColumns are the names under which datasets keep what was answered.
 var answerColumns = []string{"answer", "solution", "output", "response", "completion", "ref_output", "canonical_solution"}
 
-// editedRegion opens what is to be written anew, where an answer shows more.
+// editedRegion marks where the rewritten part begins, in answers that show more
+// than that part.
 const editedRegion = "<|editable_region_start|>"
 
 func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
@@ -200,7 +201,7 @@ func dataFiles(path, subset string) ([]string, error) {
 	})
 	slices.Sort(out)
 	if err == nil && len(out) == 0 {
-		err = fmt.Errorf("no parquet, json, jsonl or csv file with %q in its name under %s", strings.TrimSpace(subset), path)
+		err = fmt.Errorf("no parquet, json, jsonl or csv file with %q in its name under %s: name another directory, subset or split", strings.TrimSpace(subset), path)
 	}
 	return out, err
 }

@@ -284,7 +284,7 @@ func (l *Length) readFile(path string) error {
 		return err
 	}
 	if len(l.table) == 0 {
-		return fmt.Errorf("%s has no weight above 0 in it", path)
+		return fmt.Errorf("%s has no weight above 0 in it: write lines of LENGTH,WEIGHT", path)
 	}
 	return nil
 }

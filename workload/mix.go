@@ -20,9 +20,9 @@ type Class struct {
 	Header   []tacho.Label
 }
 
-// Mix deals sessions out to the classes by their weights. Which class session
-// i is of, and its number there, follows from i: of every so many sessions
-// each class has exactly its part, in an order that the seed gives.
+// Mix deals sessions out to the classes by their weights. It deals in rounds: in
+// each, every class has exactly its part, in an order that the seed gives. So the
+// class of session i, and its number there, follow from i.
 func Mix(seed uint64, classes []Class) (Workload, error) {
 	if len(classes) == 0 {
 		return nil, errors.New("a mix of nothing")
@@ -41,8 +41,8 @@ func Mix(seed uint64, classes []Class) (Workload, error) {
 	return m, nil
 }
 
-// finestWeights is how many parts a whole is cut into when weights are no
-// small whole numbers.
+// finestWeights is how many sessions a round has if the weights are not small
+// whole numbers.
 const finestWeights = 1000
 
 // wholeWeights are the weights as small whole numbers.

@@ -92,7 +92,7 @@ func (s *namedSet) outputOf(asked Length) Length {
 	return Fixed(s.output)
 }
 
-// unsentColumns hold what a request could have and ours have not.
+// unsentColumns hold what a request could carry, and ours do not.
 var unsentColumns = []string{"video", "videos", "audio"}
 
 // unsent counts the columns of the row that are not sent; pictured says that

@@ -85,11 +85,11 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 	}
 	w.said = bad.Notes()
 	if x.others > 0 {
-		w.said = append(w.said, fmt.Sprintf("%d spans are no calls of a model, and were left out", x.others))
+		w.said = append(w.said, fmt.Sprintf("%d spans were left out, for they have no gen_ai.usage tokens; if some of them are calls of a model, export these attributes too", x.others))
 	}
 	w.group(len(x.traces))
 	if len(w.starts) < 2 {
-		return nil, fmt.Errorf("otel: no session of %s begins in the window", o.Path)
+		return nil, fmt.Errorf("otel: no session of %s begins in the window: choose another part (--trace-window)", o.Path)
 	}
 	return w, nil
 }
@@ -128,9 +128,9 @@ func (x *otelIndex) read(path string, bad *rows.Bad) error {
 	})
 }
 
-// spot is what is kept in memory of a span that is a call. Those that are
-// written in another way than usual, and all if bad ones are to be skipped, are
-// read whole: what else is wrong with one is told when it is due.
+// spot is what is kept in memory of a span that is a call. A span in an unusual
+// form is read whole, and so are all spans if bad ones are to be skipped. What
+// else is wrong with a span is told when it is due.
 func (x *otelIndex) spot(raw []byte, f *spanFields) (spot otelSpot, isCall bool, err error) {
 	usual := !f.unsure && len(f.trace) > 0 && f.start > 0 && f.end >= f.start && checkTokens(f.input(), f.output()) == nil
 	isCall = f.input() > 0 && f.output() > 0
@@ -317,7 +317,7 @@ func waits(calls []otelSpot, k int) []int {
 		if calls[a].end > calls[k].start {
 			continue
 		}
-		// What ended before another of them began, that one waited for.
+		// If a ended before b began, then b waited for a, and k need not.
 		if !slices.ContainsFunc(out, func(b int) bool { return calls[a].end <= calls[b].start }) {
 			out = append(out, a)
 		}
@@ -326,9 +326,9 @@ func waits(calls []otelSpot, k int) []int {
 	return out
 }
 
-// quoted are the messages of call k, with what earlier calls answered taken
-// from the server instead, and how many tokens these answers had: the server's
-// own count in their stead.
+// quoted are the messages of call k, in which the server's own answers replace
+// those of the trace. tokens is how many the replaced ones had: the server's
+// answers may have more or fewer.
 func quoted(calls []otelSpot, bodies []otelBody, k int, after []int) (messages []tacho.Message, tokens int) {
 	messages = slices.Clone(bodies[k].Messages)
 	for m := range messages {
@@ -336,7 +336,7 @@ func quoted(calls []otelSpot, bodies []otelBody, k int, after []int) (messages [
 			continue
 		}
 		for a := range k {
-			// It must be over, and so must all that it is quoted through.
+			// Call a must be over when call k begins.
 			if said := bodies[a].Said; said != "" && said == messages[m].Content && isPast(calls, a, after) {
 				messages[m].Answer, messages[m].Content = a+1, ""
 				tokens += bodies[a].Output

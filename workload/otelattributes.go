@@ -9,10 +9,11 @@ import (
 	"tacho"
 )
 
-// attributes are those of a span, texts without quotes and all else as JSON.
+// attributes are those of a span, by name: a text without its quotes, anything
+// else as JSON.
 type attributes map[string]string
 
-// ours begins the names of all attributes that are read.
+// ours is how the names of all attributes begin that are read.
 const ours = "gen_ai."
 
 // attributesOf reads attributes as an object, or as OTLP's list of pairs.

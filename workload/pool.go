@@ -50,7 +50,7 @@ func (e *entry) check(wantOutput bool) error {
 		for i := range e.Turns {
 			t := &e.Turns[i]
 			if len(t.Turns) > 0 || !(t.ThinkS >= 0 && t.ThinkS < mostSeconds) || !(t.AtS >= 0 && t.AtS < mostSeconds) {
-				return fmt.Errorf("turn %d has turns of its own, or a pause that cannot be", i)
+				return fmt.Errorf("turn %d has turns of its own, or a pause that is negative or too long: think_s and at_s are seconds", i)
 			}
 			if err := e.Turns[i].check(wantOutput); err != nil {
 				return fmt.Errorf("turn %d: %w", i, err)
@@ -355,7 +355,7 @@ func (w *pool) Notes() []string {
 		unmeasured++
 	}
 	if unmeasured > 0 {
-		out = append(out, fmt.Sprintf("of %d sounds the length is not known, and RTFx counts them as 0 s: only %s tell it", unmeasured, soundFormats))
+		out = append(out, fmt.Sprintf("of %d sounds the length is not known, and RTFx counts them as 0 s: only %s tell it; convert the others to one of these", unmeasured, soundFormats))
 	}
 	if t := w.total(); t > len(w.entries) {
 		out = append(out, fmt.Sprintf("%d prompts were made of the %d in the file: repeats can be served from a cache; give more data, or fewer --num-prompts", t, len(w.entries)))

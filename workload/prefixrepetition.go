@@ -32,7 +32,7 @@ func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("prefix_repetition: %d prompts for %d prefixes: at least one for each is needed (--num-prompts, --prefix-repetition-num-prefixes)", o.Count, prefixes)
 	}
 	if o.Prefix+o.Input.least() < 1 && !varies(o.Input) {
-		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short", o.Prefix+o.Input.least())
+		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short: at least 1 is needed (--prefix-repetition-prefix-len, --prefix-repetition-suffix-len)", o.Prefix+o.Input.least())
 	}
 	asked := o.Count
 	o.Count = each * prefixes

@@ -84,8 +84,9 @@ const (
 // An idRange is the token ids that prompts are made of.
 type idRange struct{ first, count int }
 
-// idsBelow is those of a vocabulary of so many tokens; 0 is one in common use.
-// Of a small one the first eighth is left out, for control tokens are there.
+// idsBelow are the ids to draw from a vocabulary of that size; 0 stands for the
+// usual size. The first ones are left out, for control tokens are there: an
+// eighth of a small vocabulary.
 func idsBelow(size int) idRange {
 	if size == 0 {
 		size = defaultVocab
@@ -137,8 +138,8 @@ func newRandom(ctx context.Context, o Options) (Workload, error) {
 // varies says whether l is a distribution without a bound below.
 func varies(l Length) bool { return l.kind != nil && l.kind.name != "uniform" }
 
-// newDrawn is a drawn workload of the lengths of o; who makes it may change
-// its functions before prepare is called.
+// newDrawn is a drawn workload of the lengths of o. The caller may change its
+// functions, and then calls prepare.
 func newDrawn(ctx context.Context, name string, o Options) (*drawn, error) {
 	if o.Vocab != 0 && o.Vocab < leastVocab {
 		return nil, fmt.Errorf("%s: a vocabulary of %d tokens is too small, at least %d are needed (--random-vocab-size), or send text (--prompt-text)", name, o.Vocab, leastVocab)
@@ -211,8 +212,8 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	return single(i, q), err
 }
 
-// prefix is a text of as many tokens as prompts share, without what is around
-// a prompt.
+// prefix is the text that prompts share, of as many tokens as asked for. What the
+// counter puts around a prompt is not among these.
 func (w *drawn) prefix(opening uint64) (string, error) {
 	if w.Prefix == 0 {
 		return "", nil
@@ -239,8 +240,8 @@ func (w *drawn) appendIDs(ids []int32, r *rand.Rand, n int) []int32 {
 	return ids
 }
 
-// prefixed is the shared prefix and then n words drawn by seed, or so many that
-// there are the given bytes in all, whichever comes first.
+// prefixed is the shared prefix and then words drawn by seed. It ends after n
+// words or at the given number of bytes, whichever comes first.
 func prefixed(prefix string, seed uint64, n, bytes int) string {
 	var b strings.Builder
 	b.WriteString(prefix)

@@ -10,8 +10,8 @@ import (
 	"tacho/internal/wholefile"
 )
 
-// A file in a row is what a hub dataset keeps of a picture or a sound: what is
-// in it, or its path, or both.
+// A fileColumn is a picture or a sound in a row of a hub dataset: its contents,
+// its path, or both.
 type fileColumn struct {
 	Bytes []byte `json:"bytes"`
 	Path  string `json:"path"`
@@ -102,10 +102,10 @@ func (m *mediaRows) notes() (out []string) {
 		if m.Sounds.MaxS > 0 {
 			most = fmt.Sprint(m.Sounds.MaxS)
 		}
-		out = append(out, fmt.Sprintf("%d sounds were left out: they are not between %v and %s s long", m.outside, m.Sounds.MinS, most))
+		out = append(out, fmt.Sprintf("%d sounds were left out: they are not between %v and %s s long; --asr-min-audio-len-sec and --asr-max-audio-len-sec set the bounds", m.outside, m.Sounds.MinS, most))
 	}
 	if m.unknown > 0 {
-		out = append(out, fmt.Sprintf("%d sounds were left out: how long they are is not known, for only %s tell it", m.unknown, soundFormats))
+		out = append(out, fmt.Sprintf("%d sounds were left out: how long they are is not known, for only %s tell it; convert them, or leave out the bounds (--asr-min-audio-len-sec, --asr-max-audio-len-sec)", m.unknown, soundFormats))
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func newServeGen(_ context.Context, o Options) (Workload, error) {
 		}
 	}
 	if len(w.clients) == 0 {
-		return nil, fmt.Errorf("servegen: no client of %s sends anything in the window", o.Path)
+		return nil, fmt.Errorf("servegen: no client of %s sends anything in the window: choose other hours (--trace-window)", o.Path)
 	}
 	return w, nil
 }

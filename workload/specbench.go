@@ -83,7 +83,7 @@ func newSpeculative(ctx context.Context, name string, o Options, path string) (W
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(list.entries) == 0 {
-		return nil, fmt.Errorf("%s: %s has no questions of category %q%s", name, path, o.Category, bad.Also())
+		return nil, fmt.Errorf("%s: %s has no questions of category %q%s; a category is written as in the file", name, path, o.Category, bad.Also())
 	}
 	return newPool(ctx, o, list.entries, bad.Notes()...)
 }

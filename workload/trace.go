@@ -140,7 +140,7 @@ type traceCursor struct {
 	origin  time.Duration // of the first line
 	last    time.Duration // of the line before, since the origin
 	begun   bool
-	untimed bool   // nobody wants to know when, so lines may be in any order
+	untimed bool   // times do not matter, so lines may be in any order
 	index   uint64 // of the next request in the window
 	bad     rows.Bad
 	empty   int // requests without tokens
@@ -259,8 +259,8 @@ func (t *TraceOptions) scale(d time.Duration) time.Duration {
 // close lets go of the file.
 func (c *traceCursor) close() { c.lines.Close() }
 
-// readTrace reads a trace whole, until fn has enough: what was asked, whenever
-// that was.
+// readTrace tells fn the requests of a trace until fn has enough. Their times do
+// not matter, so lines may be in any order.
 func readTrace(f *traceFormat, o Options, fn func(traceRow) bool) error {
 	o.Count = 0
 	c, err := openTrace(f, &o)
@@ -364,7 +364,8 @@ func (w *lineTrace) note(c *traceCursor) {
 	w.empty = max(w.empty, c.empty)
 }
 
-// row is request i, read from where the last one was or from the beginning.
+// row is request i. It is read on from the last request, or from the beginning
+// if i lies before that.
 func (w *lineTrace) row(i uint64) (row traceRow, due time.Duration, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -441,7 +442,7 @@ func (w *lineTrace) Notes() []string {
 	defer w.mu.Unlock()
 	out := append(w.bad.Notes(), w.notes()...)
 	if w.empty > 0 {
-		out = append(out, fmt.Sprintf("%d requests of the trace have no tokens in or out, and were left out; the load is lighter than the trace by as many", w.empty))
+		out = append(out, fmt.Sprintf("%d requests of the trace have no tokens in or out, and were left out; the load is lighter than the trace by as many; keep that in mind when you compare rates", w.empty))
 	}
 	return out
 }
@@ -490,5 +491,5 @@ func (m tokenMaker) notes() []string {
 	if m.ids {
 		return nil
 	}
-	return []string{"the backend takes no token ids: prompts are words, one for each token of the trace, and the server may count otherwise"}
+	return []string{"the backend takes no token ids: prompts are words, one for each token of the trace, and the server may count otherwise; choose a --backend that takes ids, such as vllm, to have exact lengths"}
 }

@@ -298,7 +298,7 @@ func TestOTelSpans(t *testing.T) {
 	if m := s.Turns[3].Request.Input.Messages; len(m) != 4 || m[0].Content != "welcome" || m[0].Answer != 0 || m[2].Answer != 1 || m[3].Content != "go" {
 		t.Errorf("the answer of the trace is not the server's: %+v", m)
 	}
-	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 spans are no calls") {
+	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 spans were left out") {
 		t.Errorf("%q", n)
 	}
 	if one, err := w.Session(1); err != nil || one.Turns[0].Request.MaxTokens != 4 {

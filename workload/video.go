@@ -35,7 +35,7 @@ func box(name string, parts ...[]byte) []byte {
 	return b
 }
 
-// numbers are of 32 bits.
+// numbers writes numbers of 32 bits each.
 func numbers(list ...int) []byte {
 	b := make([]byte, 0, 4*len(list))
 	for _, n := range list {
@@ -52,8 +52,8 @@ const (
 
 var identity = numbers(one16, 0, 0, 0, one16, 0, 0, 0, one30)
 
-// mp4 wraps pictures into a file with one track of them, all in one piece at
-// the end.
+// mp4 makes a file with one track of pictures. They stand in one piece at its
+// end.
 func mp4(size image.Point, pictures [][]byte) []byte {
 	n := len(pictures)
 	sizes := numbers(0, 0, n)
@@ -78,8 +78,8 @@ func mp4(size image.Point, pictures [][]byte) []byte {
 		box("trak", head, media),
 	)
 	file := box("ftyp", []byte("isom"), numbers(0x200), []byte("isomiso2mp41"))
-	// The place of the piece is the last number of the head, and right behind it
-	// and the name of the box.
+	// The last number of the head is the offset of the pictures: they begin right
+	// behind the head and the 8 bytes that name their box.
 	binary.BigEndian.PutUint32(movie[len(movie)-4:], uint32(len(file)+len(movie)+8))
 	return append(append(file, movie...), box("mdat", pictures...)...)
 }

@@ -48,8 +48,7 @@ type wekaTurn struct {
 	thinkS float64
 }
 
-// wekaTrace is a workload of such conversations. Of each its place is in
-// memory, and no more.
+// wekaTrace is a workload of such conversations. Only their places are in memory.
 type wekaTrace struct {
 	tokenMaker
 	Options
@@ -162,9 +161,9 @@ type wekaLine struct {
 	idle    float64 // since when the main line is, on the trace's clock
 }
 
-// order puts the requests in line: each follows the one before it, sub-agents
-// run side by side from where they stand, and the next request of the main
-// line waits for all of them.
+// order puts the requests in line. Each follows the one before it. Sub-agents
+// start where they stand in the main line and run side by side; the next request
+// of the main line waits for all of them.
 func (t *wekaTalk) order() ([]wekaTurn, error) {
 	line := &wekaLine{block: t.BlockSize, last: -1}
 	for i := range t.Requests {
@@ -216,9 +215,9 @@ func after(turn int) []int {
 	return []int{turn}
 }
 
-// add adds a request that waits for others and then thinks, as the trace says
-// or for as long as there was nothing before it. It returns its turn, -1 if
-// the request has no tokens.
+// add adds a request that waits for others and then for its think time: the
+// trace's, or else the time since idle. It returns its turn, -1 if the request
+// has no tokens.
 func (l *wekaLine) add(r *wekaRequest, after []int, idle float64) (int, error) {
 	if r.In < 1 || r.Out < 1 {
 		return -1, nil
@@ -301,7 +300,7 @@ func (w *wekaTrace) Warmup(i uint64) (tacho.Session, error) {
 func (w *wekaTrace) Notes() []string {
 	out := append(w.said, w.notes()...)
 	if n, have := w.total(), uint64(len(w.places)); n > have {
-		out = append(out, fmt.Sprintf("%d conversations were made of the %d in the trace, each time of other tokens", n, have))
+		out = append(out, fmt.Sprintf("%d conversations were made of the %d in the trace, each time of other tokens; for the trace's own load ask for at most that many (--num-prompts)", n, have))
 	}
 	return out
 }

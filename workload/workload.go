@@ -124,8 +124,8 @@ const warmupBase = uint64(1) << 62
 // rngOf is the random stream of session i.
 func rngOf(seed, i uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, i^0x776f726b6c6f6164)) }
 
-// turnKey is the random stream of a turn of session i, or of one of its
-// parts. The numbers of warm-ups are too large to make room for a turn in them.
+// turnKey names the random stream of a turn of session i, or of one of its
+// parts. It mixes both, for the numbers of warm-ups use all bits there are.
 func turnKey(i uint64, turn int) uint64 {
 	x := i*0x9e3779b97f4a7c15 + uint64(turn) + 1
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

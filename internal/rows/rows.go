@@ -139,7 +139,7 @@ type boundedReader struct {
 
 // Read implements io.Reader.
 func (b *boundedReader) Read(p []byte) (int, error) {
-	const ahead = 1 << 20 // that whoever reads rows reads at once
+	const ahead = 1 << 20 // readers of rows read this much at once
 	if b.read > b.end+ahead {
 		return 0, fmt.Errorf("longer than %d MiB: cut it, or leave it out", mostLine>>20)
 	}
