@@ -65,7 +65,7 @@ func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
 		if l.kernel.quiet() {
 			return l, true, nil
 		}
-		if !l.kernel.alive() {
+		if !alive(l.Conn) {
 			l.lease.cut(true) // nobody was reading, to notice it
 		}
 		_ = l.Close() // the server has closed it, or said something that nobody asked for
