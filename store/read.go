@@ -66,8 +66,8 @@ func (r *Run) readManifest() error {
 		Schema  int
 		Version string
 	}
-	if err := json.Unmarshal(b, &by); err == nil && by.Schema > Schema {
-		return fmt.Errorf("%s is kept in format %d, and this tacho reads up to %d: read it with tacho %s or newer", r.Dir, by.Schema, Schema, by.Version)
+	if err := json.Unmarshal(b, &by); err == nil && by.Schema > format {
+		return fmt.Errorf("%s is kept in format %d, and this tacho reads up to %d: read it with tacho %s or newer", r.Dir, by.Schema, format, by.Version)
 	}
 	if err := json.Unmarshal(b, &r.Manifest); err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -24,9 +24,9 @@ import (
 	"tacho/outcome"
 )
 
-// Schema is the number of the format that is written here. A reader of it reads
+// format is the number of the format that is written here. A reader of it reads
 // all before it, and refuses those after it.
-const Schema = 1
+const format = 1
 
 // The files of a run.
 const (
@@ -126,7 +126,7 @@ func Create(root string, m Manifest, clean func(doc []byte) []byte) (*Writer, er
 		return nil, fmt.Errorf("make a directory for the run: %w (choose another place with --runs-dir)", err)
 	}
 	w := &Writer{dir: dir, clean: clean}
-	m.Schema = Schema
+	m.Schema = format
 	if err := w.writeJSON(ManifestFile, m); err != nil {
 		return nil, err
 	}
