@@ -203,7 +203,7 @@ func (s *Scanner) Ints(dst []int64) ([]int64, bool) {
 		return dst, s.err == nil && s.leave()
 	}
 	for all := true; ; {
-		if n, end := s.wholeNumber(); end+1 < len(s.doc) && s.doc[end] == ',' { // nearly always
+		if n, end := s.wholeNumber(); end > s.pos && end+1 < len(s.doc) && s.doc[end] == ',' { // nearly always
 			dst = append(dst, n)
 			if s.pos = end + 1; s.doc[s.pos] == ' ' {
 				s.pos++

@@ -3,6 +3,7 @@ package jsonscan_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -153,6 +154,36 @@ func TestFloat(t *testing.T) {
 		s.Reset([]byte(doc))
 		if got := s.Float(); got != want || s.Err() != nil {
 			t.Errorf("%s: %v, %v, want %v", doc, got, s.Err(), want)
+		}
+	}
+}
+
+// A list of whole numbers is read as encoding/json reads it; of any other list
+// it is said that it is another, and what comes after it is found.
+func TestInts(t *testing.T) {
+	for _, list := range []string{
+		`[]`, `[ ]`, `[1]`, `[0,-0,10]`, `[1, 2 ,3]`, "[ 7,\n  8 ,\t9 ]", `[-1,999999999999999999]`, // all whole
+		`[1,1.5]`, `[1e3]`, `["1"]`, `[null,2]`, `[1,[2]]`, `{"a":1}`, `3`, `[1000000000000000000000]`, // others
+		`[01]`, `[1,]`, `[,1]`, `[1 2]`, `[-]`, `[1`, `[1,`, `[1, `, // no JSON
+	} {
+		var s jsonscan.Scanner
+		s.Reset([]byte(`{"list":` + list + `,"after":5}`))
+		var got []int64
+		whole, after := false, int64(0)
+		s.Object(func(key []byte) {
+			if string(key) == "list" {
+				got, whole = s.Ints([]int64{})
+				return
+			}
+			after, _ = s.Int()
+		})
+		var want []int64
+		isWhole := json.Unmarshal([]byte(list), &want) == nil && list[0] == '[' && !strings.Contains(list, "null") && !strings.Contains(list, "e")
+		if whole != isWhole || whole && !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", list, got, whole)
+		}
+		if valid := json.Valid([]byte(list)); valid != (s.Err() == nil) || valid && after != 5 {
+			t.Errorf("%s: %v, then %d", list, s.Err(), after)
 		}
 	}
 }
