@@ -155,14 +155,13 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			return nil
 		}
 		closed := it.due == tacho.ASAP
+		var err error
 		if closed {
-			if users.take(arriving) != nil {
-				return ctx.Err()
-			}
-		} else if nap.until(arriving, r.epoch.Add(it.due)) != nil {
-			return ctx.Err()
+			err = users.take(arriving)
+		} else {
+			err = nap.until(arriving, r.epoch.Add(it.due))
 		}
-		if r.slots.take(arriving) != nil {
+		if err != nil || r.slots.take(arriving) != nil {
 			return ctx.Err()
 		}
 		slot := r.now()

@@ -1,6 +1,9 @@
 package transport
 
-import "sync"
+import (
+	"io"
+	"sync"
+)
 
 const (
 	// smallestBuffer is what a stream starts with: most of the time thousands
@@ -70,6 +73,17 @@ func (b *buffer) room(limit int, sink Consumer) (*buffer, error) {
 		return newBuffer(0), err
 	}
 	return b, err
+}
+
+// read is one read of body, of at most so many bytes where most is not negative.
+func (b *buffer) read(body io.Reader, most int64) (got []byte, err error) {
+	free := b.data[len(b.data):cap(b.data)]
+	if most >= 0 && most < int64(len(free)) {
+		free = free[:most]
+	}
+	n, err := body.Read(free)
+	b.data = b.data[:len(b.data)+n]
+	return free[:n], err
 }
 
 // flush hands the contents to sink, and says what it says.

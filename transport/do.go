@@ -85,26 +85,18 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 	b := newBuffer(0)
 	defer func() { b.free() }()
 	for {
-		free := b.data[len(b.data):cap(b.data)]
-		if left >= 0 && left < int64(len(free)) {
-			free = free[:left]
-		}
-		n, err := resp.Body.Read(free)
-		if n > 0 {
-			b.data = b.data[:len(b.data)+n]
+		got, err := b.read(resp.Body, left)
+		if len(got) > 0 {
 			b.reads = append(b.reads, s.bodyRead(len(b.data)))
 			if live != nil {
-				live(free[:n])
+				live(got)
 			}
 		}
 		if left > 0 {
-			left -= int64(n)
+			left -= int64(len(got))
 		}
 		if err == io.EOF { //nolint:errorlint // bare: a wrapped one is a body that broke off
-			s.bodyEnd()
-			if t.ride != nil {
-				t.ride.whole = true
-			}
+			t.bodyEnd(s)
 			return b.flush(sink)
 		}
 		if err != nil || left == 0 {
@@ -129,9 +121,12 @@ func (s *span) bodyRead(end int) Read {
 
 // bodyEnd notes that the body ended well: over HTTP/1 with the last receive,
 // over HTTP/2 perhaps with a frame of its own.
-func (s *span) bodyEnd() {
+func (t *trail) bodyEnd(s *span) {
 	if s.shared {
 		s.received(stamp{at: now()})
+	}
+	if t.ride != nil {
+		t.ride.whole = true
 	}
 }
 

@@ -131,6 +131,7 @@ type ride struct {
 	*line
 	lines   *lines
 	wrote   chan error  // of a body that is written beside
+	failed  error       // of the write of another
 	stop    func() bool // ends the watch over the context
 	closing bool        // one of both ends wants the line closed behind the answer
 	whole   bool        // the answer was read to its end
@@ -156,14 +157,16 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *http.Request) (*h
 		t.ride.wrote = wrote
 		go func() { wrote <- l.write(req, span) }()
 	} else {
-		err = l.write(req, span)
+		t.ride.failed = l.write(req, span)
 	}
 	// Even where writing failed there may be an answer that says why.
-	resp, readErr := l.readHead(req)
-	if readErr != nil {
-		return nil, cmp.Or(err, readErr)
+	resp, err := l.readHead(req)
+	if err != nil {
+		return nil, cmp.Or(t.ride.failed, err)
 	}
-	t.ride.closing = t.ride.closing || resp.Close || err != nil || resp.StatusCode < http.StatusOK
+	if resp.Close || resp.StatusCode < http.StatusOK {
+		t.ride.closing = true
+	}
 	return resp, nil
 }
 
@@ -203,7 +206,7 @@ func (l *line) readHead(req *http.Request) (*http.Response, error) {
 // end closes the line unless another request may have it; the rest is for
 // after the stamps were taken.
 func (r *ride) end(err error) (kept bool) {
-	kept = err == nil && r.whole && !r.closing && r.in.Buffered() == 0
+	kept = err == nil && r.failed == nil && r.whole && !r.closing && r.in.Buffered() == 0
 	if r.wrote != nil {
 		select {
 		case writeErr := <-r.wrote:
