@@ -121,7 +121,11 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.marks), spread(c, a.marks), a.cache
 	s.Throughput = a.throughput(&s)
 	s.Dists = a.whole.summarize(All, c.Percentiles)
-	s.ITLSlackMillis = millis(a.whole.slack.percentile(99, s.Dist(ITL).N).Duration())
+	if off := a.whole.slack.percentile(99, s.Dist(ITL).N); off == tacho.UnknownSlack {
+		s.ITLSlackUnknown = true
+	} else {
+		s.ITLSlackMillis = millis(off.Duration())
+	}
 	s.Verdict = Judge(&s)
 	return s
 }

@@ -27,8 +27,9 @@ type Summary struct {
 	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
 	Cache        CacheUse `json:"cache"`
 
-	Clock          ClockUse `json:"clock"`
-	ITLSlackMillis float64  `json:"itl_slack_ms,omitempty"` // by how much coalesced times may move a gap, at p99 of all gaps
+	Clock           ClockUse `json:"clock"`
+	ITLSlackMillis  float64  `json:"itl_slack_ms,omitempty"`      // by how much coalesced times may move a gap, at p99 of all gaps
+	ITLSlackUnknown bool     `json:"itl_slack_unknown,omitempty"` // the run was kept when that was not known yet
 
 	Finishes  []FinishCount     `json:"finishes,omitempty"`  // of successful requests, most frequent first
 	Endpoints []EndpointSummary `json:"endpoints,omitempty"` // where there were several

@@ -139,11 +139,14 @@ var recordRules = []Rule{
 	{
 		Code: "coalesced", Unit: "share", Note: 0, Degraded: 0.02, Invalid: 0.25,
 		Do:  "give the client more CPU, or --clock wire; where the server sends tokens together, read TPOT and not ITL",
-		Doc: fmt.Sprintf("by how much gaps between tokens may be off at p99 / p99 ITL, taken as %d ms at least. A token event that shared a read with a later one came before its time, and after its connection was last seen empty", leastGapMillis),
+		Doc: fmt.Sprintf("by how much gaps between tokens may be off at p99 / p99 ITL, taken as %d ms at least. A token event that shared a read with a later one came before its time, and after its connection was last seen empty. Of older runs, which do not tell when that was, %g times the share of such events", leastGapMillis, shareWeight),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(ITL)
 			if d.Stats == nil {
 				return 0, false
+			}
+			if s.ITLSlackUnknown {
+				return shareWeight * *s.CoalescedShare(), true
 			}
 			return s.ITLSlackMillis / max(d.Stats.Percentile(99), leastGapMillis), true
 		},
@@ -277,8 +280,9 @@ var recordRules = []Rule{
 }
 
 const (
-	rateMinSpanS   = 1  // below it, ordinary jitter of sending is percents of the rate
-	leastGapMillis = 10 // gaps shorter than this need not be known any better
+	rateMinSpanS   = 1   // below it, ordinary jitter of sending is percents of the rate
+	leastGapMillis = 10  // gaps shorter than this need not be known any better
+	shareWeight    = 2.5 // makes a tenth of the events as bad as gaps that are a quarter off
 )
 
 // Judge weighs a summary. It is a function of the summary's facts alone.
@@ -344,6 +348,9 @@ func lagWords(who string, v float64) string {
 
 func coalescedWords(s *Summary, _ float64) string {
 	itl := s.Classic(ITL)
+	if s.ITLSlackUnknown {
+		return percent(*s.CoalescedShare()) + " of the token events shared a read with a later one, and the run does not tell by how much gaps may be off"
+	}
 	return fmt.Sprintf("%s of the token events shared a read with a later one, so gaps may be off by %.2f ms at p99 (P99 ITL is %.2f ms)",
 		percent(*s.CoalescedShare()), s.ITLSlackMillis, itl.Percentile(99))
 }

@@ -4,22 +4,17 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
 	"tacho/internal/limit"
 )
 
-const (
-	// inlineBody is the longest body that is written before the answer is looked
-	// for: the kernels of both ends have room for it even if the server does not
-	// read. A longer one is written beside, for an answer may come before its end.
-	inlineBody = 32 << 10
-	// maxInformed is how many heads of status 1xx may come before an answer's own,
-	// as many as net/http takes.
-	maxInformed = 5
-)
+// inlineBody is the longest body that is written before the answer is looked
+// for: the kernels of both ends have room for it even if the server does not
+// read. A longer one is written beside, for an answer may come before its end.
+const inlineBody = 32 << 10
 
 // lines are the plain HTTP/1 connections of a client to its server, where a
 // poller receives for them. One goroutine writes a request and reads its answer.
@@ -41,9 +36,10 @@ type idleLine struct {
 // A line is a connection with what has been read of it and not been used.
 type line struct {
 	*conn
-	in   *bufio.Reader
-	left int64 // bytes that may still come of a head
-	body bool  // the head is over: what comes has no bound here
+	in     *bufio.Reader
+	left   int64 // bytes that may still come of a head
+	body   bool  // the head is over: what comes has no bound here
+	broken error // what ended the reading of a head
 }
 
 // Read is for the buffered reader.
@@ -52,10 +48,12 @@ func (l *line) Read(p []byte) (int, error) {
 		return l.conn.Read(p)
 	}
 	if l.left <= 0 {
-		return 0, limit.Bytes("a head", limit.Header)
+		l.broken = limit.Bytes("a head", limit.Header)
+		return 0, l.broken
 	}
 	n, err := l.conn.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
+	l.broken = err
 	return n, err
 }
 
@@ -186,19 +184,19 @@ func (l *line) write(req *http.Request, s *span) error {
 	return err
 }
 
-// readHead reads up to the body of an answer.
+// readHead reads up to the body of an answer. Heads of status 1xx may come before
+// its own, within the same bound.
 func (l *line) readHead(req *http.Request) (*http.Response, error) {
-	for informed := 0; ; informed++ {
+	for {
 		resp, err := http.ReadResponse(l.in, req)
-		if err != nil {
-			return nil, err
-		}
-		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
+		switch {
+		case err != nil:
+			return nil, cmp.Or(l.broken, err) // half a line is malformed, too, but that is not why
+		case resp.StatusCode < http.StatusContinue:
+			return nil, fmt.Errorf("malformed HTTP status code %d", resp.StatusCode)
+		case resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols:
 			l.body = true
 			return resp, nil
-		}
-		if informed == maxInformed {
-			return nil, errors.New("too many heads of status 1xx before the answer")
 		}
 	}
 }
