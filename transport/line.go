@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 
@@ -53,7 +55,9 @@ func (l *line) Read(p []byte) (int, error) {
 	}
 	n, err := l.conn.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
-	l.broken = err
+	if !errors.Is(err, io.EOF) { // which may be the end of something that is no head
+		l.broken = err
+	}
 	return n, err
 }
 
