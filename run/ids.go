@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 
 	"tacho"
 	"tacho/metric"
@@ -101,7 +102,9 @@ var errAsText = errors.New("prompts are sent as text from now on")
 // tells.
 func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Failure) error {
 	// vLLM looks at the ids when it has begun a stream, and says so in it.
-	refused := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity || f.Cause == tacho.InBand
+	// llama-cpp-python takes it for an error of its own, and names the prompt.
+	refused := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity || f.Cause == tacho.InBand ||
+		f.Status == http.StatusInternalServerError && strings.Contains(f.Message, "prompt")
 	if q.Input.IDs == nil || r.Plan.PromptText || !refused {
 		return nil
 	}

@@ -39,7 +39,7 @@ func refusing(status int, always bool) func(http.Handler) http.Handler {
 }
 
 func TestServerThatTakesOnlyTextGetsText(t *testing.T) {
-	for _, status := range []int{400, 422, 200} {
+	for _, status := range []int{400, 422, 500, 200} {
 		url, got := serve(t, refusing(status, false))
 		out := do(t, planFor(url, func(p *plan.Plan) { p.NoTrial, p.NumPrompts = false, plan.IntLevels{3, 4} }))
 		for i, s := range out.summaries {
