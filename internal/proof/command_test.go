@@ -85,14 +85,18 @@ func command(b testing.TB, urls []string, flags ...string) used {
 	return u
 }
 
-// verdict is the line that says whether the run counts.
+// verdict is the word on the run, and what is wrong with it.
 func (u *used) verdict() string {
+	var said []string
 	for line := range strings.Lines(u.said) {
-		if strings.Contains(line, "VALID") || strings.Contains(line, "DEGRADED") {
-			return strings.TrimSpace(line)
+		line = strings.TrimSpace(line)
+		if word, ok := strings.CutPrefix(line, "Verdict:"); ok {
+			said = append(said, strings.TrimSpace(word))
+		} else if strings.HasPrefix(line, "degraded ") || strings.HasPrefix(line, "invalid ") {
+			said = append(said, line)
 		}
 	}
-	return "no verdict"
+	return strings.Join(said, "; ")
 }
 
 // lags are how late requests left, in microseconds.
