@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -10,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
+	"time"
 
 	"tacho"
 	"tacho/sim"
@@ -60,17 +61,19 @@ func command(b testing.TB, urls []string, flags ...string) used {
 	}
 	cmd := exec.Command(binary, words...)
 	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	u := used{said: string(out)}
-	if cmd.ProcessState == nil {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	u.cpu = float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-	u.rss = float64(usage.Maxrss)
+	over := make(chan struct{})
+	most := peak(cmd.Process.Pid, over)
+	err = cmd.Wait()
+	close(over)
+	u := used{said: out.String(), cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), rss: <-most}
 	kept, _ := filepath.Glob(filepath.Join(dir, "*", store.RecordsFile))
 	if len(kept) != 1 {
-		b.Fatalf("%v: %d runs were kept\n%s", err, len(kept), out)
+		b.Fatalf("%v: %d runs were kept\n%s", err, len(kept), &out)
 	}
 	r, err := store.Open(filepath.Dir(kept[0]))
 	if err != nil {
@@ -83,6 +86,28 @@ func command(b testing.TB, urls []string, flags ...string) used {
 		u.records = append(u.records, *rec)
 	}
 	return u
+}
+
+// peak asks Linux again and again for the most KiB that a process held, until it
+// is over: what is told of its end counts what its parent held, too.
+func peak(pid int, over <-chan struct{}) <-chan float64 {
+	most := make(chan float64, 1)
+	go func() {
+		var kib float64
+		for {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			if _, after, ok := strings.Cut(string(status), "VmHWM:"); ok {
+				_, _ = fmt.Sscan(after, &kib)
+			}
+			select {
+			case <-over:
+				most <- kib
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return most
 }
 
 // verdict is the word on the run, and what is wrong with it.

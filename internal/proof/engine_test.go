@@ -81,7 +81,7 @@ func clocksDiffer(b *testing.B, profile string, n, output int) (worst float64) {
 	}
 	srv := start(b, "engine", profile)
 	tgi := p.Engine == "tgi"
-	recs := drive(b, map[bool]string{true: "tgi", false: "vllm"}[tgi], prompts{n, output, tgi}, srv.line(), pace.Burst{Count: n}, n)
+	recs := drive(b, map[bool]string{true: "tgi", false: "vllm"}[tgi], p.Model, prompts{n, output, tgi}, srv.line(), pace.Burst{Count: n}, n)
 	srv.stop()
 	for i := range recs {
 		_ = wall.Add(&recs[i])
@@ -116,7 +116,7 @@ func (p prompts) Session(i uint64) (tacho.Session, error) {
 }
 
 // drive runs a stage of requests in a protocol of choice.
-func drive(b testing.TB, kind string, source tacho.Source, addr string, p tacho.Pacer, spares int) records {
+func drive(b testing.TB, kind, model string, source tacho.Source, addr string, p tacho.Pacer, spares int) records {
 	b.Helper()
 	tc, err := transport.New(transport.Options{BaseURL: "http://" + addr})
 	if err != nil {
@@ -127,7 +127,7 @@ func drive(b testing.TB, kind string, source tacho.Source, addr string, p tacho.
 	if err != nil {
 		b.Fatal(err)
 	}
-	be, err := k.New(backend.Options{Client: tc, Model: "sim"})
+	be, err := k.New(backend.Options{Client: tc, Model: model})
 	if err != nil {
 		b.Fatal(err)
 	}
