@@ -1,6 +1,6 @@
-// Package transport is net/http over connections of our own: it knows when
-// each byte of a request left and when the kernel received each byte of the
-// response. It knows nothing of what the bytes mean.
+// Package transport is HTTP over connections of our own: it knows when each byte
+// of a request left and when the kernel received each byte of the response. It
+// knows nothing of what the bytes mean.
 package transport
 
 import (

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 
 	"tacho/internal/limit"
@@ -63,14 +64,14 @@ func (l *line) Read(p []byte) (int, error) {
 
 // take returns a line, and whether it has served another request.
 func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
-	for l := ls.pop(); l != nil; l = ls.pop() {
-		if l.kernel.quiet() {
-			return l, true, nil
+	for l := ls.pop(); l.line != nil; l = ls.pop() {
+		if now()-l.since < int64(idleTimeout) && l.kernel.quiet() {
+			return l.line, true, nil
 		}
 		if !alive(l.Conn) {
 			l.lease.cut(true) // nobody was reading, to notice it
 		}
-		_ = l.Close() // the server has closed it, or said something that nobody asked for
+		_ = l.Close() // it is old, or the server has closed it, or said something that nobody asked for
 	}
 	c, err := ls.connect(ctx)
 	if err != nil {
@@ -81,17 +82,15 @@ func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
 	return l, false, nil
 }
 
-func (ls *lines) pop() *line {
+// pop is the youngest idle line; its line is nil where there is none.
+func (ls *lines) pop() (l idleLine) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	top := len(ls.idle) - 1
-	if top < 0 {
-		return nil
+	if top := len(ls.idle) - 1; top >= 0 {
+		l, ls.idle[top] = ls.idle[top], idleLine{}
+		ls.idle = ls.idle[:top]
 	}
-	l := ls.idle[top]
-	ls.idle[top] = idleLine{}
-	ls.idle = ls.idle[:top]
-	return l.line
+	return l
 }
 
 // put keeps a line for the next request, and closes those that nobody wanted
@@ -109,8 +108,8 @@ func (ls *lines) put(l *line) {
 	for old < len(ls.idle) && at-ls.idle[old].since > int64(idleTimeout) {
 		old++
 	}
-	dropped := append([]idleLine(nil), ls.idle[:old]...)
-	ls.idle = ls.idle[old:]
+	dropped := slices.Clone(ls.idle[:old])
+	ls.idle = slices.Delete(ls.idle, 0, old)
 	ls.mu.Unlock()
 	for _, d := range dropped {
 		_ = d.Close() // as above
@@ -205,8 +204,8 @@ func (l *line) readHead(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// end closes the line unless another request may have it; the rest is for
-// after the stamps were taken.
+// end closes the line unless another request may have it. The caller puts it
+// back once the stamps were taken.
 func (r *ride) end(err error) (kept bool) {
 	kept = err == nil && r.failed == nil && r.whole && !r.closing && r.in.Buffered() == 0
 	if r.wrote != nil {

@@ -80,7 +80,11 @@ func TestOldLinesAreClosed(t *testing.T) {
 	url := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
 	c := newClient(t, Options{BaseURL: "http://" + url})
 	mustPost(t, c, "")
-	old := c.lines.pop()
+	c.lines.idle[0].since -= int64(idleTimeout)
+	if x, _ := mustPost(t, c, ""); x.Reused {
+		t.Error("a line was used that the server may be about to close")
+	}
+	old := c.lines.pop().line
 	c.lines.put(old)
 	c.lines.idle[0].since -= int64(2 * idleTimeout)
 	young := &line{conn: &conn{Conn: old.Conn}}

@@ -20,6 +20,9 @@ import (
 	"tacho/store"
 )
 
+// buildDir is removed at the end.
+var buildDir string
+
 // built is tacho as users have it: the binary that TACHO names, or one built here.
 var built = sync.OnceValues(func() (string, error) {
 	if binary := os.Getenv("TACHO"); binary != "" {
@@ -29,6 +32,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	buildDir = dir
 	binary := filepath.Join(dir, "tacho")
 	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "../../cmd/tacho").CombinedOutput()
 	if err != nil {
