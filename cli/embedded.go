@@ -25,12 +25,15 @@ const childFlag = "child"
 // defaultSim is the engine that is measured when nobody names a server.
 const defaultSim = "vllm-8b-h100"
 
+// ofAnyServer are the options that say nothing about which server it is.
+var ofAnyServer = []string{"label", "sim-speedup", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
+
 // chooseTarget decides between a server and the simulated engine: that is
 // taken when it is asked for, or when no flag says anything about a server.
 func chooseTarget(env *Env, p *plan.Plan) error {
 	target := false
 	for _, o := range p.Options() {
-		target = target || o.Group == "Server" && o.Given() && o.Name != "label" && o.Name != "sim-speedup"
+		target = target || o.Group == "Server" && o.Given() && !slices.Contains(ofAnyServer, o.Name)
 	}
 	if !target {
 		p.Sim = defaultSim
