@@ -15,47 +15,41 @@ type batched struct {
 	profile step.Profile
 
 	mu     sync.Mutex
-	engine *step.Engine
+	server *step.Server
 	runs   map[uint64]*batchedRun
 	lastID uint64
-	now    time.Duration // the end of the latest step
-	free   time.Duration // when the front end is done with the events it has
-	work   chan struct{} // says that an idle engine has got something to do
+	work   chan struct{} // says that a request has come
 }
 
 func newBatched(c *clock, p step.Profile, seed uint64) (*batched, error) {
-	e, err := step.New(p, seed)
+	server, err := step.NewServer(p, seed)
 	if err != nil {
 		return nil, err
 	}
-	return &batched{clock: c, profile: p, engine: e, runs: map[uint64]*batchedRun{}, work: make(chan struct{}, 1)}, nil
+	return &batched{clock: c, profile: p, server: server, runs: map[uint64]*batchedRun{}, work: make(chan struct{}, 1)}, nil
 }
 
-// drive steps until ctx is done. Steps follow one another at the times the
-// engine computed, however late this goroutine is woken.
+// drive lets happen what is due until ctx is done: at the times that the server
+// computed, however late this goroutine is woken.
 func (m *batched) drive(ctx context.Context) {
 	var timer *time.Timer
-	now := m.clock.now()
-	for {
+	for ctx.Err() == nil {
 		m.mu.Lock()
-		end, busy := m.engine.Next(now)
+		at, busy := m.server.Next()
 		m.mu.Unlock()
 		if !busy {
 			select {
 			case <-m.work:
 			case <-ctx.Done():
-				return
 			}
-			continue // a step that waits for the arrival comes next
+			continue
 		}
-		if m.clock.sleep(ctx, &timer, end) != nil {
-			return
+		if m.clock.sleep(ctx, &timer, at, m.work) != nil {
+			continue // a request may bring forward what is next
 		}
 		m.mu.Lock()
-		m.now = end
-		m.engine.Finish(m.emit)
+		m.server.Advance(at, m.emit)
 		m.mu.Unlock()
-		now = end
 	}
 }
 
@@ -71,7 +65,7 @@ func (m *batched) emit(e step.Emission) {
 	r.mu.Lock()
 	r.pending = append(r.pending, emission{
 		tokens: e.Tokens, last: e.Last, eos: e.EOS, finish: e.Finish,
-		at: m.now, admitted: e.Admitted, cached: e.Cached, preemptions: e.Preemptions,
+		at: e.At, admitted: e.Admitted, cached: e.Cached, preemptions: e.Preemptions,
 	})
 	r.mu.Unlock()
 	select {
@@ -90,7 +84,7 @@ func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
 	m.mu.Lock()
 	m.lastID++
 	q.ID, r.id = m.lastID, m.lastID
-	err := m.engine.Add(arrival, q)
+	err := m.server.Add(arrival, q)
 	if err == nil {
 		m.runs[r.id] = r
 	}
@@ -107,7 +101,7 @@ func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
 
 func (m *batched) load() load {
 	m.mu.Lock()
-	s := m.engine.Stats()
+	s := m.server.Stats()
 	m.mu.Unlock()
 	return load{
 		running: s.Running, waiting: s.Waiting,
@@ -120,7 +114,7 @@ func (m *batched) load() load {
 
 func (m *batched) forget() {
 	m.mu.Lock()
-	m.engine.DropPrefixes()
+	m.server.DropPrefixes()
 	m.mu.Unlock()
 }
 
@@ -137,40 +131,13 @@ type batchedRun struct {
 func (r *batchedRun) next(ctx context.Context) (emission, error) {
 	for {
 		if m, ok := r.take(); ok {
-			return r.pass(ctx, m)
+			return m, nil
 		}
 		select {
 		case <-r.ready:
 		case <-ctx.Done():
 			return emission{}, ctx.Err()
 		}
-	}
-}
-
-// pass takes an event through the front end. What comes for the same answer
-// while it waits there goes with it.
-func (r *batchedRun) pass(ctx context.Context, e emission) (emission, error) {
-	m := r.model
-	work := time.Duration(m.profile.FrontEnd.PerEventMs * float64(time.Millisecond))
-	if work == 0 {
-		return e, nil
-	}
-	m.mu.Lock()
-	m.free = max(m.free, e.at) + work
-	done := m.free
-	m.mu.Unlock()
-	var timer *time.Timer
-	if err := m.clock.sleep(ctx, &timer, done); err != nil {
-		return e, err
-	}
-	for {
-		more, ok := r.take()
-		if !ok {
-			e.at = done
-			return e, nil
-		}
-		more.tokens += e.tokens
-		e = more
 	}
 }
 
@@ -193,6 +160,6 @@ func (r *batchedRun) stop() {
 	defer r.model.mu.Unlock()
 	if _, running := r.model.runs[r.id]; running {
 		delete(r.model.runs, r.id)
-		r.model.engine.Cancel(r.id)
+		r.model.server.Cancel(r.id)
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -55,9 +56,12 @@ func (l load) kvShare() float64 {
 	return float64(l.kvUsed) / float64(l.kvBlocks)
 }
 
+// errWoken ends a sleep before its time.
+var errWoken = errors.New("woken")
+
 // sleep waits for a time of the model's clock. A pause that begins meanwhile
-// puts the time off.
-func (c *clock) sleep(ctx context.Context, timer **time.Timer, until time.Duration) error {
+// puts the time off; wake, which may be nil, ends it with errWoken.
+func (c *clock) sleep(ctx context.Context, timer **time.Timer, until time.Duration, wake <-chan struct{}) error {
 	for {
 		wait := time.Until(c.wall(until))
 		if wait <= 0 {
@@ -70,6 +74,9 @@ func (c *clock) sleep(ctx context.Context, timer **time.Timer, until time.Durati
 		}
 		select {
 		case <-(*timer).C:
+		case <-wake:
+			(*timer).Stop()
+			return errWoken
 		case <-ctx.Done():
 			(*timer).Stop()
 			return ctx.Err()

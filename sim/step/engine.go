@@ -43,11 +43,12 @@ type Request struct {
 // An Emission is what one step produced for one request.
 type Emission struct {
 	ID     uint64
-	Tokens int    // tokens generated, the end-of-sequence token included
-	EOS    bool   // the last of Tokens is the end-of-sequence token: it counts and has no text
-	First  bool   // nothing came before
-	Last   bool   // nothing comes after
-	Finish string // why it ended, on Last: FinishStop or FinishLength
+	At     time.Duration // when it came out
+	Tokens int           // tokens generated, the end-of-sequence token included
+	EOS    bool          // the last of Tokens is the end-of-sequence token: it counts and has no text
+	First  bool          // nothing came before
+	Last   bool          // nothing comes after
+	Finish string        // why it ended, on Last: FinishStop or FinishLength
 
 	Admitted    time.Duration // when it first got into the running batch
 	Cached      int           // prompt tokens taken from the prefix cache at admission
@@ -263,7 +264,7 @@ func (e *Engine) Next(now time.Duration) (end time.Duration, ok bool) {
 // tokens, in the order in which the policy took them. Without a step it does
 // nothing.
 func (e *Engine) Finish(emit func(Emission)) {
-	e.finish(func(s *seq, tokens int) { emit(s.emission(tokens)) })
+	e.finish(func(s *seq, tokens int) { emit(s.emission(e.stepEnd, tokens)) })
 }
 
 func (e *Engine) finish(emit func(s *seq, tokens int)) {
@@ -292,9 +293,9 @@ func (e *Engine) finish(emit func(s *seq, tokens int)) {
 }
 
 // emission is what the latest tokens of s are to the world.
-func (s *seq) emission(tokens int) Emission {
+func (s *seq) emission(at time.Duration, tokens int) Emission {
 	m := Emission{
-		ID: s.ID, Tokens: tokens, First: s.generated == tokens, Last: s.generated == s.emits,
+		ID: s.ID, At: at, Tokens: tokens, First: s.generated == tokens, Last: s.generated == s.emits,
 		Admitted: s.admitted, Cached: s.cached, Preemptions: s.preempts,
 	}
 	if m.Last {
