@@ -44,6 +44,15 @@ type Record struct {
 	Failure *Failure `json:"failure,omitempty"` // nil is success
 }
 
+// NewRecord is the record of a request of which nothing has happened yet.
+func NewRecord(stage int, q *Request, due time.Duration) *Record {
+	return &Record{
+		Stage: stage, Session: q.Session, Turn: q.Turn, ID: q.ID, Labels: q.Labels,
+		Input: q.InputTokens, Asked: q.MaxTokens, Exact: q.IgnoreEOS, AudioS: q.AudioS,
+		Timeline: NewTimeline(due),
+	}
+}
+
 // SaidTokens is how many of the output tokens are the answer itself: all but
 // those of reasoning and tool calls, as the server counted them, or else by
 // their share of the events.
@@ -167,12 +176,13 @@ type Clock uint8
 
 // The clocks, best first.
 const (
-	WireClock   Clock = iota + 1 // when the segment of the last byte passed the network device
-	KernelClock                  // the kernel's receive time of the last byte
-	ReadClock                    // when the read returned in our process
+	WireClock    Clock = iota + 1 // when the segment of the last byte passed the network device
+	KernelClock                   // the kernel's receive time of the last byte
+	ReadClock                     // when the read returned in our process
+	VirtualClock                  // none: it did not happen, it was computed
 )
 
-var clockNames = [...]string{"none", "wire", "kernel", "read"}
+var clockNames = [...]string{"none", "wire", "kernel", "read", "virtual"}
 
 func (c Clock) String() string { return clockNames[c] }
 

@@ -209,16 +209,8 @@ func (r *runner) do(ctx context.Context, call tacho.Call, rec *tacho.Record) {
 	}
 }
 
-func newRecord(stage int, q *tacho.Request, due time.Duration) *tacho.Record {
-	return &tacho.Record{
-		Stage: stage, Session: q.Session, Turn: q.Turn, ID: q.ID, Labels: q.Labels,
-		Input: q.InputTokens, Asked: q.MaxTokens, Exact: q.IgnoreEOS, AudioS: q.AudioS,
-		Timeline: tacho.NewTimeline(due),
-	}
-}
-
 func unsent(stage int, q *tacho.Request, due time.Duration, err error) *tacho.Record {
-	rec := newRecord(stage, q, due)
+	rec := tacho.NewRecord(stage, q, due)
 	rec.End = due
 	rec.Failure = &tacho.Failure{Cause: tacho.Unsent, Message: err.Error()}
 	return rec

@@ -86,7 +86,7 @@ func (t *talk) turn(ctx context.Context, d session.Due) []session.Due {
 // record on. It returns when the response ended, tacho.Never if it failed, and
 // what the server said.
 func (r *runner) send(ctx context.Context, call tacho.Call, q *tacho.Request, due, slot time.Duration, turns int) (time.Duration, tacho.Answer) {
-	rec := newRecord(r.Index, q, due)
+	rec := tacho.NewRecord(r.Index, q, due)
 	rec.Slot, rec.Turns = slot, turns
 	r.do(ctx, call, rec)
 	r.slots.give()

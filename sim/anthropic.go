@@ -50,9 +50,9 @@ var anthropicPages = map[string]page{
 
 func (p *prompt) addAnthropic(q *anthropic.Request) {
 	add := func(c *anthropic.Content) {
-		p.addText(c.Text)
+		p.AddText(c.Text)
 		for _, b := range c.Parts {
-			p.addText(b.Text)
+			p.AddText(b.Text)
 		}
 	}
 	if q.System != nil {
@@ -103,7 +103,7 @@ func (v *anthropicVoice) usage(output int) *anthropic.Usage {
 	if v.fx.noUsage {
 		return nil
 	}
-	return &anthropic.Usage{InputTokens: v.input - v.cached, CacheReadInputTokens: v.cached, OutputTokens: output}
+	return &anthropic.Usage{InputTokens: v.Tokens - v.cached, CacheReadInputTokens: v.cached, OutputTokens: output}
 }
 
 // early begins the message before the model has run.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tacho/sim/step"
+	"tacho/sim/words"
 	"tacho/wire/openai"
 )
 
@@ -78,7 +79,7 @@ func (a *ask) text(b []byte, from, to int) []byte {
 		return b
 	}
 	for k := from; k < to; k++ {
-		b = append(b, tokenText(outputID(a.seed, k))...)
+		b = append(b, words.Text(words.Output(a.Seed, k))...)
 	}
 	return b
 }
@@ -110,9 +111,9 @@ func (a *ask) ids(b []byte, from, to int) []byte {
 
 func (a *ask) tokenID(k int) int32 {
 	if a.eos && a.isLast(k+1) && a.reason == nil {
-		return eosID
+		return words.EOS
 	}
-	return outputID(a.seed, k)
+	return words.Output(a.Seed, k)
 }
 
 // took is the time between two moments, in the model's own time.
@@ -122,34 +123,13 @@ func (a *ask) took(from, to time.Time) time.Duration { return a.clock.faster(to.
 func (a *ask) counted(n int) int { return max(0, n+a.fx.miscount) }
 
 // A prompt is what was asked, in tokens.
-type prompt struct {
-	input  int      // its length
-	seed   uint64   // equal for equal prompts; the text of the answer follows from it
-	isIDs  bool     // it came as token ids
-	every  int      // tokens in a KV block; 0 if nobody wants to know the blocks
-	blocks []uint64 // for each full block a hash of all up to its end
-	chars  int      // length of its text
-}
+type prompt struct{ words.Prompt }
 
-func (s *Server) newPrompt() prompt { return prompt{every: s.blockTokens} }
-
-func (p *prompt) addText(text string) {
-	p.chars += len(text)
-	for w := range words(text) {
-		p.add(hashWord(text[w.start:w.stop]))
-	}
-}
-
-func (p *prompt) addIDs(ids []int32) {
-	p.isIDs = p.isIDs || len(ids) > 0
-	for _, id := range ids {
-		p.add(uint64(id))
-	}
-}
+func (s *Server) newPrompt() prompt { return prompt{words.Prompt{Every: s.blockTokens}} }
 
 func (p *prompt) addMessages(messages []openai.Message) {
 	for _, m := range messages {
-		p.addText(m.Content.Text)
+		p.AddText(m.Content.Text)
 		for _, part := range m.Content.Parts {
 			p.addPart(&part)
 		}
@@ -160,7 +140,7 @@ func (p *prompt) addMessages(messages []openai.Message) {
 const pictureTokens = 256
 
 func (p *prompt) addPart(part *openai.Part) {
-	p.addText(part.Text)
+	p.AddText(part.Text)
 	if part.InputAudio != nil {
 		p.addData(part.InputAudio.Data, soundTokens(soundSeconds(part.InputAudio.Data)))
 	}
@@ -169,30 +149,6 @@ func (p *prompt) addPart(part *openai.Part) {
 			p.addData(picture, pictureTokens)
 		}
 	}
-}
-
-func (p *prompt) add(token uint64) {
-	p.input++
-	p.seed = (p.seed ^ token) * 1099511628211
-	p.seed ^= p.seed >> 29
-	if p.every > 0 && p.input%p.every == 0 {
-		p.blocks = append(p.blocks, p.seed)
-	}
-}
-
-// blockHashes are those of the prompt and of the answer to it: a next turn
-// that repeats both finds both in the cache.
-func (p prompt) blockHashes(answer int) []uint64 {
-	seed := p.seed
-	for k := range answer {
-		id := outputID(seed, k)
-		if p.isIDs {
-			p.add(uint64(id))
-		} else {
-			p.add(hashWord(tokenText(id)[1:]))
-		}
-	}
-	return p.blocks
 }
 
 // modelName is the name an answer gives for the model: the one it was asked
@@ -224,13 +180,13 @@ func (in *incoming) ask(p prompt, w wish) (*ask, error) {
 	if err := in.knows(w.model); err != nil {
 		return nil, err
 	}
-	if p.input == 0 {
+	if p.Tokens == 0 {
 		return nil, &complaint{param: "prompt", message: "the prompt is empty"}
 	}
 	if w.limit < 0 {
 		return nil, &complaint{param: "max_tokens", message: fmt.Sprintf("%d tokens asked for: give a positive number", w.limit)}
 	}
-	room := in.opt.MaxModelLen - p.input
+	room := in.opt.MaxModelLen - p.Tokens
 	if w.limit == 0 {
 		w.limit = min(in.defaultOutput, max(room, 1))
 	}
@@ -239,7 +195,7 @@ func (in *incoming) ask(p prompt, w wish) (*ask, error) {
 	}
 	if w.limit > room {
 		c := &complaint{param: "input_tokens", message: fmt.Sprintf("prompt of %d tokens and answer of %d are more than the model's %d: shorten one of them",
-			p.input, w.limit, in.opt.MaxModelLen)}
+			p.Tokens, w.limit, in.opt.MaxModelLen)}
 		if w.limit > in.opt.MaxModelLen {
 			c.param = "max_tokens"
 		}

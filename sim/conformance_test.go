@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tacho/sim/step"
+	"tacho/sim/words"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -110,7 +111,7 @@ func soundForm(fields ...string) string {
 }
 
 // testProfile is an engine in which everything takes round times: a prefill
-// 100 ms, a decode 10 ms.
+// 100 ms, a words.Decode 10 ms.
 func testProfile() *step.Profile {
 	return &step.Profile{
 		Policy: "chunked", MaxSequences: 8, StepTokens: 1024,
@@ -163,16 +164,16 @@ func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 	case c.form:
 		p.addData(testSound, 3)
 	case strings.Contains(c.body, "[1,2,3]"):
-		p.addIDs([]int32{1, 2, 3})
+		p.AddIDs([]int32{1, 2, 3})
 	default:
-		p.addText("a b c")
+		p.AddText("a b c")
 	}
 	want := (&ask{prompt: p}).text(nil, 0, tokens)
 	got, done := readText(t, c, body)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("text (-want +got):\n%s\nin %s", diff, body)
 	}
-	if n := countTokens(got); n != tokens {
+	if n := words.Count(got); n != tokens {
 		t.Errorf("%d tokens, want %d", n, tokens)
 	}
 	if done == (c.whole || c.noDone) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"tacho/sim/words"
 	"tacho/wire/embeddings"
 )
 
@@ -36,11 +37,11 @@ func readEmbedding(in *incoming) (*ask, error) {
 	switch {
 	case q.Messages != nil:
 		p.addMessages(q.Messages)
-		seeds = []uint64{p.seed}
+		seeds = []uint64{p.Seed}
 	case q.Modality != "" && q.Modality != "text":
 		for _, address := range q.Input.Texts {
 			p.addData([]byte(address), pictureTokens)
-			seeds = append(seeds, p.seed)
+			seeds = append(seeds, p.Seed)
 		}
 	default:
 		seeds = p.addInputs(&q.Input)
@@ -51,7 +52,7 @@ func readEmbedding(in *incoming) (*ask, error) {
 	return in.askDocument(p, q.Model, func(a *ask) any {
 		res := embeddings.Response{Object: "list", Model: a.model, Data: []embeddings.Item{}}
 		if !a.fx.noUsage {
-			n := a.counted(a.input)
+			n := a.counted(a.Tokens)
 			res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}
 		}
 		for i, seed := range seeds {
@@ -78,7 +79,7 @@ func encodeVector(vector []float32, format string) json.RawMessage {
 	for _, x := range vector {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
 	}
-	return appendJSON(nil, raw) // bytes encode as base64
+	return appendJSON(nil, raw) // bytes words.Encode as base64
 }
 
 // unitVector is a direction that depends on the seed alone.
@@ -86,7 +87,7 @@ func unitVector(seed uint64, n int) []float32 {
 	v := make([]float32, n)
 	sum := 0.0
 	for i := range v {
-		x := float64(outputID(seed, i))/float64(vocabSize) - 0.5
+		x := float64(words.Output(seed, i))/float64(words.Size) - 0.5
 		v[i] = float32(x)
 		sum += x * x
 	}

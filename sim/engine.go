@@ -76,9 +76,9 @@ func (m *batched) emit(e step.Emission) {
 
 func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
 	// The same prompt gets an answer of the same length, whenever it comes.
-	q := &step.Request{Prompt: a.input, MaxNew: a.limit, IgnoreEOS: a.ignoreEOS, Draw: a.seed}
+	q := &step.Request{Prompt: a.Tokens, MaxNew: a.limit, IgnoreEOS: a.ignoreEOS, Draw: a.Seed}
 	if m.profile.KV.PrefixCache {
-		q.Blocks = a.blockHashes(a.limit)
+		q.Blocks = a.WithAnswer(a.limit)
 	}
 	r := &batchedRun{model: m, ready: make(chan struct{}, 1)}
 	m.mu.Lock()

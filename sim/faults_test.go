@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tacho/sim/words"
 	"tacho/wire/openai"
 	"tacho/wire/sse"
 
@@ -89,7 +90,7 @@ func (o *outcome) read(in io.Reader, begin time.Time) {
 		case delta.Failed:
 			o.Failure = "in-band"
 		}
-		if n := countTokens(string(delta.Text)); n > 0 && !done && o.Failure == "" {
+		if n := words.Count(string(delta.Text)); n > 0 && !done && o.Failure == "" {
 			if o.First < 0 {
 				o.First = time.Since(begin)
 			}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"tacho/sim/words"
 )
 
 // A form is what a request wants of the text of its answer. The zero value is
@@ -86,15 +88,15 @@ func (a *ask) stopAtFirst(of stops) {
 			a.end(k+1, true, a.tokenID(k))
 			return
 		}
-		tail += tokenText(a.tokenID(k))
-		if keep := longest + wordBytes; len(tail) > keep {
+		tail += words.Text(a.tokenID(k))
+		if keep := longest + words.Bytes; len(tail) > keep {
 			tail = tail[len(tail)-keep:]
 		}
 		begin, found := of.find(tail)
 		if found == "" || k < of.min || of.atEnd && k+1 == a.limit {
 			continue
 		}
-		a.cut = (k+1)*wordBytes - len(tail) + begin
+		a.cut = (k+1)*words.Bytes - len(tail) + begin
 		if of.include {
 			a.cut += len(found)
 		}
@@ -133,7 +135,7 @@ func (a *ask) stoppedBy() string {
 
 // shown is how many bytes of text have been told with the first k tokens.
 func (a *ask) shown(k int) int {
-	n := k * wordBytes
+	n := k * words.Bytes
 	switch {
 	case !a.isLast(k) && a.begins != nil:
 		return n - a.begun(n)
@@ -142,7 +144,7 @@ func (a *ask) shown(k int) int {
 	case a.stoppedBy() != "":
 		return a.cut
 	case a.eos:
-		return n - wordBytes
+		return n - words.Bytes
 	}
 	return n
 }
@@ -165,7 +167,7 @@ func (a *ask) unheard(from, to int) bool {
 // piece appends the bytes of text from one to another.
 func (a *ask) piece(b []byte, from, to int) []byte {
 	for from < to {
-		word := tokenText(outputID(a.seed, from/wordBytes))[from%wordBytes:]
+		word := words.Text(words.Output(a.Seed, from/words.Bytes))[from%words.Bytes:]
 		word = word[:min(len(word), to-from)]
 		b = append(b, word...)
 		from += len(word)

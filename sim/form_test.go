@@ -8,13 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tacho/sim/words"
 	"tacho/wire/openai"
 )
 
 // said is what the simulator says to "a b c" in so many tokens.
 func said(tokens int) string {
 	var p prompt
-	p.addText("a b c")
+	p.AddText("a b c")
 	return string((&ask{prompt: p}).text(nil, 0, tokens))
 }
 
@@ -62,24 +63,24 @@ func streamed(t *testing.T, opt Options, path, body string) (text string, tokens
 // An answer ends where a stop string or a stop token appears, and says as vLLM
 // does what it was. Until then, what might be the beginning of one is held back.
 func TestStops(t *testing.T) {
-	words := strings.Fields(said(8))
+	spoken := strings.Fields(said(8))
 	var p prompt
-	p.addText("a b c")
-	fourth := outputID(p.seed, 3)
+	p.AddText("a b c")
+	fourth := words.Output(p.Seed, 3)
 	for _, tt := range []struct {
 		name, more string
 		text       string
 		tokens     int
 		reason     any
 	}{
-		{"a word", `"stop":"` + words[3] + `"`, said(3) + " ", 4, words[3]},
-		{"the first word", `"stop":["nowhere","` + " " + words[0] + `"]`, "", 1, " " + words[0]},
-		{"across words", `"stop":"` + words[2][2:] + " " + words[3][:2] + `"`, said(3)[:13], 4, words[2][2:] + " " + words[3][:2]},
-		{"kept", `"stop":"` + words[3] + `","include_stop_str_in_output":true`, said(4), 4, words[3]},
-		{"one letter", `"stop":"` + words[0][:1] + `"`, " ", 1, words[0][:1]},
+		{"a word", `"stop":"` + spoken[3] + `"`, said(3) + " ", 4, spoken[3]},
+		{"the first word", `"stop":["nowhere","` + " " + spoken[0] + `"]`, "", 1, " " + spoken[0]},
+		{"across words", `"stop":"` + spoken[2][2:] + " " + spoken[3][:2] + `"`, said(3)[:13], 4, spoken[2][2:] + " " + spoken[3][:2]},
+		{"kept", `"stop":"` + spoken[3] + `","include_stop_str_in_output":true`, said(4), 4, spoken[3]},
+		{"one letter", `"stop":"` + spoken[0][:1] + `"`, " ", 1, spoken[0][:1]},
 		{"nowhere", `"stop":"nowhere"`, said(8), 8, nil},
 		{"a token", `"stop_token_ids":[` + string(appendJSON(nil, fourth)) + `]`, said(3), 4, float64(fourth)},
-		{"not before", `"stop":"` + words[1] + `","min_tokens":8`, said(8), 8, nil},
+		{"not before", `"stop":"` + spoken[1] + `","min_tokens":8`, said(8), 8, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			body := `{"prompt":"a b c","max_tokens":8,"stream":true,"stream_options":{"include_usage":true},` + tt.more + `}`
@@ -248,7 +249,7 @@ func TestEcho(t *testing.T) {
 		`{"prompt":"a b c","max_tokens":2,"echo":true,"stream":true}`:  "a b c" + said(2),
 		`{"prompt":"a b c","max_tokens":0,"echo":true,"stream":true}`:  "a b c",
 		`{"prompt":"a \"b","max_tokens":0,"echo":true,"stream":true}`:  `a "b`,
-		`{"prompt":[0,1],"max_tokens":0,"echo":true,"stream":true}`:    decode([]int32{0, 1}),
+		`{"prompt":[0,1],"max_tokens":0,"echo":true,"stream":true}`:    words.Decode([]int32{0, 1}),
 		`{"prompt":"a b c","max_tokens":2,"echo":false,"stream":true}`: said(2),
 	} {
 		if text, _, _, _ := streamed(t, Options{}, "/v1/completions", body); text != want {

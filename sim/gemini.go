@@ -43,7 +43,7 @@ var geminiPages = map[string]page{
 			if readJSON(w, r, &q) {
 				var p prompt
 				p.addContents(q.Contents)
-				writeJSON(w, gemini.CountTokensResponse{TotalTokens: p.input})
+				writeJSON(w, gemini.CountTokensResponse{TotalTokens: p.Tokens})
 			}
 		default:
 			http.NotFound(w, r)
@@ -54,7 +54,7 @@ var geminiPages = map[string]page{
 func (p *prompt) addContents(contents []gemini.Content) {
 	for _, c := range contents {
 		for _, part := range c.Parts {
-			p.addText(part.Text)
+			p.AddText(part.Text)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (a *ask) geminiWords(b []byte, from, to int) []byte {
 	if !a.fx.noUsage {
 		n := a.counted(to)
 		res.UsageMetadata = &gemini.UsageMetadata{
-			PromptTokenCount: a.input, CandidatesTokenCount: n, TotalTokenCount: a.input + n, CachedContentTokenCount: a.cached,
+			PromptTokenCount: a.Tokens, CandidatesTokenCount: n, TotalTokenCount: a.Tokens + n, CachedContentTokenCount: a.cached,
 		}
 	}
 	return a.retell(b, appendJSON(nil, res), from, to)

@@ -44,10 +44,10 @@ func readLlama(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	if q.CachePrompt != nil && !*q.CachePrompt {
-		p.every = 0
+		p.Every = 0
 	}
-	p.addText(given.Text)
-	p.addIDs(given.IDs)
+	p.AddText(given.Text)
+	p.AddIDs(given.IDs)
 	limit := max(q.NPredict, q.MaxTokens, 0) // below zero is without limit
 	a, err := in.ask(p, wish{limit: limit, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
 	if err != nil {
@@ -56,7 +56,7 @@ func readLlama(in *incoming) (*ask, error) {
 	a.stopAtFirst(stops{strings: q.Stop})
 	v := &llamaVoice{ask: a, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
 	v.token = newTemplate(string(appendEvent(nil, "", llamacpp.Chunk{
-		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.input,
+		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.Tokens,
 	})), textHole, intHole, intHole2)
 	a.voice = v
 	return a, nil
@@ -89,7 +89,7 @@ func (v *llamaVoice) tokens(b []byte, from, to int) []byte {
 func (v *llamaVoice) final(content string) llamacpp.Final {
 	f := llamacpp.Final{
 		Content: content, Tokens: []int32{}, Stop: true, Model: v.model, Prompt: v.prompt,
-		StopType: "limit", TokensCached: v.input + v.output - 1,
+		StopType: "limit", TokensCached: v.Tokens + v.output - 1,
 		GenerationSettings: map[string]any{
 			"n_predict": v.limit, "ignore_eos": v.ignoreEOS, "stream": v.stream, "temperature": 0.8, "top_k": 40,
 			"top_p": 0.95, "min_p": 0.05, "samplers": []string{"penalties", "dry", "top_k", "typ_p", "top_p", "min_p", "temperature"},
@@ -103,7 +103,7 @@ func (v *llamaVoice) final(content string) llamacpp.Final {
 		f.StopType = "eos"
 	}
 	if !v.fx.noUsage {
-		predicted, evaluated := v.counted(v.output), v.input
+		predicted, evaluated := v.counted(v.output), v.Tokens
 		f.TokensPredicted, f.TokensEvaluated, f.Timings = &predicted, &evaluated, v.timings()
 	}
 	return f

@@ -3,6 +3,7 @@ package sim
 import (
 	"net/http"
 
+	"tacho/sim/words"
 	"tacho/wire/lmdeploy"
 )
 
@@ -20,8 +21,8 @@ func readLMDeploy(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	p := in.newPrompt()
-	p.addText(q.Prompt)
-	p.addIDs(q.InputIDs)
+	p.AddText(q.Prompt)
+	p.AddIDs(q.InputIDs)
 	if q.MaxTokens == 0 {
 		q.MaxTokens = 128 // the protocol's default
 	}
@@ -38,7 +39,7 @@ func readLMDeploy(in *incoming) (*ask, error) {
 func (a *ask) lmdeployWords(b []byte, from, to int) []byte {
 	b = a.text(append(b, `{"text":"`...), from, to)
 	b = a.ids(append(b, `","output_ids":[`...), from, to)
-	m := lmdeploy.MetaInfo{PromptTokens: a.input, CompletionTokens: a.counted(to)}
+	m := lmdeploy.MetaInfo{PromptTokens: a.Tokens, CompletionTokens: a.counted(to)}
 	if a.isLast(to) {
 		m.FinishReason = &lmdeploy.FinishReason{Type: a.finish}
 	}
@@ -55,7 +56,7 @@ var lmdeployPages = map[string]page{
 	"POST " + lmdeploy.EncodePath: func(_ *Server, w http.ResponseWriter, r *http.Request) {
 		var q lmdeploy.EncodeRequest
 		if readJSON(w, r, &q) {
-			ids := encode(q.Input)
+			ids := words.Encode(q.Input)
 			writeJSON(w, lmdeploy.EncodeResponse{InputIDs: ids, Length: len(ids)})
 		}
 	},

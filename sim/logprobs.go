@@ -1,6 +1,9 @@
 package sim
 
-import "tacho/wire/openai"
+import (
+	"tacho/sim/words"
+	"tacho/wire/openai"
+)
 
 // The log probability of every token, and how much less likely each of the
 // others in its place was than the one before it.
@@ -14,7 +17,7 @@ func (a *ask) alternatives(k, n int) []string {
 	said := a.plainText(k)
 	all := []string{said}
 	for i := range n {
-		all = append(all, tokenText(outputID(a.seed+uint64(i)+1, k)))
+		all = append(all, words.Text(words.Output(a.Seed+uint64(i)+1, k)))
 	}
 	return all
 }
@@ -27,7 +30,7 @@ func (a *ask) plainText(k int) string {
 	case k < len(a.script):
 		return a.script[k]
 	}
-	return tokenText(outputID(a.seed, k))
+	return words.Text(words.Output(a.Seed, k))
 }
 
 // completionLogprobs are those of tokens from up to but not including to, with n
@@ -42,7 +45,7 @@ func (a *ask) completionLogprobs(from, to, n int) *openai.CompletionLogprobs {
 				top[text] = logprob + float64(i)*logprobStep
 			}
 		}
-		l.TextOffset = append(l.TextOffset, len(a.before)+k*wordBytes)
+		l.TextOffset = append(l.TextOffset, len(a.before)+k*words.Bytes)
 		l.TokenLogprobs = append(l.TokenLogprobs, logprob)
 		l.Tokens = append(l.Tokens, texts[0])
 		l.TopLogprobs = append(l.TopLogprobs, top)

@@ -19,7 +19,7 @@ func readMII(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	p := in.newPrompt()
-	p.addText(q.Prompt)
+	p.AddText(q.Prompt)
 	if q.MaxTokens == 0 {
 		q.MaxTokens = 128 // the protocol's default
 	}

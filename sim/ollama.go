@@ -43,8 +43,8 @@ func readOllamaGenerate(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	p := in.newPrompt()
-	p.addText(q.System)
-	p.addText(q.Prompt)
+	p.AddText(q.System)
+	p.AddText(q.Prompt)
 	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollama.Final, text string) any {
 		return ollama.GenerateResponse{Model: model, CreatedAt: at, Response: text, Done: f.DoneReason != "", Final: f}
 	})
@@ -57,7 +57,7 @@ func readOllamaChat(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	for _, m := range q.Messages {
-		p.addText(m.Content)
+		p.AddText(m.Content)
 	}
 	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollama.Final, text string) any {
 		return ollama.ChatResponse{
@@ -112,7 +112,7 @@ func (v *ollamaVoice) final() ollama.Final {
 		DoneReason: v.finish, TotalDuration: v.took(v.arrivedAt, v.lastAt), LoadDuration: time.Millisecond,
 	}
 	if !v.fx.noUsage {
-		f.PromptEvalCount, f.EvalCount = v.input-v.cached, v.counted(v.output) // cached tokens are not evaluated, and a count of 0 is left out
+		f.PromptEvalCount, f.EvalCount = v.Tokens-v.cached, v.counted(v.output) // cached tokens are not evaluated, and a count of 0 is left out
 		f.PromptEvalDuration, f.EvalDuration = v.took(v.admittedAt, v.firstAt), v.took(v.firstAt, v.lastAt)
 	}
 	return f

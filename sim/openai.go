@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tacho/sim/words"
 	"tacho/wire/openai"
 	"tacho/wire/sse"
 )
@@ -94,8 +95,8 @@ func readCompletion(in *incoming) (*ask, error) {
 		return nil, errors.New("prompt: token ids are not supported, send text")
 	}
 	p := in.newPrompt()
-	p.addText(q.Prompt.Text)
-	p.addIDs(q.Prompt.IDs)
+	p.AddText(q.Prompt.Text)
+	p.AddIDs(q.Prompt.IDs)
 	w := wish{model: q.Model, limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream} // 16 is the protocol's default
 	if q.MaxTokens != nil {
 		w.limit = max(*q.MaxTokens, 1)
@@ -105,7 +106,7 @@ func readCompletion(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	if q.Echo {
-		a.before = q.Prompt.Text + decode(q.Prompt.IDs)
+		a.before = q.Prompt.Text + words.Decode(q.Prompt.IDs)
 		if q.MaxTokens != nil && *q.MaxTokens == 0 {
 			a.script = []string{} // only the prompt is wanted
 		}
@@ -191,7 +192,7 @@ func readChat(in *incoming) (*ask, error) {
 	if call, arguments := q.call(); call != nil {
 		call.ID = "chatcmpl-tool-" + a.id
 		v.call, v.chosen = call, q.ToolChoice.Name != ""
-		a.say(document(arguments, a.seed))
+		a.say(document(arguments, a.Seed))
 	}
 	a.constrain(&q.Constraints, q.MinTokens)
 	v.ask = a
@@ -219,11 +220,11 @@ func (a *ask) constrain(c *openai.Constraints, min int) {
 	switch {
 	case a.script != nil: // it has one
 	case f != nil && f.Type == "json_schema" && f.JSONSchema != nil:
-		a.say(document(f.JSONSchema.Schema, a.seed))
+		a.say(document(f.JSONSchema.Schema, a.Seed))
 	case f != nil && f.Type == "json_object":
-		a.say(document(nil, a.seed))
+		a.say(document(nil, a.Seed))
 	case s != nil && s.JSON != nil:
-		a.say(document(s.JSON, a.seed))
+		a.say(document(s.JSON, a.Seed))
 	case s != nil && len(s.Choice) > 0:
 		a.say(s.Choice[0])
 	}

@@ -105,7 +105,7 @@ func (v *openAIVoice) tokenIDs() []int32 {
 func (v *openAIVoice) holeUsage() *openai.Usage {
 	switch {
 	case v.continuous && !v.fx.noUsage:
-		return &openai.Usage{PromptTokens: v.input, TotalTokens: intHole, CompletionTokens: intHole2}
+		return &openai.Usage{PromptTokens: v.Tokens, TotalTokens: intHole, CompletionTokens: intHole2}
 	case v.usage && v.manner.usage == usageZero:
 		return &openai.Usage{}
 	}
@@ -117,7 +117,7 @@ func (v *openAIVoice) realUsage() *openai.Usage {
 		return nil
 	}
 	out := v.counted(v.count(v.output))
-	u := &openai.Usage{PromptTokens: v.input, TotalTokens: v.input + out, CompletionTokens: out}
+	u := &openai.Usage{PromptTokens: v.Tokens, TotalTokens: v.Tokens + out, CompletionTokens: out}
 	if v.cached > 0 {
 		u.PromptTokensDetails = &openai.PromptTokensDetails{CachedTokens: v.cached}
 	}
@@ -162,7 +162,7 @@ func (v *openAIVoice) fill(b []byte, t template, from, to int) []byte {
 		t = t[1:]
 	}
 	if len(t) == 3 { // usage in every chunk
-		b = strconv.AppendInt(append(b, t[0]...), int64(v.input+v.counted(to)), 10)
+		b = strconv.AppendInt(append(b, t[0]...), int64(v.Tokens+v.counted(to)), 10)
 		b = strconv.AppendInt(append(b, t[1]...), int64(v.counted(to)), 10)
 		t = t[2:]
 	}
@@ -211,9 +211,9 @@ func (a *ask) timings() *llamacpp.Timings {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	prompt, predicted := a.took(a.admittedAt, a.firstAt), a.took(a.firstAt, a.lastAt)
 	t := &llamacpp.Timings{
-		CacheN: a.cached, PromptN: a.input - a.cached, PromptMs: ms(prompt),
+		CacheN: a.cached, PromptN: a.Tokens - a.cached, PromptMs: ms(prompt),
 		PredictedN: a.counted(a.output), PredictedMs: ms(predicted),
-		PromptPerSecond: perSecond(int64(a.input-a.cached), prompt), PredictedPerSecond: perSecond(int64(a.output), predicted),
+		PromptPerSecond: perSecond(int64(a.Tokens-a.cached), prompt), PredictedPerSecond: perSecond(int64(a.output), predicted),
 	}
 	if t.PromptN > 0 {
 		t.PromptPerTokenMs = t.PromptMs / float64(t.PromptN)
@@ -370,7 +370,7 @@ func (v *chatVoice) role(b []byte) []byte {
 }
 
 func (v *chatVoice) usageAt(n int) *openai.Usage {
-	return &openai.Usage{PromptTokens: v.input, TotalTokens: v.input + n, CompletionTokens: n}
+	return &openai.Usage{PromptTokens: v.Tokens, TotalTokens: v.Tokens + n, CompletionTokens: n}
 }
 
 func (v *chatVoice) early(b []byte) []byte {

@@ -82,8 +82,8 @@ func wantHeard(engine string, conversations map[string]heard) map[string]heard {
 	said := func(p prompt) string { return string((&ask{prompt: p}).text(nil, 0, 4)) }
 	var text, ids, sound prompt
 	sound.addData(make([]byte, 960), 3)
-	text.addText("a b c")
-	ids.addIDs([]int32{1, 2, 3})
+	text.AddText("a b c")
+	ids.AddIDs([]int32{1, 2, 3})
 	want := map[string]heard{}
 	for name := range conversations {
 		w := heard{Text: said(text), Finish: finishLength, Usage: 4}

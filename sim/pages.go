@@ -167,7 +167,7 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	}
 	var p prompt
 	p.addAnthropic(&q)
-	writeJSON(w, anthropic.CountTokensResponse{InputTokens: p.input})
+	writeJSON(w, anthropic.CountTokensResponse{InputTokens: p.Tokens})
 }
 
 // lateness is how well it keeps its model's time, in seconds of that time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"tacho/sim/words"
 	"tacho/wire/embeddings"
 )
 
@@ -36,7 +37,7 @@ func readPooling(in *incoming) (*ask, error) {
 			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: a.model, Data: []embeddings.PoolingItem{},
 		}
 		if !a.fx.noUsage {
-			n := a.counted(a.input)
+			n := a.counted(a.Tokens)
 			res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}
 		}
 		for i, seed := range seeds {
@@ -57,17 +58,17 @@ func readRerank(in *incoming) (*ask, error) {
 	p := in.newPrompt()
 	results := make([]embeddings.RerankResult, len(q.Documents))
 	for i, text := range q.Documents { // each is read together with the query
-		p.addText(q.Query)
-		p.addText(text)
+		p.AddText(q.Query)
+		p.AddText(text)
 		results[i] = embeddings.RerankResult{
-			Index: i, Document: embeddings.RerankDocument{Text: text}, RelevanceScore: float64(outputID(p.seed, 0)) / float64(vocabSize),
+			Index: i, Document: embeddings.RerankDocument{Text: text}, RelevanceScore: float64(words.Output(p.Seed, 0)) / float64(words.Size),
 		}
 	}
 	slices.SortStableFunc(results, func(a, b embeddings.RerankResult) int { return cmp.Compare(b.RelevanceScore, a.RelevanceScore) })
 	return in.askDocument(p, q.Model, func(a *ask) any {
 		res := embeddings.RerankResponse{ID: "score-" + a.id, Model: a.model, Results: results}
 		if !a.fx.noUsage {
-			n := a.counted(a.input)
+			n := a.counted(a.Tokens)
 			res.Usage = embeddings.RerankUsage{PromptTokens: n, TotalTokens: n}
 		}
 		return res
@@ -77,12 +78,12 @@ func readRerank(in *incoming) (*ask, error) {
 // addInputs adds all inputs, and returns a seed for each.
 func (p *prompt) addInputs(in *embeddings.Inputs) (seeds []uint64) {
 	for _, text := range in.Texts {
-		p.addText(text)
-		seeds = append(seeds, p.seed)
+		p.AddText(text)
+		seeds = append(seeds, p.Seed)
 	}
 	for _, ids := range in.IDs {
-		p.addIDs(ids)
-		seeds = append(seeds, p.seed)
+		p.AddIDs(ids)
+		seeds = append(seeds, p.Seed)
 	}
 	return seeds
 }

@@ -27,12 +27,12 @@ func readResponses(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	p := in.newPrompt()
-	p.addText(q.Instructions)
-	p.addText(q.Input.Text)
+	p.AddText(q.Instructions)
+	p.AddText(q.Input.Text)
 	for _, item := range q.Input.Parts {
-		p.addText(item.Content.Text)
+		p.AddText(item.Content.Text)
 		for _, part := range item.Content.Parts {
-			p.addText(part.Text)
+			p.AddText(part.Text)
 		}
 	}
 	a, err := in.ask(p, wish{model: q.Model, limit: q.MaxOutputTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
@@ -118,7 +118,7 @@ func (v *responsesVoice) final() (kind string, r *wire.Response) {
 	if !v.fx.noUsage {
 		out := v.counted(v.output)
 		r.Usage = &wire.Usage{
-			InputTokens: v.input, OutputTokens: out, TotalTokens: v.input + out,
+			InputTokens: v.Tokens, OutputTokens: out, TotalTokens: v.Tokens + out,
 			InputTokensDetails: wire.InputTokensDetails{CachedTokens: v.cached},
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tacho/sim/words"
 )
 
 // A schema is the part of JSON Schema that the simulator understands.
@@ -98,7 +100,7 @@ func (d *writer) plain(s *schema, depth int) {
 	case "null":
 		d.text.WriteString("null")
 	default:
-		d.text.Write(appendJSON(nil, tokenText(outputID(d.seed, d.values))[1:]))
+		d.text.Write(appendJSON(nil, words.Text(words.Output(d.seed, d.values))[1:]))
 	}
 }
 

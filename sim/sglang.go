@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"tacho/sim/words"
 	"tacho/wire/sglang"
 	"tacho/wire/sse"
 )
@@ -31,8 +32,8 @@ func readSGLang(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	p := in.newPrompt()
-	p.addText(q.Text)
-	p.addIDs(q.InputIDs)
+	p.AddText(q.Text)
+	p.AddIDs(q.InputIDs)
 	o := &q.SamplingParams
 	a, err := in.ask(p, wish{limit: o.MaxNewTokens, min: o.MinNewTokens, ignoreEOS: o.IgnoreEOS, stream: q.Stream})
 	if err != nil {
@@ -74,7 +75,7 @@ func (v *sglangVoice) answer(b []byte, _, to int) []byte {
 	b = append(append(b, `{"text":"`...), v.soFar...)
 	b = append(append(b, `","output_ids":[`...), v.idsSoFar...)
 	m := sglang.MetaInfo{
-		ID: v.id, PromptTokens: v.input, CompletionTokens: v.counted(to), CachedTokens: v.cached, WeightVersion: "default",
+		ID: v.id, PromptTokens: v.Tokens, CompletionTokens: v.counted(to), CachedTokens: v.cached, WeightVersion: "default",
 	}
 	if v.isLast(to) {
 		m.FinishReason = &sglang.FinishReason{Type: v.finish}
@@ -84,7 +85,7 @@ func (v *sglangVoice) answer(b []byte, _, to int) []byte {
 		case v.output == v.stopAt:
 			m.FinishReason.Matched = v.reason
 		default:
-			m.FinishReason.Matched = eosID
+			m.FinishReason.Matched = words.EOS
 		}
 		m.E2ELatency = v.took(v.arrivedAt, v.lastAt).Seconds()
 	}

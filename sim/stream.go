@@ -96,7 +96,7 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 	}
 	an.ask = a
 	a.arrivedAt = now
-	an.truth.ID, an.truth.Input, an.truth.Asked = a.id, a.input, a.limit
+	an.truth.ID, an.truth.Input, an.truth.Asked = a.id, a.Tokens, a.limit
 	an.w.Header().Set("X-Request-Id", a.id)
 	if fx.resetAt == 0 {
 		return an.reset()

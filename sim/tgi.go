@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"tacho/sim/words"
 	"tacho/wire/sse"
 	"tacho/wire/tgi"
 )
@@ -88,12 +89,12 @@ func readTGI(in *incoming) (*ask, error) {
 		return nil, errors.New("`top_p` must be > 0.0 and < 1.0")
 	}
 	p := in.newPrompt()
-	p.addText(q.Inputs)
-	if o.Truncate != nil && *o.Truncate > 0 && *o.Truncate < p.input {
+	p.AddText(q.Inputs)
+	if o.Truncate != nil && *o.Truncate > 0 && *o.Truncate < p.Tokens {
 		whole := p
 		p = in.newPrompt()
 		p.addLast(q.Inputs, *o.Truncate)
-		p.chars = whole.chars
+		p.Chars = whole.Chars
 	}
 	a, err := in.ask(p, wish{limit: o.MaxNewTokens})
 	if err != nil {
@@ -102,7 +103,7 @@ func readTGI(in *incoming) (*ask, error) {
 	a.stopAtFirst(stops{strings: o.Stop, include: true, atEnd: true})
 	h := in.w.Header()
 	h.Set("X-Compute-Type", "cpu+simulated")
-	h.Set("X-Compute-Characters", strconv.Itoa(p.chars))
+	h.Set("X-Compute-Characters", strconv.Itoa(p.Chars))
 	h.Set("X-Accel-Buffering", "no")
 	a.voice = &tgiVoice{ask: a, details: o.Details, header: h}
 	return a, nil
@@ -110,10 +111,10 @@ func readTGI(in *incoming) (*ask, error) {
 
 // addLast adds the last n tokens of a text: what TGI keeps when it truncates.
 func (p *prompt) addLast(text string, n int) {
-	skip := countTokens(text) - n
-	for w := range words(text) {
+	skip := words.Count(text) - n
+	for w := range words.Each(text) {
 		if skip--; skip < 0 {
-			p.add(hashWord(text[w.start:w.stop]))
+			p.Add(words.Hash(text[w.Start:w.Stop]))
 		}
 	}
 }
@@ -146,7 +147,7 @@ func (v *tgiVoice) token(b []byte, k int) []byte {
 	b = append(v.text(append(b, '"'), 0, v.output), `","details":`...)
 	if v.details && !v.fx.noUsage {
 		b = appendJSON(b, tgi.StreamDetails{
-			FinishReason: v.tgiReason(), GeneratedTokens: v.counted(v.output), InputLength: v.input,
+			FinishReason: v.tgiReason(), GeneratedTokens: v.counted(v.output), InputLength: v.Tokens,
 		})
 	} else {
 		b = append(b, "null"...)
@@ -186,7 +187,7 @@ func (v *tgiVoice) whole(b []byte) []byte {
 	ms("X-Queue-Time", v.took(v.arrivedAt, v.admittedAt))
 	ms("X-Inference-Time", v.took(v.admittedAt, v.lastAt))
 	ms("X-Time-Per-Token", v.took(v.admittedAt, v.lastAt)/time.Duration(v.output))
-	v.header.Set("X-Prompt-Tokens", strconv.Itoa(v.input))
+	v.header.Set("X-Prompt-Tokens", strconv.Itoa(v.Tokens))
 	v.header.Set("X-Generated-Tokens", strconv.Itoa(v.counted(v.output)))
 	b = append(v.text(append(b, `{"generated_text":"`...), 0, v.output), '"')
 	if v.details && !v.fx.noUsage {

@@ -3,6 +3,7 @@ package sim
 import (
 	"net/http"
 
+	"tacho/sim/words"
 	"tacho/wire/openai"
 	"tacho/wire/tgi"
 )
@@ -23,7 +24,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, tgiTokens(*q.Inputs))
 		return
 	case q.Content != nil:
-		writeJSON(w, map[string][]int32{"tokens": encode(*q.Content)})
+		writeJSON(w, map[string][]int32{"tokens": words.Encode(*q.Content)})
 		return
 	case q.Prompt == nil && q.Messages == nil:
 		badRequest(w, "nothing to tokenize: give a prompt, messages, inputs or content")
@@ -31,12 +32,12 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	}
 	ids := []int32{}
 	if q.Prompt != nil {
-		ids = append(ids, encode(*q.Prompt)...)
+		ids = append(ids, words.Encode(*q.Prompt)...)
 	}
 	for _, m := range q.Messages {
-		ids = append(ids, encode(m.Content.Text)...)
+		ids = append(ids, words.Encode(m.Content.Text)...)
 		for _, part := range m.Content.Parts {
-			ids = append(ids, encode(part.Text)...)
+			ids = append(ids, words.Encode(part.Text)...)
 		}
 	}
 	writeJSON(w, openai.TokenizeResponse{Count: len(ids), MaxModelLen: s.opt.MaxModelLen, Tokens: ids})
@@ -45,9 +46,9 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 func tgiTokens(text string) []tgi.SimpleToken {
 	tokens := []tgi.SimpleToken{}
 	end := 0
-	for w := range words(text) { // a token owns the white space before its word
-		tokens = append(tokens, tgi.SimpleToken{ID: tokenID(text[w.start:w.stop]), Text: text[end:w.stop], Start: end, Stop: w.stop})
-		end = w.stop
+	for w := range words.Each(text) { // a token owns the white space before its word
+		tokens = append(tokens, tgi.SimpleToken{ID: words.ID(text[w.Start:w.Stop]), Text: text[end:w.Stop], Start: end, Stop: w.Stop})
+		end = w.Stop
 	}
 	return tokens
 }
@@ -55,6 +56,6 @@ func tgiTokens(text string) []tgi.SimpleToken {
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	var q openai.DetokenizeRequest
 	if readJSON(w, r, &q) {
-		writeJSON(w, openai.DetokenizeResponse{Prompt: decode(q.Tokens)})
+		writeJSON(w, openai.DetokenizeResponse{Prompt: words.Decode(q.Tokens)})
 	}
 }

@@ -47,7 +47,7 @@ func readTranscription(in *incoming) (*ask, error) {
 	}
 	seconds := soundSeconds(sound)
 	p := in.newPrompt()
-	p.addText(form[openai.PromptField])
+	p.AddText(form[openai.PromptField])
 	p.addData(sound, soundTokens(seconds))
 	limit := 0
 	if text, ok := form[openai.MaxTokensField]; ok {
@@ -56,7 +56,7 @@ func readTranscription(in *incoming) (*ask, error) {
 		}
 	}
 	// Clients often ask for more than there is room for. They get as much as fits.
-	limit = min(limit, max(in.opt.MaxModelLen-p.input, 1))
+	limit = min(limit, max(in.opt.MaxModelLen-p.Tokens, 1))
 	stream := truthy(form[openai.StreamField])
 	a, err := in.ask(p, wish{model: form[openai.ModelField], limit: limit, stream: stream})
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *prompt) addData(data []byte, n int) {
 	h := fnv.New64a()
 	_, _ = h.Write(data) // a hash takes all
 	for k := range n {
-		p.add(h.Sum64() + uint64(k))
+		p.Add(h.Sum64() + uint64(k))
 	}
 }
 

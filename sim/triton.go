@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tacho/sim/words"
 	"tacho/wire/openai"
 	"tacho/wire/triton"
 )
@@ -59,7 +60,7 @@ func readTriton(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	w := wish{limit: q.MaxTokens, min: max(q.MinTokens, q.MinLength)}
-	w.ignoreEOS = q.EndID != nil && (*q.EndID < 0 || *q.EndID > vocabSize) // it never comes
+	w.ignoreEOS = q.EndID != nil && (*q.EndID < 0 || *q.EndID > words.Size) // it never comes
 	// TensorRT-LLM compares tokens, and has sent them by then.
 	stop := stops{strings: q.StopWords, min: w.min, include: true, atEnd: true}
 	wantsStream := q.Stream
@@ -72,7 +73,7 @@ func readTriton(in *incoming) (*ask, error) {
 		return nil, errors.New("generate expects model to produce exactly 1 response, use generate stream for model types that generate various number of responses")
 	}
 	p := in.newPrompt()
-	p.addText(q.TextInput)
+	p.AddText(q.TextInput)
 	a, err := in.ask(p, w)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (v *tritonVoice) response(b []byte, from, to int) []byte {
 		return append(b, '}')
 	}
 	if v.q.ReturnNumInputTokens {
-		b = strconv.AppendInt(append(b, `,"num_input_tokens":`...), int64(v.input), 10)
+		b = strconv.AppendInt(append(b, `,"num_input_tokens":`...), int64(v.Tokens), 10)
 	}
 	if v.q.ReturnNumOutputTokens {
 		n := to - from

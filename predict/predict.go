@@ -1,0 +1,405 @@
+// Package predict runs a stage in virtual time: sessions from a source, at the
+// times of a schedule, through a server that is computed, into a sink. It opens
+// no socket and reads no clock. What it emits are records like those of a real
+// run, with a clock that says they were computed.
+package predict
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"tacho"
+	"tacho/session"
+	"tacho/sim/step"
+	"tacho/sim/words"
+)
+
+// A Server answers requests in virtual time. Times are offsets from the start
+// of the stage, and never go back.
+type Server interface {
+	Add(now time.Duration, r *step.Request) error
+	Cancel(id uint64)
+	Next() (at time.Duration, ok bool)                      // when something happens next; false: nothing before the next Add
+	Advance(now time.Duration, deliver func(step.Emission)) // lets happen what is due
+}
+
+// A Stage is one experiment with fixed load, as engine.Stage is.
+type Stage struct {
+	Index       int
+	Arrivals    iter.Seq2[uint64, time.Duration] // session number, due
+	Limit       int                              // most requests in flight, and of a closed loop most sessions under way; 0 is no limit
+	Source      tacho.Source
+	Server      Server
+	BlockTokens int             // tokens in a KV block of the server; 0: it has no use for blocks
+	Timeout     time.Duration   // for one request, from its start; 0 is none
+	MaxTime     time.Duration   // no session starts later than this; 0 is no limit
+	Enough      <-chan struct{} // once closed, no request is sent any more; what is in flight is let finish; may be nil
+}
+
+// Run runs the stage to its end, or until ctx is done, and emits one Record for
+// each request to sink, in the order in which they end.
+func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
+	next, stop := iter.Pull2(s.Arrivals)
+	defer stop()
+	r := &runner{Stage: s, sink: sink, arrival: next, flights: map[uint64]*flight{}}
+	r.advance()
+	for n := 0; r.err == nil; n++ {
+		if n%checkEvery == 0 && r.halted(ctx) {
+			return ctx.Err()
+		}
+		r.begin()
+		at, ok := r.next()
+		if !ok {
+			break
+		}
+		r.now = max(r.now, at)
+		r.expire()
+		s.Server.Advance(r.now, r.deliver)
+	}
+	return r.err
+}
+
+// checkEvery is how many events pass between two looks at whether to stop.
+const checkEvery = 1024
+
+type runner struct {
+	Stage
+	sink    tacho.Sink
+	arrival func() (uint64, time.Duration, bool)
+	now     time.Duration
+	err     error
+
+	head    *start             // the session that arrives next; nil: there are no more
+	queued  bool               // head is in ready
+	later   dues               // turns that wait for their time
+	ready   []*start           // what is due and waits for a slot, in order
+	flights map[uint64]*flight // in flight, by the server's number for them
+	expiry  []*flight          // the same, in the order in which their time is up
+	users   int                // sessions of a closed loop under way
+	noted   int                // turns, so far
+	lastID  uint64
+}
+
+// A start is a request that is to be sent.
+type start struct {
+	due     time.Duration
+	request *tacho.Request
+	talk    *talk // nil: a session of one turn
+	first   bool  // it begins its session
+	order   int   // among those noted for later
+}
+
+// A talk is a session under way.
+type talk struct {
+	*session.State
+	open   int  // turns that are in flight, or due
+	closed bool // it is one of a closed loop
+}
+
+// A flight is a request in flight.
+type flight struct {
+	*start
+	id    uint64
+	rec   *tacho.Record
+	seed  uint64        // of the answer
+	until time.Duration // it is given up then
+}
+
+// halted says whether the stage is to stop at once. It also sees when enough has
+// been sent.
+func (r *runner) halted(ctx context.Context) bool {
+	select {
+	case <-r.Enough:
+		r.head, r.ready, r.later = nil, nil, nil
+	default:
+	}
+	return ctx.Err() != nil
+}
+
+// advance takes up the session that arrives next.
+func (r *runner) advance() {
+	r.head, r.queued = nil, false
+	i, due, ok := r.arrival()
+	if !ok || r.past(due) {
+		return
+	}
+	sess, err := r.Source.Session(i)
+	switch {
+	case errors.Is(err, io.EOF):
+		return
+	case err != nil:
+		r.err = err
+		return
+	case len(sess.Turns) == 0:
+		r.err = fmt.Errorf("session %d has no turns", i)
+		return
+	}
+	r.head = &start{due: due, request: &sess.Turns[0].Request, first: true}
+	if len(sess.Turns) > 1 {
+		state, err := session.New(&sess)
+		if err != nil {
+			r.err = err
+			return
+		}
+		r.head.talk = &talk{State: state}
+	}
+	r.head.request.Quote(nil)
+}
+
+func (r *runner) past(t time.Duration) bool { return r.MaxTime > 0 && t >= r.MaxTime }
+
+// begin sends all that is due and has a slot. Whoever was due first goes first.
+func (r *runner) begin() {
+	for r.err == nil {
+		for len(r.later) > 0 && r.later[0].due <= r.now {
+			r.ready = append(r.ready, heap.Pop(&r.later).(*start))
+		}
+		r.queueHead()
+		if len(r.ready) == 0 || r.Limit > 0 && len(r.flights) >= r.Limit {
+			return
+		}
+		s := r.ready[0]
+		r.ready = r.ready[1:]
+		if !s.first {
+			r.send(s)
+			continue
+		}
+		r.queued = false
+		if r.past(r.now) {
+			r.head = nil
+			continue
+		}
+		r.open(s)
+		r.advance()
+	}
+}
+
+// queueHead lets the next session ask for a slot if it is due: by its time, or
+// in a closed loop when a user is free.
+func (r *runner) queueHead() {
+	if r.head == nil || r.queued {
+		return
+	}
+	due := r.head.due <= r.now
+	if r.head.due == tacho.ASAP {
+		due = r.Limit == 0 || r.users < r.Limit
+	}
+	if due {
+		r.queued = true
+		r.ready = append(r.ready, r.head)
+	}
+}
+
+// open starts a session.
+func (r *runner) open(s *start) {
+	closed := s.due == tacho.ASAP
+	if closed {
+		s.due = r.now
+		r.users++
+	}
+	if s.talk == nil {
+		s.talk = &talk{} // for its end to be seen
+	}
+	s.talk.closed = closed
+	s.talk.open = 1
+	if s.talk.State != nil {
+		r.follow(s.talk, s.talk.Start(s.due, r.now)[1:])
+	}
+	r.send(s)
+}
+
+// follow notes turns that are due later.
+func (r *runner) follow(t *talk, due []session.Due) {
+	for _, d := range due {
+		t.open++
+		r.noted++
+		heap.Push(&r.later, &start{due: d.At, request: t.Request(d.Turn), talk: t, order: r.noted})
+	}
+}
+
+func (r *runner) send(s *start) {
+	q := s.request
+	rec := tacho.NewRecord(r.Index, q, s.due)
+	rec.Slot, rec.Start, rec.Conn, rec.Sent, rec.Wrote = r.now, r.now, r.now, r.now, r.now
+	rec.Clock, rec.Conns = tacho.VirtualClock, 1
+	if s.talk.State != nil {
+		rec.Turns = s.talk.Turns()
+	}
+	r.lastID++
+	f := &flight{start: s, id: r.lastID, rec: rec}
+	ask := r.ask(f)
+	if err := r.Server.Add(r.now, ask); err != nil {
+		rec.End = r.now
+		rec.Failure = &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: 400, Message: err.Error()}
+		r.end(f)
+		return
+	}
+	rec.Input = ask.Prompt
+	r.flights[f.id] = f
+	if r.Timeout > 0 {
+		f.until = r.now + r.Timeout
+		r.expiry = append(r.expiry, f)
+	}
+}
+
+// ask is the request as the server sees it.
+func (r *runner) ask(f *flight) *step.Request {
+	q := f.request
+	p := words.Prompt{Every: r.BlockTokens}
+	fill(&p, &q.Input)
+	f.seed = p.Seed
+	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed}
+	if q.InputTokens > 0 && q.InputTokens != p.Tokens && p.Tokens > 0 {
+		// The tokens of the model are not those of the simulator: its blocks end elsewhere.
+		p = words.Prompt{Every: max(r.BlockTokens*p.Tokens/q.InputTokens, 1)}
+		if r.BlockTokens == 0 {
+			p.Every = 0
+		}
+		fill(&p, &q.Input)
+	}
+	if q.InputTokens > 0 {
+		out.Prompt = q.InputTokens
+	}
+	if r.BlockTokens > 0 {
+		out.Blocks = p.WithAnswer(q.MaxTokens)
+	}
+	return out
+}
+
+func fill(p *words.Prompt, in *tacho.Input) {
+	p.AddIDs(in.IDs)
+	p.AddText(in.Text)
+	for _, m := range in.Messages {
+		p.AddText(m.Content)
+	}
+}
+
+// deliver takes what the server wrote.
+func (r *runner) deliver(e step.Emission) {
+	f := r.flights[e.ID]
+	if f == nil {
+		return
+	}
+	rec := f.rec
+	if e.First {
+		rec.Head = e.At
+		rec.Server = &tacho.ServerTimes{Queue: e.Admitted - rec.Sent}
+	}
+	if tokens := e.Tokens; !e.EOS || tokens > 1 {
+		rec.Events = append(rec.Events, tacho.Event{At: e.At, Tokens: int16(min(tokens, 1<<15-1))})
+	}
+	rec.Output += e.Tokens
+	if !e.Last {
+		return
+	}
+	rec.OutputFrom, rec.Finish, rec.End = tacho.FromUsage, e.Finish, e.At
+	rec.Usage = &tacho.Usage{Prompt: rec.Input, Completion: rec.Output, Cached: e.Cached}
+	if len(rec.Events) == 0 {
+		rec.Failure = &tacho.Failure{Cause: tacho.Empty, Phase: "stream", Message: "the answer has no token"}
+	}
+	r.land(f)
+}
+
+// expire gives up what takes too long.
+func (r *runner) expire() {
+	for f := r.oldest(); f != nil && f.until <= r.now; f = r.oldest() {
+		r.Server.Cancel(f.id)
+		f.rec.End = f.until
+		f.rec.Failure = &tacho.Failure{Cause: tacho.Timeout, Phase: "wait", Message: "no end within the time given to a request"}
+		r.land(f)
+	}
+}
+
+// oldest is the request in flight whose time is up first, or nil.
+func (r *runner) oldest() *flight {
+	for len(r.expiry) > 0 && r.expiry[0].rec == nil {
+		r.expiry = r.expiry[1:]
+	}
+	if len(r.expiry) == 0 {
+		return nil
+	}
+	return r.expiry[0]
+}
+
+// land takes a request out of flight.
+func (r *runner) land(f *flight) {
+	delete(r.flights, f.id)
+	r.end(f)
+	f.rec, f.start = nil, nil // it may be remembered for as long as older ones are in flight
+}
+
+// end hands a record on, and lets go what waited for it.
+func (r *runner) end(f *flight) {
+	rec, t := f.rec, f.talk
+	if rec.OK() && t.State != nil {
+		r.follow(t, t.Ended(rec.Turn, rec.End, r.answer(f)))
+	}
+	if t.open--; t.open == 0 && t.closed {
+		r.users--
+	}
+	if err := r.sink.Add(rec); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// answer is what the next turn quotes: the text that the simulator would have
+// written.
+func (r *runner) answer(f *flight) tacho.Answer {
+	ids := make([]int32, f.rec.Output)
+	for k := range ids {
+		ids[k] = words.Output(f.seed, k)
+	}
+	return tacho.Answer{Text: words.Decode(ids), Tokens: f.rec.Output}
+}
+
+// next is when something happens next.
+func (r *runner) next() (time.Duration, bool) {
+	at, ok := r.Server.Next()
+	sooner := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if r.head != nil && !r.queued && r.head.due >= 0 {
+		sooner(r.head.due)
+	}
+	if len(r.later) > 0 {
+		sooner(r.later[0].due)
+	}
+	if f := r.oldest(); f != nil {
+		sooner(f.until)
+	}
+	return at, ok
+}
+
+// dues are requests in order of when they are due; those of one time in the
+// order in which they were noted.
+type dues []*start
+
+// Len implements heap.Interface.
+func (d dues) Len() int { return len(d) }
+
+// Less implements heap.Interface.
+func (d dues) Less(i, j int) bool {
+	return d[i].due < d[j].due || d[i].due == d[j].due && d[i].order < d[j].order
+}
+
+// Swap implements heap.Interface.
+func (d dues) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+
+// Push implements heap.Interface.
+func (d *dues) Push(x any) { *d = append(*d, x.(*start)) }
+
+// Pop implements heap.Interface.
+func (d *dues) Pop() any {
+	last := len(*d) - 1
+	s := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	return s
+}

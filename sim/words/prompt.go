@@ -1,0 +1,52 @@
+package words
+
+// A Prompt is what was asked, in tokens.
+type Prompt struct {
+	Tokens int      // its length
+	Seed   uint64   // equal for equal prompts; the text of the answer follows from it
+	IsIDs  bool     // it came as token ids
+	Every  int      // tokens in a KV block; 0 if nobody wants to know the blocks
+	Blocks []uint64 // for each full block a hash of all up to its end
+	Chars  int      // length of its text
+}
+
+// AddText adds the words of a text.
+func (p *Prompt) AddText(text string) {
+	p.Chars += len(text)
+	for w := range Each(text) {
+		p.Add(Hash(text[w.Start:w.Stop]))
+	}
+}
+
+// AddIDs adds tokens by their ids.
+func (p *Prompt) AddIDs(ids []int32) {
+	p.IsIDs = p.IsIDs || len(ids) > 0
+	for _, id := range ids {
+		p.Add(uint64(id))
+	}
+}
+
+// Add adds a token, by its id or a hash of it.
+func (p *Prompt) Add(token uint64) {
+	p.Tokens++
+	p.Seed = (p.Seed ^ token) * 1099511628211
+	p.Seed ^= p.Seed >> 29
+	if p.Every > 0 && p.Tokens%p.Every == 0 {
+		p.Blocks = append(p.Blocks, p.Seed)
+	}
+}
+
+// WithAnswer are the blocks of the prompt and of the answer to it: a next turn
+// that repeats both finds both in the cache.
+func (p Prompt) WithAnswer(tokens int) []uint64 {
+	seed := p.Seed
+	for k := range tokens {
+		id := Output(seed, k)
+		if p.IsIDs {
+			p.Add(uint64(id))
+		} else {
+			p.Add(Hash(Text(id)[1:]))
+		}
+	}
+	return p.Blocks
+}
