@@ -97,6 +97,7 @@ type Timeline struct {
 	FellBack  int           `json:"fell_back,omitempty"`     // of the wire clock: times that it missed, and that are the kernel's
 	Conns     int           `json:"conns"`                   // connections tried; above 1 the server had closed the one before it got a byte
 	Reused    bool          `json:"reused"`                  // the connection had served another request
+	SentSlack time.Duration `json:"sent_slack_ns,omitempty"` // how much later than Sent its first byte may have left: as long as that write took, and 0 where the clock saw it leave
 	ClockStep time.Duration `json:"clock_step_ns,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
 }
 

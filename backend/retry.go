@@ -66,7 +66,7 @@ func (c *retryingCall) mark(rec *tacho.Record, attempts int, first *tacho.Timeli
 	}
 	rec.Attempts = attempts
 	if first.Sent != tacho.Never {
-		rec.Conn, rec.Sent, rec.Wrote = first.Conn, first.Sent, first.Wrote
+		rec.Conn, rec.Sent, rec.SentSlack, rec.Wrote = first.Conn, first.Sent, first.SentSlack, first.Wrote
 	}
 }
 

@@ -24,6 +24,7 @@ type Accumulator struct {
 
 	marks    []marks
 	whole    part // of All
+	bounds   bounds
 	parts    parts
 	failures map[failureKey]FailureGroup
 	finishes map[string]int
@@ -52,6 +53,8 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 func (a *Accumulator) Add(r *tacho.Record) error {
 	a.marks = append(a.marks, marks{r.Due, r.Slot, r.Sent, r.First(), r.Last(), r.End, int32(r.Turn), r.OK()})
 	a.values.of(r, All)
+	a.whole.ready(len(All), a.Limit)
+	a.bounds.add(r, a.values, a.whole.digests)
 	a.whole.add(r, a.values, a.Limit)
 	a.parts.add(r, a.values[:len(Classic)])
 	a.addFailure(r)
@@ -80,6 +83,10 @@ func (a *Accumulator) Close() error { return nil }
 // Merge adds what b has seen; b does not change.
 func (a *Accumulator) Merge(b *Accumulator) {
 	a.marks = append(a.marks, b.marks...)
+	if len(b.whole.digests) > 0 {
+		a.whole.readyFor(&b.whole)
+		a.bounds.merge(&b.bounds, a.whole.digests, b.whole.digests)
+	}
 	a.whole.merge(&b.whole)
 	a.parts.merge(&b.parts)
 	for k, g := range b.failures {
@@ -121,11 +128,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.marks), spread(c, a.marks), a.cache
 	s.Throughput = a.throughput(&s)
 	s.Dists = a.whole.summarize(All, c.Percentiles)
-	if off := a.whole.slack.percentile(99, s.Dist(ITL).N); off == tacho.UnknownSlack {
-		s.ITLSlackUnknown = true
-	} else {
-		s.ITLSlackMillis = millis(off.Duration())
-	}
+	a.bounds.summarize(&s)
 	s.Verdict = Judge(&s)
 	return s
 }

@@ -32,6 +32,8 @@ type Metric struct {
 	Of    func(r *tacho.Record, emit func(float64))
 
 	PerEvent bool // a request has one value for each of its events
+
+	off func(r *tacho.Record, value int) off // of a classic metric: how far a value may be off
 }
 
 // The four classic metrics.
@@ -39,7 +41,7 @@ var (
 	TTFT = &Metric{
 		Name: "ttft", Title: "Time to First Token", Unit: Millis,
 		Doc: "first token event - sent; successful requests",
-		Of:  ofSuccess(atSent, atFirst),
+		Of:  ofSuccess(atSent, atFirst), off: ttftOff,
 	}
 	TPOT = &Metric{
 		Name: "tpot", Title: "Time per Output Token (excl. 1st token)", Unit: Millis,
@@ -49,6 +51,7 @@ var (
 				emit(millis(r.Last()-r.First()) / float64(r.Output-1))
 			}
 		},
+		off: tpotOff,
 	}
 	ITL = &Metric{
 		Name: "itl", Title: "Inter-token Latency", Unit: Millis, PerEvent: true,
@@ -61,11 +64,12 @@ var (
 				emit(millis(r.Events[i].At - r.Events[i-1].At))
 			}
 		},
+		off: itlOff,
 	}
 	E2EL = &Metric{
 		Name: "e2el", Title: "End-to-end Latency", Unit: Millis,
 		Doc: "last token event - sent, or the end of an answer that has no tokens, as an embedding; successful requests",
-		Of:  ofSuccess(atSent, atLast),
+		Of:  ofSuccess(atSent, atLast), off: e2elOff,
 	}
 )
 
@@ -247,6 +251,12 @@ var (
 	}
 )
 
+// The places of metrics in Classic.
+const (
+	indexTTFT, indexITL = 0, 2
+	classicCount        = 4
+)
+
 // All are the metrics, in the order they are shown: first the classic ones.
 var All = []*Metric{
 	TTFT, TPOT, ITL, E2EL,
@@ -257,7 +267,7 @@ var All = []*Metric{
 }
 
 // Classic are the metrics that every classic report is about.
-var Classic = All[:4]
+var Classic = All[:classicCount]
 
 // Named is the metric of that name, or nil.
 func Named(name string) *Metric {

@@ -1,7 +1,6 @@
 package metric
 
 import (
-	"maps"
 	"slices"
 
 	"tacho"
@@ -66,7 +65,6 @@ func (c *Counts) merge(o *Counts) {
 type part struct {
 	Counts
 	tokens  Tokens
-	slack   slack
 	digests []stat.Digest // one for each metric
 }
 
@@ -90,69 +88,35 @@ func (v *values) of(r *tacho.Record, metrics []*Metric) {
 func (p *part) add(r *tacho.Record, v values, limit int) {
 	p.Counts.add(r)
 	p.tokens.addRecord(r)
-	p.slack.add(r)
-	if p.digests == nil {
-		p.digests = make([]stat.Digest, len(v))
+	p.ready(len(v), limit)
+	for i := range v {
+		p.digests[i].Add(v[i]...)
+	}
+}
+
+// ready makes digests if there are none, also after the merge of an empty part.
+func (p *part) ready(metrics, limit int) {
+	if len(p.digests) == 0 {
+		p.digests = make([]stat.Digest, metrics)
 		for i := range p.digests {
 			p.digests[i].Limit = limit
 		}
 	}
-	for i := range v {
-		p.digests[i].Add(v[i]...)
+}
+
+func (p *part) readyFor(o *part) {
+	if len(o.digests) > 0 {
+		p.ready(len(o.digests), o.digests[0].Limit)
 	}
 }
 
 func (p *part) merge(o *part) {
 	p.Counts.merge(&o.Counts)
 	p.tokens.merge(&o.tokens)
-	p.slack.merge(&o.slack)
-	if len(p.digests) == 0 { // also after the merge of an empty one
-		p.digests = make([]stat.Digest, len(o.digests))
-		for i := range p.digests {
-			p.digests[i].Limit = o.digests[i].Limit
-		}
-	}
+	p.readyFor(o)
 	for i := range o.digests {
 		p.digests[i].Merge(&o.digests[i])
 	}
-}
-
-// slack counts the gaps of ITL by how far off each may be: as far as the times of
-// the two events that make it. Those of exact times are not counted.
-type slack map[tacho.Slack]int
-
-func (s *slack) add(r *tacho.Record) {
-	if !r.OK() {
-		return
-	}
-	for i := 1; i < len(r.Events); i++ {
-		if off := max(r.Events[i-1].Slack, r.Events[i].Slack); off != 0 {
-			if *s == nil {
-				*s = slack{}
-			}
-			(*s)[off]++
-		}
-	}
-}
-
-func (s *slack) merge(o *slack) {
-	if *s == nil && len(*o) > 0 {
-		*s = slack{}
-	}
-	for off, n := range *o {
-		(*s)[off] += n
-	}
-}
-
-// percentile is by how much p percent of so many gaps are off at most.
-func (s slack) percentile(p float64, gaps int) tacho.Slack {
-	beyond := int(float64(gaps) * (1 - p/100))
-	for _, off := range slices.Backward(slices.Sorted(maps.Keys(s))) {
-		if beyond -= s[off]; beyond < 0 {
-			return off
-		}
-	}
-	return 0
 }
 
 func (p *part) summarize(metrics []*Metric, percentiles []float64) []Dist {
@@ -177,7 +141,7 @@ func (d *Dist) fill(digest *stat.Digest, asked []float64) {
 	}
 	for _, p := range slices.Concat(asked, always) {
 		if !slices.ContainsFunc(d.Stats.Percentiles, func(v Percentile) bool { return v.P == p }) {
-			d.Stats.Percentiles = append(d.Stats.Percentiles, Percentile{p, values.Quantile(p / 100)})
+			d.Stats.Percentiles = append(d.Stats.Percentiles, Percentile{P: p, Value: values.Quantile(p / 100)})
 		}
 	}
 }

@@ -1,36 +1,121 @@
 package metric
 
 import (
+	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"tacho"
 )
 
-// A gap is off by as much as either of its events, and the rest is exact.
-func TestSlackOfGaps(t *testing.T) {
-	var s, other slack
-	at := func(off ...tacho.Slack) *tacho.Record {
-		r := new(tacho.Record)
-		for i, o := range off {
-			r.Events = append(r.Events, tacho.Event{At: time.Duration(i), Slack: o})
+// told is a record of events at some milliseconds, each of which may have come
+// so many milliseconds earlier.
+func told(sentSlack time.Duration, at []int, early ...int) *tacho.Record {
+	r := &tacho.Record{Timeline: tacho.NewTimeline(0), Output: len(at)}
+	r.Sent, r.SentSlack, r.End = 0, sentSlack, time.Duration(at[len(at)-1])*time.Millisecond
+	for i, ms := range at {
+		e := tacho.Event{At: time.Duration(ms) * time.Millisecond}
+		if i < len(early) && early[i] > 0 {
+			e.Slack = tacho.SlackOf(time.Duration(early[i]) * time.Millisecond)
 		}
-		return r
+		r.Events = append(r.Events, e)
 	}
-	s.add(at(make([]tacho.Slack, 90)...)) // 89 gaps
-	s.add(at(0, 9, 7, 0, 0, 0))           // off by 9, 9, 7, and two exact
-	failed := at(200, 200, 200)
-	failed.Failure = &tacho.Failure{Cause: tacho.Canceled}
-	s.add(failed)
-	other.add(at(0, 3, 0, 0, 0, 0, 0)) // off by 3, 3, and four exact
-	s.merge(&other)
-	const gaps = 100
-	for p, want := range map[float64]tacho.Slack{100: 9, 99: 9, 98: 7, 97: 3, 96: 3, 95: 0, 50: 0} {
-		if got := s.percentile(p, gaps); got != want {
-			t.Errorf("p%v: %d, want %d", p, got, want)
+	return r
+}
+
+// near allows for the eighth by which slack is rounded up.
+func near(got, want float64) bool { return math.Abs(got-want) <= want/8+1e-9 }
+
+func TestBoundsOfPercentiles(t *testing.T) {
+	exact := func() *tacho.Record { return told(0, []int{100, 150, 200, 250}) }
+	merged := func() *tacho.Record { return told(8*time.Millisecond, []int{160, 200, 200, 250}, 32, 16) }
+	for name, c := range map[string]struct {
+		records []*tacho.Record
+		want    map[*Metric]Bound // of p100
+		slack   [2]float64        // of TTFT and ITL
+	}{
+		"exact": {[]*tacho.Record{exact(), exact()}, map[*Metric]Bound{TTFT: {100, 100}, ITL: {50, 50}, TPOT: {50, 50}, E2EL: {250, 250}}, [2]float64{}},
+		"merged": {
+			[]*tacho.Record{merged()},
+			// 160 to 200 was 24 to 72 ms, 200 to 200 0 to 16 ms, and 200 to 250 as it is told.
+			map[*Metric]Bound{TTFT: {120, 160}, ITL: {50, 72}, TPOT: {30, 30 + 32.0/3}, E2EL: {242, 250}}, [2]float64{40, 32},
+		},
+		"both": {
+			[]*tacho.Record{exact(), merged(), exact()},
+			map[*Metric]Bound{TTFT: {120, 160}, ITL: {50, 72}, TPOT: {50, 50}, E2EL: {250, 250}}, [2]float64{40, 32},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := DefaultConfig()
+			config.Percentiles = []float64{100}
+			for _, s := range inEveryOrder(t, c.records, config) {
+				for m, want := range c.want {
+					got := s.Dist(m).Stats.Bound(100)
+					if !near(got.Low, want.Low) || !near(got.High, want.High) || (want.Low == want.High) != (got.Low == got.High) {
+						t.Errorf("%s lies between %v, want %v", m.Name, got, want)
+					}
+				}
+				if !near(s.TTFTSlackMillis, c.slack[0]) || !near(s.ITLSlackMillis, c.slack[1]) {
+					t.Errorf("off by %v and %v ms, want %v", s.TTFTSlackMillis, s.ITLSlackMillis, c.slack)
+				}
+			}
+		})
+	}
+}
+
+// inEveryOrder sums records up forwards, backwards, and each alone and merged.
+func inEveryOrder(t *testing.T, records []*tacho.Record, c Config) []Summary {
+	t.Helper()
+	var forwards, backwards, merged Accumulator
+	for i := range records {
+		var one Accumulator
+		for a, r := range map[*Accumulator]*tacho.Record{&forwards: records[i], &backwards: records[len(records)-1-i], &one: records[i]} {
+			if err := a.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		merged.Merge(&one)
+	}
+	return []Summary{forwards.Summary(c), backwards.Summary(c), merged.Summary(c)}
+}
+
+// A failed request says nothing, and one of an older run that it is not known.
+func TestBoundsThatAreNotKnown(t *testing.T) {
+	failed := told(time.Second, []int{100, 200}, 50)
+	failed.Failure = &tacho.Failure{Cause: tacho.Reset}
+	old := told(0, []int{100, 200}, 50)
+	old.Events[0].Slack = tacho.UnknownSlack
+	var a Accumulator
+	for _, r := range []*tacho.Record{failed, told(0, []int{100, 150})} {
+		if err := a.Add(r); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if got := new(slack).percentile(99, 0); got != 0 {
-		t.Errorf("of nothing: %d", got)
+	if s := a.Summary(DefaultConfig()); s.ITLSlackUnknown || s.ITLSlackMillis != 0 || s.Dist(ITL).Stats.Bound(99) != (Bound{50, 50}) {
+		t.Errorf("with a failed request: %v, %v ms, %v", s.ITLSlackUnknown, s.ITLSlackMillis, s.Dist(ITL).Stats.Bound(99))
+	}
+	if err := a.Add(old); err != nil {
+		t.Fatal(err)
+	}
+	if s := a.Summary(DefaultConfig()); !s.ITLSlackUnknown || s.Dist(ITL).Stats.Percentiles[0].Bound != nil {
+		t.Errorf("with an older one: %+v", s.Dist(ITL).Stats)
+	}
+}
+
+func TestSlackPercentiles(t *testing.T) {
+	var s slack
+	for _, ms := range []int{8, 8, 4, 2, 2} { // of a hundred
+		s.add(time.Duration(ms) * time.Millisecond)
+	}
+	var got []float64
+	for _, p := range []float64{100, 99, 98, 97, 96, 95, 50} {
+		got = append(got, math.Floor(s.percentile(p, 100)))
+	}
+	if want := []float64{8, 8, 4, 2, 2, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := slack(nil).percentile(99, 0); got != 0 {
+		t.Errorf("of nothing: %v", got)
 	}
 }

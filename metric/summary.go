@@ -28,7 +28,9 @@ type Summary struct {
 	Cache        CacheUse `json:"cache"`
 
 	Clock           ClockUse `json:"clock"`
-	ITLSlackMillis  float64  `json:"itl_slack_ms,omitempty"`      // by how much coalesced times may move a gap, at p99 of all gaps
+	ITLSlackMillis  float64  `json:"itl_slack_ms,omitempty"`      // by how much gaps may be off at most, 99 % of them
+	TTFTSlackMillis float64  `json:"ttft_slack_ms,omitempty"`     // by how much TTFT may be too long at most, for 99 % of the requests
+	ExactGapMillis  *float64 `json:"exact_gap_ms,omitempty"`      // p99 of the gaps that are exact, where others are not
 	ITLSlackUnknown bool     `json:"itl_slack_unknown,omitempty"` // the run was kept when that was not known yet
 
 	Finishes  []FinishCount     `json:"finishes,omitempty"`  // of successful requests, most frequent first
@@ -161,6 +163,7 @@ type Stats struct {
 type Percentile struct {
 	P     float64 `json:"p"` // 0..100
 	Value float64 `json:"value"`
+	Bound *Bound  `json:"bound,omitempty"` // nil where all times are exact
 }
 
 // A Probe is what became of the small requests sent beside the load, to feel how
@@ -195,12 +198,23 @@ func (s *Summary) At(page string, m *Metric) Dist {
 var always = []float64{50, 90, 99}
 
 // Percentile is the value at p, which must be asked for or one of 50, 90, 99.
-func (s *Stats) Percentile(p float64) float64 {
+func (s *Stats) Percentile(p float64) float64 { return s.at(p).Value }
+
+// Bound is what the percentile p truly lies between.
+func (s *Stats) Bound(p float64) Bound {
+	at := s.at(p)
+	if at.Bound == nil {
+		return Bound{at.Value, at.Value}
+	}
+	return *at.Bound
+}
+
+func (s *Stats) at(p float64) Percentile {
 	i := slices.IndexFunc(s.Percentiles, func(v Percentile) bool { return v.P == p })
 	if i < 0 {
-		return 0
+		return Percentile{}
 	}
-	return s.Percentiles[i].Value
+	return s.Percentiles[i]
 }
 
 // Dists are distributions, one for each of several metrics.

@@ -54,7 +54,7 @@ var never = math.Inf(1)
 
 // Rules are all the questions, in the order their reasons are given. In these
 // tables, and only there, are the thresholds.
-var Rules = slices.Concat(recordRules, loadRules, clientRules)
+var Rules = slices.Concat(recordRules, clockRules, loadRules, clientRules)
 
 // recordRules ask the records themselves.
 var recordRules = []Rule{
@@ -134,49 +134,6 @@ var recordRules = []Rule{
 		inWords: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("the limit of %d concurrent requests was reached, so requests may have waited in the client",
 				s.Config.MaxConcurrency)
-		},
-	},
-	{
-		Code: "coalesced", Unit: "share", Note: 0, Degraded: 0.02, Invalid: 0.25,
-		Do:  "give the client more CPU, or --clock wire; where the server sends tokens together, read TPOT and not ITL",
-		Doc: fmt.Sprintf("by how much gaps between tokens may be off at p99 / p99 ITL, taken as %d ms at least. A token event that shared a read with a later one came before its time, and after its connection was last seen empty. Of older runs, which do not tell when that was, %g times the share of such events", leastGapMillis, shareWeight),
-		value: func(s *Summary) (float64, bool) {
-			d := s.Dist(ITL)
-			if d.Stats == nil {
-				return 0, false
-			}
-			if s.ITLSlackUnknown {
-				return shareWeight * *s.CoalescedShare(), true
-			}
-			return s.ITLSlackMillis / max(d.Stats.Percentile(99), leastGapMillis), true
-		},
-		inWords: coalescedWords,
-	},
-	{
-		Code: "clock-step", Unit: "share", Note: never, Degraded: 0, Invalid: 0.10,
-		Do:    "stop time synchronization while measuring",
-		Doc:   fmt.Sprintf("requests during which the wall clock was moved by more than %v and more than %g of their time / all: their latencies are off by as much", clockStepMin, clockStepShare),
-		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Steps, s.Requests) },
-		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("the wall clock moved during %d requests, by up to %.3f s", s.Clock.Steps, s.Clock.WorstStepS)
-		},
-	},
-	{
-		Code: "read-clock", Unit: "share", Note: 0, Degraded: never, Invalid: never,
-		Do:    "read latencies as upper bounds; on Linux, HTTP/1.1 over TCP has kernel times",
-		Doc:   "requests stamped when the read returned and not by the kernel / all: delays of our own process are in the latencies",
-		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.Read, s.Clock.Wire+s.Clock.Kernel+s.Clock.Read) },
-		inWords: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("%s of the requests have no kernel receive times, so delays of the client are in their latencies", percent(v))
-		},
-	},
-	{
-		Code: "wire-missed", Unit: "share", Note: 0, Degraded: never, Invalid: never,
-		Do:    "read these times as the kernel's; give the client more CPU",
-		Doc:   "times that the wire clock missed, of requests that it stamped / all of these: they are the kernel's",
-		value: func(s *Summary) (float64, bool) { return ratio(s.Clock.FellBack, s.Clock.WireTimes) },
-		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("the wire clock missed %d of %d times, which are the kernel's", s.Clock.FellBack, s.Clock.WireTimes)
 		},
 	},
 	{
@@ -279,11 +236,8 @@ var recordRules = []Rule{
 	},
 }
 
-const (
-	rateMinSpanS   = 1   // below it, ordinary jitter of sending is percents of the rate
-	leastGapMillis = 10  // gaps shorter than this need not be known any better
-	shareWeight    = 2.5 // makes a tenth of the events as bad as gaps that are a quarter off
-)
+// Below rateMinSpanS seconds, ordinary jitter of sending is percents of the rate.
+const rateMinSpanS = 1
 
 // Judge weighs a summary. It is a function of the summary's facts alone.
 func Judge(s *Summary) Verdict {
@@ -344,15 +298,6 @@ func lagAt(s *Summary, p float64) (float64, bool) {
 
 func lagWords(who string, v float64) string {
 	return fmt.Sprintf("%s of the requests were sent %.1f ms late or more, as the client is short of CPU or the rate is beyond it", who, v)
-}
-
-func coalescedWords(s *Summary, _ float64) string {
-	itl := s.Classic(ITL)
-	if s.ITLSlackUnknown {
-		return percent(*s.CoalescedShare()) + " of the token events shared a read with a later one, and the run does not tell by how much gaps may be off"
-	}
-	return fmt.Sprintf("%s of the token events shared a read with a later one, so gaps may be off by %.2f ms at p99 (P99 ITL is %.2f ms)",
-		percent(*s.CoalescedShare()), s.ITLSlackMillis, itl.Percentile(99))
 }
 
 // thinPercentiles names the percentiles shown that rest on too few samples.

@@ -49,6 +49,20 @@ func coalesce(s *metric.Summary, off, itl float64) {
 	setPercentile(s, metric.ITL, 99, itl)
 }
 
+func setBound(s *metric.Summary, m *metric.Metric, low, high float64) {
+	for i, v := range s.Dist(m).Stats.Percentiles {
+		if v.P == 99 {
+			s.Dist(m).Stats.Percentiles[i].Bound = &metric.Bound{Low: low, High: high}
+		}
+	}
+}
+
+// uncertainTTFT has P99 TTFT be 200 ms, and off by so much.
+func uncertainTTFT(s *metric.Summary, off float64) {
+	setPercentile(s, metric.TTFT, 99, 200)
+	s.TTFTSlackMillis = off
+}
+
 func setSamples(s *metric.Summary, m *metric.Metric, n int) {
 	for i := range s.Dists {
 		if s.Dists[i].Name == m.Name {
@@ -107,7 +121,26 @@ var verdictCases = []struct {
 	{"few events coalesced", func(s *metric.Summary) { s.CoalescedEvents = 900 }, ""},
 	{"events coalesced by a prompt reader", func(s *metric.Summary) { coalesce(s, 1, 75) }, "coalesced NOTE"},
 	{"events coalesced by a slow reader", func(s *metric.Summary) { coalesce(s, 2, 75) }, "coalesced DEGRADED"},
-	{"events coalesced by a late reader", func(s *metric.Summary) { coalesce(s, 40, 75) }, "coalesced INVALID"},
+	{"events coalesced by a late reader", func(s *metric.Summary) { coalesce(s, 40, 75) }, "coalesced DEGRADED"},
+	{"gaps by the bound of their p99", func(s *metric.Summary) {
+		coalesce(s, 1, 75)
+		setBound(s, metric.ITL, 73, 75)
+	}, "coalesced DEGRADED"},
+	{"a reader that was late by a gap", func(s *metric.Summary) {
+		coalesce(s, 70, 75)
+		setBound(s, metric.ITL, 5, 75)
+		exact := 36.0
+		s.ExactGapMillis = &exact
+	}, "coalesced DEGRADED"},
+	{"a reader that was late by several gaps", func(s *metric.Summary) {
+		coalesce(s, 150, 200)
+		setBound(s, metric.ITL, 50, 200)
+		exact := 52.0
+		s.ExactGapMillis = &exact
+	}, "coalesced DEGRADED, late-reads INVALID"},
+	{"first tokens within half a percent", func(s *metric.Summary) { uncertainTTFT(s, 1) }, ""},
+	{"first tokens within 1 %", func(s *metric.Summary) { uncertainTTFT(s, 2) }, "ttft-bound NOTE"},
+	{"first tokens within 3 %", func(s *metric.Summary) { uncertainTTFT(s, 6) }, "ttft-bound DEGRADED"},
 	{"whole answers at once", func(s *metric.Summary) { coalesce(s, 1, 0) }, "coalesced DEGRADED"},
 	{"the clock was moved once", func(s *metric.Summary) { s.Clock.Steps = 1 }, "clock-step DEGRADED"},
 	{"the clock was moved much", func(s *metric.Summary) { s.Clock.Steps = 101 }, "clock-step INVALID"},
@@ -197,7 +230,7 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			wantLevel := metric.Valid
-			if _, level, _ := strings.Cut(c.want, " "); level != "" && metric.Severity(level) != metric.Note {
+			if level := c.want[strings.LastIndex(c.want, " ")+1:]; level != "" && metric.Severity(level) != metric.Note {
 				wantLevel = metric.Severity(level)
 			}
 			if v.Severity != wantLevel {

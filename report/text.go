@@ -113,6 +113,23 @@ func (p printer) estimates(s *metric.Summary) {
 	}
 }
 
+// boundShown is the least that a bound is wide, as a part of its percentile, to
+// be worth a line.
+const boundShown = 0.002
+
+// bounds says what percentiles lie between, where their times are not exact.
+func (p printer) bounds(s *metric.Summary) {
+	for _, m := range metric.Classic {
+		stats := s.Classic(m)
+		for _, v := range s.Config.Percentiles {
+			b := stats.Bound(v)
+			if b.High-b.Low > boundShown*b.High {
+				p.fact(fmt.Sprintf("P%s %s is within (ms):", percentileWord(v), strings.ToUpper(m.Name)), fixed(&b.Low)+" to "+fixed(&b.High))
+			}
+		}
+	}
+}
+
 // behind writes what the classic block does not say.
 func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.line(centre(" Behind the Numbers ", "=", blockWidth))
@@ -122,6 +139,7 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.fact("Arrivals stamped by:", orNotMeasured(clockWords(&s.Clock)))
 	p.fact("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
 	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
+	p.bounds(s)
 	p.estimates(s)
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)

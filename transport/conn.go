@@ -138,6 +138,7 @@ type span struct {
 	mu       sync.Mutex
 	returned sync.Cond // a write has
 	sent     int64     // before the first write
+	sentBy   int64     // after it
 	wrote    int64     // after the last write that returned
 	busy     bool      // a write is under way
 	broken   bool      // a write failed
@@ -172,6 +173,9 @@ func (s *span) written(err error) {
 	t := now()
 	s.mu.Lock()
 	s.wrote, s.busy = t, false
+	if s.sentBy == 0 {
+		s.sentBy = t
+	}
 	s.broken = s.broken || err != nil
 	s.returned.Signal()
 	s.mu.Unlock()
@@ -237,7 +241,7 @@ func (s *span) settle() {
 func (s *span) fill(x *Exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x.Sent, x.Head = s.sent, s.head
+	x.Sent, x.SentBy, x.Head = s.sent, s.sentBy, s.head
 	x.Wrote = 0
 	// net/http calls a request whole when it lies in its buffer: the write
 	// that empties the buffer must have returned, too.

@@ -264,7 +264,7 @@ func (t *trail) leave(s *span) {
 		return
 	}
 	if first, last, ok := t.conn.kernel.left(uint64(s.before), uint64(t.conn.lease.wrote.Load())); ok {
-		x.Sent, x.Wrote, x.Left = first, last, true
+		x.Sent, x.SentBy, x.Wrote, x.Left = first, first, last, true
 	}
 }
 
