@@ -35,7 +35,7 @@ func Open(dir string, change func(*metric.Config) error) (*outcome.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &outcome.Run{About: About(dir, &kept.Manifest)}
+	run := &outcome.Run{About: About(dir, &kept.Manifest), Records: records(dir, anyStage)}
 	for i := range kept.Levels {
 		level, err := readLevel(kept, i, sums[kept.Levels[i].Index], samples[kept.Levels[i].Index], change)
 		if err != nil {
@@ -101,6 +101,9 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 	return out, nil
 }
 
+// anyStage stands for all levels.
+const anyStage = -1
+
 // records are the requests of a level of a kept run, probes left out.
 func records(dir string, stage int) func() iter.Seq2[*tacho.Record, error] {
 	return func() iter.Seq2[*tacho.Record, error] {
@@ -110,16 +113,21 @@ func records(dir string, stage int) func() iter.Seq2[*tacho.Record, error] {
 				yield(nil, err)
 				return
 			}
-			Level(kept, stage)(yield)
+			requests(kept, stage)(yield)
 		}
 	}
 }
 
 // Level is the requests of a level of an open run, probes left out.
-func Level(kept *store.Run, stage int) iter.Seq2[*tacho.Record, error] {
+func Level(kept *store.Run, stage int) iter.Seq2[*tacho.Record, error] { return requests(kept, stage) }
+
+// Requests are those of all levels of an open run, probes left out.
+func Requests(kept *store.Run) iter.Seq2[*tacho.Record, error] { return requests(kept, anyStage) }
+
+func requests(kept *store.Run, stage int) iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
 		for rec, err := range kept.Records() {
-			if err == nil && (rec.Stage != stage || rec.Probe) {
+			if err == nil && (stage != anyStage && rec.Stage != stage || rec.Probe) {
 				continue
 			}
 			if !yield(rec, err) {
@@ -141,7 +149,7 @@ func About(dir string, m *store.Manifest) outcome.About {
 	}
 	_ = json.Unmarshal(m.Plan, &plan) // what it does not tell is left out
 	a := outcome.About{
-		Name: filepath.Base(dir), Tool: m.Tool, Version: m.Version, Began: m.Started, Varies: m.Varies,
+		Name: filepath.Base(dir), Tool: m.Tool, Version: m.Version, Began: m.Started, Varies: m.Varies, Args: m.Args, Host: hostOf(m.Host),
 		Label: plan.Label, Backend: m.Target.Backend, Model: m.Target.Model, Tokenizer: plan.Tokenizer, Dataset: m.Target.Dataset, URLs: plan.BaseURL,
 	}
 	if plan.Path != "" {
@@ -166,4 +174,12 @@ func About(dir string, m *store.Manifest) outcome.About {
 	}
 	a.GPUs = strings.Join(gpus, ", ")
 	return a
+}
+
+// hostOf is a machine in words.
+func hostOf(h store.Host) string {
+	if h.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, %d cores, %s/%s", h.Name, h.CPUs, h.OS, h.Arch)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,7 +53,8 @@ tacho carries, as --sim does.
 --dry-run prints the plan, as YAML, and sends nothing. --plan reads such a file,
 or the plan of a run that was kept, and flags go before it.
 
-Every run is kept below --runs-dir; "tacho report DIR" prints it again.`,
+Every run is kept below --runs-dir, with a page to look at (report.html);
+"tacho report DIR" prints it again.`,
 		Example: `  tacho bench
   tacho bench --sim vllm-405b-mi300x --random-input-len 80 --num-prompts 1,2,4,8,16
   tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100
@@ -178,7 +180,7 @@ func (b *benchRun) open() error {
 	if err != nil {
 		return err
 	}
-	b.run.About = archive.About(keep.Dir(), &kept.Manifest)
+	b.run.About, b.run.Records = archive.About(keep.Dir(), &kept.Manifest), b.recordsOf(archive.Requests)
 	b.say("Kept in " + keep.Dir())
 	return nil
 }
@@ -239,7 +241,7 @@ func (b *benchRun) end(l *outcome.Level) {
 	b.progress.end()
 	b.note(b.keepLevel(l))
 	b.note(b.keep.Samples(l.Index, l.Samples))
-	l.Records = b.recordsOf(l.Index)
+	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })
 	b.run.Levels = append(b.run.Levels, *l)
 	b.run.Began = b.run.Levels[0].Epoch
 	b.note(report.TextLevel(b.env.Stdout, &b.run, l, b.runner.Plan.ReportStyle))
@@ -272,6 +274,9 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	}
 	if len(b.run.Levels) > 1 {
 		b.note(show(b.env.Stdout, "levels", &r))
+	}
+	if len(b.run.Levels) > 0 && !b.runner.Plan.NoHTML {
+		b.note(b.writePage(&r))
 	}
 	var full diskFull
 	if errors.As(context.Cause(ctx), &full) {

@@ -129,12 +129,9 @@ func replay(t *testing.T, s sort) {
 	compareFiles(t, dirs[0], len(live.Levels), s.stop)
 }
 
-// compareFormat renders both in one format; a timeline is of one level.
+// compareFormat renders both in one format.
 func compareFormat(t *testing.T, f report.Format, rows string, live, read *outcome.Run) {
 	t.Helper()
-	if f.Name == "timeline" {
-		live, read = &outcome.Run{Levels: live.Levels[:1]}, &outcome.Run{Levels: read.Levels[:1]}
-	}
 	var a, b bytes.Buffer
 	errA := f.Render(&a, &report.Report{Runs: []outcome.Run{*live}, Rows: rows, Detailed: true})
 	errB := f.Render(&b, &report.Report{Runs: []outcome.Run{*read}, Rows: rows, Detailed: true})
@@ -149,7 +146,7 @@ func compareFormat(t *testing.T, f report.Format, rows string, live, read *outco
 // compareFiles holds the files that bench wrote against those that report makes.
 func compareFiles(t *testing.T, dir string, levels int, stopped bool) {
 	t.Helper()
-	for kind, format := range map[string][]string{"*.json": {"vllm", "--save-detailed"}, "*.timeline.html": {"timeline"}} {
+	for kind, format := range map[string][]string{"*.json": {"vllm", "--save-detailed"}} {
 		paths, _ := filepath.Glob("files/" + kind)
 		if len(paths) != levels {
 			t.Errorf("%d files %s of %d levels", len(paths), kind, levels)
@@ -174,6 +171,13 @@ func compareFiles(t *testing.T, dir string, levels int, stopped bool) {
 		if diff := cmp.Diff(wrote, made); diff != "" {
 			t.Errorf("%s: -bench +report\n%s", kind, diff)
 		}
+	}
+	if plots, _ := filepath.Glob("files/*.timeline.html"); len(plots) != levels {
+		t.Errorf("%d timelines of %d levels", len(plots), levels)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if out, _ := inProcess(t, nil, nil, []string{"report", dir, "--format", "html"}); err != nil || out != string(page) {
+		t.Errorf("report.html: %v, -kept +report\n%s", err, cmp.Diff(string(page), out))
 	}
 	if stopped {
 		return

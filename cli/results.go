@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/archive"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/report"
+	"tacho/store"
 )
 
 // show renders r in the named format.
@@ -113,14 +113,14 @@ func (b *benchRun) resultPath(v *report.VLLMResult) string {
 	return filepath.Join(p.ResultDir, name)
 }
 
-// recordsOf are the records of a level, read back from where they are kept.
-func (b *benchRun) recordsOf(stage int) func() iter.Seq2[*tacho.Record, error] {
+// recordsOf are the records that of picks, read back from where they are kept.
+func (b *benchRun) recordsOf(of func(*store.Run) iter.Seq2[*tacho.Record, error]) func() iter.Seq2[*tacho.Record, error] {
 	return func() iter.Seq2[*tacho.Record, error] {
 		kept, err := b.keep.Read()
 		if err != nil {
 			return func(yield func(*tacho.Record, error) bool) { yield(nil, err) }
 		}
-		return archive.Level(kept, stage)
+		return of(kept)
 	}
 }
 
@@ -162,6 +162,19 @@ func appendLine(path string, line []byte) (err error) {
 	return nil
 }
 
+// writePage writes the page of the run beside its records.
+func (b *benchRun) writePage(r *report.Report) error {
+	path := filepath.Join(b.keep.Dir(), store.PageFile)
+	var page bytes.Buffer
+	err := show(&page, "html", r)
+	if err == nil {
+		err = b.keep.Page(page.Bytes())
+	}
+	return b.wrote("Page:", path, err)
+}
+
+// plotTimeline writes the page of one level, with the colours of its gaps as
+// asked for.
 func (b *benchRun) plotTimeline(l *outcome.Level, path string) (err error) {
 	limits, err := thresholds(&b.runner.Plan)
 	if err != nil {
@@ -172,5 +185,6 @@ func (b *benchRun) plotTimeline(l *outcome.Level, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return show(f, "timeline", &report.Report{Runs: []outcome.Run{{About: b.run.About, Levels: []outcome.Level{*l}}}, Thresholds: limits})
+	one := outcome.Run{About: b.run.About, Levels: []outcome.Level{*l}, Records: l.Records}
+	return show(f, "html", &report.Report{Runs: []outcome.Run{one}, Thresholds: limits})
 }

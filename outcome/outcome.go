@@ -16,6 +16,8 @@ type Run struct {
 	About
 	Notes  []metric.Reason `json:"notes,omitempty"` // on the run as a whole
 	Levels []Level         `json:"levels"`
+
+	Records func() iter.Seq2[*tacho.Record, error] `json:"-"` // the requests of all levels in one pass, probes left out; nil where they are not at hand
 }
 
 // About is what a run was.
@@ -33,6 +35,8 @@ type About struct {
 	GPUs      string    `json:"gpus,omitempty"`
 	Metadata  []Field   `json:"metadata,omitempty"` // entries that the user gave
 	Varies    string    `json:"varies,omitempty"`   // the options that are lists: "num-prompts"
+	Args      []string  `json:"args,omitempty"`     // the command line, secrets taken out
+	Host      string    `json:"host,omitempty"`     // the machine the load came from
 }
 
 // A Field is one named fact.

@@ -115,6 +115,7 @@ type Results struct {
 	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; the lengths are in tacho report --format json"`
 	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"inter-token latencies at which the timeline's colours change, in milliseconds"`
 	GPUs              GPUs     `flag:"gpus" help:"+ what the server runs on, such as 8xMI300X or 4xH100,4xA100: kept with the run"`
+	NoHTML            bool     `flag:"no-html" help:"+ write no report.html into the directory of the run"`
 	RunsDir           string   `flag:"runs-dir" default:"runs" help:"+ where runs are kept"`
 	OnDiskFull        string   `flag:"on-disk-full" default:"memory" words:"memory stop" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
 }

@@ -23,7 +23,7 @@ type Report struct {
 	Rows     string        `json:"-"` // of tables: what a line is of, one of RowKinds; empty is a level
 	Detailed bool          `json:"-"` // of vLLM's result: with every request's numbers and text
 
-	Thresholds []float64 `json:"-"` // of the timeline, in milliseconds; none is the reference's
+	Thresholds []float64 `json:"-"` // of the page: gaps between tokens at which the timeline's colours change, in milliseconds; none is its own
 }
 
 // levels are all levels of all runs, each with its run.
@@ -51,7 +51,7 @@ func (f FormatOf[T]) String() string { return f.Name }
 type Format = FormatOf[Report]
 
 // Formats are all the formats, in the order help prints them.
-var Formats = []Format{textFormat, classicFormat, levelsFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, vllmFormat, timelineFormat}
+var Formats = []Format{textFormat, classicFormat, levelsFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, vllmFormat, htmlFormat}
 
 // FormatNamed is the format of that name.
 func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }

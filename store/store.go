@@ -35,6 +35,7 @@ const (
 	RecordsFile     = "records.jsonl"
 	InstrumentsFile = "instruments.jsonl"
 	summaryFile     = "summary.json"
+	PageFile        = "report.html"
 )
 
 // A Manifest says what a run was: enough to run it again.
@@ -222,6 +223,11 @@ func (w *Writer) Summary(v any) error {
 		return fmt.Errorf("%d requests are not in %s: %w", n, w.dir, ErrLost)
 	}
 	return w.writeJSON(summaryFile, v)
+}
+
+// Page keeps a page of the run.
+func (w *Writer) Page(text []byte) error {
+	return wholefile.Write(filepath.Join(w.dir, PageFile), text)
 }
 
 // Close implements tacho.Sink. An error says what could not be kept after all.

@@ -1,0 +1,46 @@
+/* ---------- 1. can I trust it, what is the answer, how was it got ---------- */
+const WORST = ['INVALID', 'DEGRADED', 'VALID'];
+const verdictOf = (run) => WORST.find((v) => run.levels.some((l) => l.verdict === v)) || 'VALID';
+const badge = (v) => `<span class="badge ${WORST.includes(v) ? v : ''}">${v === 'VALID' ? '✓' : '!'} ${esc(v)}</span>`;
+function header() {
+  const run = first(), title = [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
+  put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : badge(verdictOf(run))}<div class="controls" id="top-controls"></div></div>
+    ${several() ? each(shown(), answerOfMany) : each(run.answer, (s) => `<p class="answer">${esc(s)}</p>`)}
+    ${reasonList()}
+    ${several() ? factTable() : `<dl class="facts">${each(factsOf(run), ([k, v]) => `<div><dt>${k}</dt><dd>${esc(v)}</dd></div>`)}</dl>`}
+    ${each(shown().filter((r) => r.command), commandLine)}`);
+  put($('top-controls'), (RUNS.length > 1 ? each(RUNS, runButton) : '')
+    + `<button class="btn" id="theme-button">Theme: ${document.documentElement.dataset.theme || 'auto'}</button>`);
+  document.title = `tacho: ${RUNS.length > 1 ? RUNS.map((r) => r.name).join(' and ') : title}`;
+}
+const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>${esc(run.name)}</b>`)} ${badge(verdictOf(run))} ${esc(run.answer.join(' '))}</p>`;
+const runButton = (r) => `<button class="btn" data-run="${r.k}" aria-pressed="${shown().includes(r)}">${swatch(runInk(r), esc(r.name))}</button>`;
+const commandLine = (r) => `<div class="command"><code>${esc(r.command)}</code><button class="btn" data-copy="${esc(r.command)}">Copy</button></div>`;
+function reasonList() {
+  const word = (r) => esc((r.level || 'NOTE').toLowerCase());
+  const all = shown().flatMap((run) => [
+    ...(run.notes || []).map((r) => ({ ...r, of: several() ? run.name : 'the run' })),
+    ...run.levels.flatMap((l) => l.reasons.map((r) => ({ ...r, of: fullName(l) }))),
+    ...(run.left_out ? [{ level: 'NOTE', of: run.name, text: `${run.left_out} more levels have no room on this page; tacho report --format levels shows all` }] : []),
+  ]);
+  const rank = (r) => [...WORST.slice(0, 2), 'NOTE'].indexOf(r.level);
+  const lines = all.sort((p, q) => rank(p) - rank(q)).map((r) => `<li class="${word(r)}"><b>${word(r)}</b> at ${esc(r.of)}: ${esc(r.text)}</li>`);
+  const grave = Math.max(2, all.filter((r) => r.level !== 'NOTE').length);
+  return `<ul class="reasons">${lines.slice(0, grave).join('')}</ul>`
+    + (lines.length > grave ? `<details class="reasons"><summary>${lines.length - grave} more</summary><ul class="reasons">${lines.slice(grave).join('')}</ul></details>` : '');
+}
+function factsOf(run) {
+  const a = run.about, total = (key) => sumOf(run.levels, (l) => l.s[key]);
+  return [
+    ['Model', a.model], ['Server', [a.backend, ...(a.urls || [])].filter(Boolean).join(', ')], ['GPU', a.gpus], ['Dataset', a.dataset],
+    ['Requests', `${count(total('requests'))}, ${count(total('failed'))} failed`], ['Client', a.host],
+    ['Date', a.began > '0002' ? `${a.began.slice(0, 19).replace('T', ' ')} UTC` : ''], ['Run', a.name],
+    ...(a.metadata || []).map((f) => [esc(f.name), f.value]),
+  ].filter(([, v]) => v);
+}
+function factTable() { // of several runs: a column each
+  const names = [...new Set(shown().flatMap((r) => factsOf(r).map(([k]) => k)))], lists = shown().map((r) => new Map(factsOf(r)));
+  const cell = (name) => (m) => `<td>${esc(m.get(name) ?? '–')}</td>`;
+  return `<div class="scroll facts"><table><thead><tr><th></th>${each(shown(), (r) => `<th scope="col">${swatch(runInk(r), esc(r.name))}</th>`)}</tr></thead>
+    <tbody>${each(names, (name) => `<tr><td>${name}</td>${each(lists, cell(name))}</tr>`)}</tbody></table></div>`;
+}

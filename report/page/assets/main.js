@@ -1,0 +1,92 @@
+/* ---------- wiring ---------- */
+function controls() {
+  const own = (r, more = '') => (several() ? swatch(runInk(r), esc(r.name) + more) : ''), asked = !several() || comparable();
+  $('sweep').hidden = !manyLevels();
+  put($('sweep-controls'), each(shown(), (r) => own(r))
+    + seg('x axis', [['asked', 'asked', !asked], ['served', 'served'], ['flight', 'in flight', !hasFlight()]], 'x', xKind()) + seg('latency axis', [[true, 'log'], [false, 'linear']], 'log'));
+  const pickers = each(shown().filter((r) => r.levels.length > 1), (r) => seg(`${own(r, ', ')}${esc(r.unit)}`, r.levels.map((l) => [`${r.k}:${l.i}`, esc(shortName(l))]), 'pick', keyOf(picked(r))));
+  put($('level-controls'), pickers + (seen().length ? seg('shape', SHAPES, 'shape') + seg('axis', [['log', 'log'], ['linear', 'linear']], 'axis') : ''));
+  const one = shown().map((r) => (several() ? fullName(picked(r)) : nameOf(picked(r))));
+  $('h-level').textContent = manyLevels() && !(RUNS.length === 1 && !first().unit) ? `At ${[...new Set(one)].join(' and ')}` : 'Latencies';
+  put($('level-line'), inWords(picked(first())) + each(shown().slice(1), (r) => `<br>${against(picked(first()), picked(r))}`));
+}
+function inWords(l) {
+  const parts = [`${num(l.rps)} requests/s served`];
+  if (l.tokens) parts.push(`${num(l.tokens)} output tokens/s`);
+  if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average and ${count(l.peak)} at most`);
+  return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${parts.join(', ')}.`;
+}
+/* The comparison in words; ± 3 % is no difference. */
+function against(l, o) {
+  const change = (name, a, b, more, less) => (a && b ? `${name} ${b / a > 1.03 ? `<b>${num(b / a)} × ${more}</b>` : b / a < 0.97 ? `<b>${num(a / b)} × ${less}</b>` : 'about the same'}` : '');
+  const parts = [change('requests/s served', l.rps, o.rps, 'as many', 'fewer'), ...LATENCIES.map((k) => change(`${k.toUpperCase()} p50`, l[k]?.p50, o[k]?.p50, 'as long', 'shorter'))];
+  return `Against that, ${swatch(runInk(o.run), `<b>${esc(o.run.name)}</b>`)} at ${esc(nameOf(o))}: ${parts.filter(Boolean).join(', ')}.`;
+}
+function draw() { header(); controls(); levelTable(); failureTable(); behind(); figures.forEach(render); }
+function pick(key) { const [r, i] = key.split(':').map(Number); state.picked[r] = i; state.whose = r; resetView(); draw(); }
+function set(key, value) {
+  if (key === 'pick') { pick(value); return; }
+  state[key] = value;
+  if (['packed', 'whose'].includes(key)) resetView();
+  draw();
+}
+function toggle(k) {
+  if (state.off.has(k)) state.off.delete(k); else if (shown().length > 1) state.off.add(k);
+  resetView(); draw();
+}
+function theme(name) { if (name) document.documentElement.dataset.theme = name; else delete document.documentElement.dataset.theme; inks = new Map(); }
+const refocus = (selector) => document.querySelector(selector)?.focus(); // what was pressed has been drawn anew
+function copy(el) {
+  navigator.clipboard?.writeText(el.dataset.copy).then(() => { el.textContent = 'Copied'; }, () => getSelection().selectAllChildren(el.previousElementSibling));
+}
+const THEMES = ['', 'light', 'dark'];
+const CLICKS = { // what a click on each kind of thing does
+  '[data-run]': (el) => { const k = +el.dataset.run; toggle(k); refocus(`[data-run="${k}"]`); },
+  '#theme-button': () => { theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme || '') + 1) % 3]); draw(); refocus('#theme-button'); },
+  '.seg button': (el) => { const { key } = el.closest('.seg').dataset, { value } = el.dataset; set(key, JSON.parse(value)); refocus(`.seg[data-key="${key}"] button[data-value="${CSS.escape(value)}"]`); },
+  '[data-copy]': copy,
+  '[data-sort]': (el) => { const col = +el.dataset.sort; order = { col, up: order.col === col ? !order.up : true }; levelTable(); refocus(`[data-sort="${col}"]`); },
+  '[data-zoom]': (el) => { const k = +el.dataset.zoom; if (k) { zoom('t', k, 0.5); zoom('r', k, 0.5); } else resetView(); const f = figures.find((v) => v.setUp); f.paint(f.plot.clientWidth); },
+  '[data-pick]': (el) => { if (el.type !== 'radio') pick(el.dataset.pick); },
+};
+function clicks(e) {
+  document.querySelectorAll('.menu[open]').forEach((m) => { if (!m.contains(e.target)) m.open = false; });
+  const hit = Object.keys(CLICKS).find((selector) => e.target.closest(selector));
+  if (hit && !e.target.closest('label')) CLICKS[hit](e.target.closest(hit));
+}
+function tips(e) {
+  const el = e.target.closest?.('[data-tip]');
+  if (!el) { if (!e.target.closest?.('.plot')) hideTip(); return; }
+  const box = el.getBoundingClientRect(), focus = e.type === 'focusin';
+  showTip(el.dataset.tip, focus ? box.left : e.clientX, focus ? box.bottom - 10 : e.clientY);
+}
+document.addEventListener('click', clicks);
+document.addEventListener('change', (e) => { if (e.target.type === 'radio') { const key = e.target.dataset.pick; pick(key); refocus(`input[data-pick="${key}"]`); } });
+document.addEventListener('pointermove', tips);
+document.addEventListener('focusin', tips);
+document.addEventListener('keydown', (e) => { if (e.key === 'Escape') { hideTip(); document.querySelectorAll('.menu[open]').forEach((m) => { m.open = false; }); } });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { inks = new Map(); draw(); });
+let wide = innerWidth;
+addEventListener('resize', () => { if (innerWidth !== wide) { wide = innerWidth; draw(); } });
+let before = null; // a page is printed light, at the width of paper
+addEventListener('beforeprint', () => { before = document.documentElement.dataset.theme || ''; theme('light'); draw(); });
+addEventListener('afterprint', () => { if (before != null) { theme(before); before = null; draw(); } });
+
+const flags = new Map(location.hash.slice(1).split('&').map((s) => s.split('='))); // #dark, #light, #level=40, joined by &
+if (flags.has('dark') || flags.has('light')) theme(flags.has('dark') ? 'dark' : 'light');
+if (flags.has('level')) RUNS.forEach((r) => { const i = r.levels.findIndex((l) => shortName(l) === flags.get('level')); if (i >= 0) state.picked[r.k] = i; });
+if (RUNS.some((r) => r.levels.length)) {
+  sweep('Throughput', 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and those that kept every objective' : ''}`, 'requests/s', [{ get: (l) => l.rps }, { get: (l) => l.good, label: 'good', apart: true }], true);
+  sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [{ get: (l) => l.ttft?.p50, label: 'p50' }, { get: (l) => l.ttft?.p99, label: 'p99', tail: true }]);
+  sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [{ get: (l) => l.tpot?.p50, label: 'p50' }, { get: (l) => l.tpot?.p99, label: 'p99', tail: true }]);
+  pareto();
+  LATENCIES.forEach(distribution);
+  overTime();
+  timeline();
+  splits();
+  follows();
+  resetView();
+  draw();
+}
+$('foot').textContent = `tacho ${RUNS[0]?.about.version || ''}. Every number comes from the run; this file loads nothing. `
+  + 'Curves keep 200 quantiles and every extreme, pieces of time their least, p50, upper percentile and greatest; a gap of the timeline is kept to within 17 %, mostly 5 %.';

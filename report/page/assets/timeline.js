@@ -1,0 +1,149 @@
+/* ---------- 3c. timeline of requests ---------- */
+const EDGES = D.gap_edges; // ms, between the colours of gaps
+const SHADES = 7; // of style.css
+const gapInk = (i) => ink(`gap-${Math.round(i * (SHADES - 1) / Math.max(1, EDGES.length))}`);
+const KINDS = ['client', 'front', 'prefill']; // cell values 1, 2, 3; gaps are 4 to 10: where requests share a pixel, the longest gap wins
+const LETTERS = new Map([...D.gap_code.letters].map((c, i) => [c, D.gap_code.base * D.gap_code.step ** i]));
+const classOf = (ms) => EDGES.findIndex((e) => ms < e) + 1 || EDGES.length + 1;
+const HUNDREDTHS = 100; // a row's times are in hundredths of a millisecond
+/* The rows of a level with their times in ms, and the lane that each gets when packed; done once for a level. */
+function rowsOf(l) {
+  if (!l.p) return [];
+  if (l.rows) return l.rows;
+  const free = [];
+  l.rows = l.p.rows.map(([sent, due, head, first, last, end, input, output, events, gaps, error], i) => {
+    const at = (v) => (sent + v) / HUNDREDTHS, q = { i, sent: at(0), due: at(-due), first: first < 0 ? null : at(first), last: at(Math.max(last, 0)), end: at(Math.max(end, 0)), input, output, events, code: gaps, error };
+    q.head = head < 0 ? (q.first ?? q.sent) : at(head);
+    let lane = free.findIndex((t) => t <= q.due);
+    if (lane < 0) lane = free.length;
+    free[lane] = q.end;
+    q.lane = lane;
+    return q;
+  });
+  l.lanes = Math.max(1, free.length);
+  flightWhenSent(l);
+  return l.rows;
+}
+/* The gaps of a row, stretched to its exact last token. */
+function gapsOf(q) {
+  if (q.gaps) return q.gaps;
+  const coded = Float32Array.from(q.code.replace(/(\D)(\d+)/g, (_, c, n) => c.repeat(n)), (c) => LETTERS.get(c)), sum = coded.reduce((s, v) => s + v, 0);
+  q.gaps = sum && coded.length === q.events - 1 ? coded.map((g) => g * (q.last - q.first) / sum) : coded;
+  return q.gaps;
+}
+const longestGap = (q) => gapsOf(q).reduce((m, g) => (g > m ? g : m), 0);
+function flightWhenSent(l) { // how many were in flight when each was sent; of a sample, as many as on average in that piece of time
+  const ends = l.rows.map((q) => q.end).sort((p, q) => p - q), sents = l.rows.map((q) => q.sent).sort((p, q) => p - q);
+  const below = (list, v, orEqual) => { let a = 0, b = list.length; while (a < b) { const m = (a + b) >> 1; if (list[m] < v || (orEqual && list[m] === v)) a = m + 1; else b = m; } return a; };
+  const bin = (q) => Math.min(l.p.bins.flight.length - 1, Math.floor(q.sent / 1000 / l.p.bins.width_s));
+  for (const q of l.rows) q.ahead = l.p.every === 1 ? below(sents, q.sent) - below(ends, q.sent, true) : Math.round(l.p.bins.flight[bin(q)]);
+}
+
+const view = { t0: 0, t1: 1, r0: 0, r1: 1 };
+const PAD = { left: 48, right: 8, top: 20, bottom: 46 };
+const timelineLevel = () => { const all = seen(); return all.find((l) => l.run.k === state.whose) || all[0] || picked(first()); };
+const rowOf = (q) => (state.packed ? q.lane : q.i);
+const rowCount = (l) => { const n = rowsOf(l).length; return Math.max(1, state.packed ? l.lanes : n); };
+function resetView() { const l = timelineLevel(); Object.assign(view, { t0: 0, t1: Math.max(1, l.s.duration_s * 1000), r0: 0, r1: rowCount(l) }); }
+const timelineHeight = (l) => Math.round(Math.min(440, Math.max(150, rowCount(l) * 14)) + PAD.top + PAD.bottom);
+function timelineNote() {
+  const l = timelineLevel(), { every, rows } = l.p;
+  if (every === 0) return 'This page has no room for it.';
+  const sample = `Drawn are ${count(rows.length)} of ${count(l.s.requests)} requests: one in ${count(every)}, the slowest of each moment, and the failed ones${l.s.failed > 1000 ? ' (the first 1,000; the red strip below counts all)' : ''}. `;
+  return (every > 1 ? sample : '')
+    + (state.packed ? `A request takes the first free row${every > 1 ? '' : ': the height is the number in flight'}. ` : 'One row for each request, in order of sending. ')
+    + 'Decode is coloured by the gap before each token: a strong stripe is a stall that hit many at once.';
+}
+function timeline() {
+  figure('time-charts', {
+    name: 'Timeline of requests', title: () => (timelineLevel().p.every === 1 ? `Every request${several() ? ` of ${esc(timelineLevel().run.name)}` : ''}, every token` : `Requests${several() ? ` of ${esc(timelineLevel().run.name)}` : ''}, token by token`),
+    has: () => !!timelineLevel().p, note: timelineNote, keys: timelineKeys, setUp: timelineCanvas, paint: timelinePaint,
+    say: () => `${count(timelineLevel().s.requests)} requests, ${count(timelineLevel().s.failed)} failed.`,
+    table: () => ({
+      head: ['request', 'due ms', 'sent', 'head', 'first token', 'last token', 'end', 'input tokens', 'output tokens', 'token events', 'longest gap ms', 'error'],
+      rows: rowsOf(timelineLevel()).map((q) => [String(q.i), q.due, q.sent, q.head, q.first, q.first == null ? null : q.last, q.end, q.input, q.output, q.events, +longestGap(q).toPrecision(2), q.error || '']),
+    }),
+  });
+}
+const dark = (colour) => { const [r, g, b] = rgb(colour); return r * 0.3 + g * 0.6 + b * 0.1 < 140; };
+function timelineKeys() {
+  const spent = new Array(EDGES.length + 1).fill(0), l = timelineLevel();
+  for (const q of rowsOf(l)) for (const g of gapsOf(q)) spent[classOf(g) - 1] += g;
+  const all = sumOf(spent, (v) => v), names = [`<${EDGES[0]}`, ...EDGES.slice(0, -1).map((e, i) => `${e}–${EDGES[i + 1]}`), `≥${EDGES.at(-1)}`];
+  const step = (n, i) => {
+    const c = gapInk(i), tip = keyed([[`gaps of ${n} ms`, ''], ['share of decode time', percent(all ? spent[i] / all : 0)]]);
+    return `<i data-css="background:${c};color:${dark(c) ? '#fff' : '#1a1d21'}" tabindex="0" data-tip="${esc(tip)}">${n}</i>`;
+  };
+  const buttons = [[0.6, '+', 'Zoom in'], [1.6, '−', 'Zoom out'], [0, 'Reset', 'Reset the view']];
+  return each([['client', 'client queue'], ['front', 'front end'], ['prefill', 'queue and prefill']], ([k, n]) => swatch(ink(`k-${k}`), n))
+    + `<span class="ramp" role="group" aria-label="Colours of gaps, ms">${each(names, step)}</span><span>ms gap</span><span class="failed">✕ failed: ${count(l.s.failed)}</span>`
+    + seg('', [[true, 'packed'], [false, 'by arrival']], 'packed') + (seen().length > 1 ? seg('', seen().map((o) => [o.run.k, esc(o.run.name)]), 'whose', timelineLevel().run.k) : '')
+    + `<span>${each(buttons, ([k, n, say]) => `<button class="btn" data-zoom="${k}" aria-label="${say}">${n}</button> `)}</span>`
+    + '<span class="hint"><kbd>W</kbd> <kbd>S</kbd> zoom <kbd>A</kbd> <kbd>D</kbd> pan, with <kbd>⇧</kbd> rows; wheel after a click</span>';
+}
+function timelinePaint(width) {
+  const c = this.plot.querySelector('canvas'), l = timelineLevel(), dpr = Math.min(2, devicePixelRatio || 1), height = timelineHeight(l), ctx = c.getContext('2d');
+  c.width = width * dpr; c.height = height * dpr; c.style.height = `${height}px`;
+  const W = Math.max(1, Math.round((width - PAD.left - PAD.right) * dpr)), H = Math.max(1, Math.round((height - PAD.top - PAD.bottom) * dpr));
+  ctx.fillStyle = ink('paper'); ctx.fillRect(0, 0, c.width, c.height);
+  ctx.putImageData(colourIn(cells(rowsOf(l), W, H), W, H), PAD.left * dpr, PAD.top * dpr);
+  ctx.scale(dpr, dpr);
+  failStrip(ctx, l, width, height);
+  failCrosses(ctx, rowsOf(l), width, height);
+  timelineAxes(ctx, width, height);
+}
+/* The picture as one small number for each pixel: 0 empty, 1 to 3 kinds, 4 to 10 gaps; the highest stays. */
+function cells(rows, W, H) {
+  const out = new Uint8Array(W * H), px = W / (view.t1 - view.t0), tall = H / (view.r1 - view.r0), gap = tall >= 4 ? 1 : 0;
+  const span = (from, to, y0, y1, v) => {
+    const a = Math.max(0, Math.floor((from - view.t0) * px)), b = Math.min(W, Math.max(a + 1, Math.floor((to - view.t0) * px)));
+    for (let y = y0; y < y1; y++) for (let i = y * W + a, e = y * W + b; i < e; i++) if (out[i] < v) out[i] = v;
+  };
+  for (const q of rows) {
+    const r = rowOf(q);
+    if (r + 1 < view.r0 || r > view.r1 || q.end < view.t0 || q.due > view.t1) continue;
+    const y0 = Math.max(0, Math.round((r - view.r0) * tall)), y1 = Math.min(H, Math.max(y0 + 1, Math.round((r + 1 - view.r0) * tall) - gap));
+    if (q.due < q.sent) span(q.due, q.sent, y0, y1, 1);
+    span(q.sent, q.head, y0, y1, 2); span(q.head, q.first ?? q.end, y0, y1, 3);
+    let t = q.first;
+    for (const g of gapsOf(q)) { if (t + g > view.t0 && t < view.t1) span(t, t + g, y0, y1, 3 + classOf(g)); t += g; }
+  }
+  return out;
+}
+function colourIn(values, W, H) {
+  const image = new ImageData(W, H), words = new Uint32Array(image.data.buffer);
+  const word = (c) => { const [r, g, b] = rgb(c); return (255 << 24) | (b << 16) | (g << 8) | r; };
+  const table = [ink('paper'), ...KINDS.map((k) => ink(`k-${k}`)), ...EDGES.concat(0).map((_, i) => gapInk(i))].map(word);
+  for (let i = 0; i < values.length; i++) words[i] = table[values[i]];
+  return image;
+}
+function failStrip(ctx, l, width, height) { // all failures by time, below the rows: none is hidden, however many requests there are
+  const x = linear(view.t0 / 1000, view.t1 / 1000, PAD.left, width - PAD.right), { failed, width_s: s } = l.p.bins, top = most(failed, 1);
+  ctx.fillStyle = ink('bad');
+  failed.forEach((n, i) => {
+    if (!n) return;
+    const a = Math.max(PAD.left, x(i * s)), b = Math.min(width - PAD.right, Math.max(x((i + 1) * s), a + 2)), tall = 2 + 8 * n / top;
+    if (b > PAD.left && a < width - PAD.right) ctx.fillRect(a, height - PAD.bottom + 12 - tall, b - a, tall);
+  });
+}
+function failCrosses(ctx, rows, width, height) { // drawn last and never smaller than 8 px, at any zoom
+  const x = linear(view.t0, view.t1, PAD.left, width - PAD.right), y = linear(view.r0, view.r1, PAD.top, height - PAD.bottom);
+  ctx.strokeStyle = ink('bad'); ctx.lineWidth = 2;
+  for (const q of rows) {
+    const yy = y(rowOf(q) + 0.5), a = Math.max(PAD.left, x(q.sent)), b = Math.min(width - PAD.right, x(q.end));
+    if (!q.error || b < PAD.left || a > width - PAD.right || yy < PAD.top - 4 || yy > height - PAD.bottom) continue;
+    ctx.beginPath(); ctx.moveTo(a, yy); ctx.lineTo(b, yy); ctx.moveTo(b - 4, yy - 4); ctx.lineTo(b + 4, yy + 4); ctx.moveTo(b - 4, yy + 4); ctx.lineTo(b + 4, yy - 4); ctx.stroke();
+  }
+}
+function timelineAxes(ctx, width, height) {
+  const x = linear(view.t0 / 1000, view.t1 / 1000, PAD.left, width - PAD.right), y = linear(view.r0, view.r1, PAD.top, height - PAD.bottom), lower = height - PAD.bottom + 12;
+  ctx.font = `11px ${getComputedStyle(document.body).fontFamily}`; ctx.fillStyle = ink('soft'); ctx.strokeStyle = ink('faint'); ctx.lineWidth = 1;
+  ctx.beginPath(); ctx.moveTo(PAD.left, lower + 0.5); ctx.lineTo(width - PAD.right, lower + 0.5);
+  ctx.textAlign = 'center';
+  for (const t of x.ticks(width / 90)) { ctx.moveTo(Math.round(x(t)) + 0.5, lower); ctx.lineTo(Math.round(x(t)) + 0.5, lower + 4); ctx.fillText(tick(t), x(t), lower + 16); }
+  ctx.stroke();
+  ctx.textAlign = 'right';
+  for (const r of y.ticks(5)) if (Number.isInteger(r)) ctx.fillText(tick(r), PAD.left - 6, Math.max(PAD.top + 8, y(r) + 4));
+  ctx.fillStyle = ink('faint'); ctx.fillText('s from the level’s start', width - PAD.right, lower + 31);
+  ctx.textAlign = 'left'; ctx.fillText(state.packed ? 'rows, each one request at a time' : 'requests in order of sending', 0, 11);
+}

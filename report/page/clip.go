@@ -1,0 +1,134 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"tacho/metric"
+)
+
+const (
+	mostText    = 300  // characters of one text that somebody else wrote
+	mostCommand = 4000 // characters of the command
+	mostList    = 500  // items of a list
+)
+
+// clip cuts a text to what a page can show.
+func clip(text string) string { return clipAt(text, mostText) }
+
+func clipAt(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// clipped is v as JSON in which no text and no list is longer than a page can
+// show.
+func clipped(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null") // a summary has no NaN: see metric
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // numbers stay as they are
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return json.RawMessage("null")
+	}
+	text, err = json.Marshal(clipTree(tree))
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+func clipTree(v any) any {
+	switch v := v.(type) {
+	case string:
+		return clip(v)
+	case []any:
+		v = v[:min(len(v), mostList)]
+		for i := range v {
+			v[i] = clipTree(v[i])
+		}
+		return v
+	case map[string]any:
+		for key, value := range v {
+			v[key] = clipTree(value)
+		}
+	}
+	return v
+}
+
+// trimmed is a summary without what could make the page long: of what there may
+// be many, it has the first.
+func trimmed(s metric.Summary, most int) metric.Summary {
+	s.Failures = s.Failures[:min(len(s.Failures), most)]
+	s.Endpoints = s.Endpoints[:min(len(s.Endpoints), most)]
+	s.Finishes = s.Finishes[:min(len(s.Finishes), most)]
+	s.Instruments = s.Instruments[:min(len(s.Instruments), most)]
+	kinds := map[string]int{}
+	for i := range s.Groups {
+		kinds[s.Groups[i].By] = 0
+	}
+	var groups []metric.Group
+	for i := range s.Groups {
+		by := s.Groups[i].By
+		if kinds[by]++; kinds[by] <= max(most/len(kinds), 1) && len(groups) < most {
+			groups = append(groups, s.Groups[i])
+		}
+	}
+	s.Groups = groups
+	var known metric.Dists
+	for _, d := range s.Dists {
+		if d.Stats != nil {
+			known = append(known, d)
+		}
+	}
+	s.Dists = known
+	return s
+}
+
+// command is what to type to run it again.
+func command(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	words := []string{"tacho"}
+	for _, a := range args {
+		words = append(words, quoted(a))
+	}
+	line := strings.Join(words, " ")
+	if len(line) > mostCommand {
+		return "" // half of a command is none: the manifest has it
+	}
+	return line
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// gpus is how many there are, by a text as "8 x H200, 1 x L4"; 0 where it does
+// not say.
+func gpus(text string) int {
+	all := 0
+	for one := range strings.SplitSeq(text, ", ") {
+		count, _, found := strings.Cut(one, " x ")
+		if n, err := strconv.Atoi(count); found && err == nil {
+			all += n
+		}
+	}
+	return all
+}

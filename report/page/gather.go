@@ -1,0 +1,265 @@
+package page
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/stat"
+)
+
+// shares are where a curve has its values: even up to p90, then even in nines up
+// to p99.99.
+var shares = func() (all []float64) {
+	for i := range 120 {
+		all = append(all, math.Round(float64(i)/120*0.9*1e6)/1e6)
+	}
+	for i := range 80 {
+		all = append(all, math.Round((1-math.Pow(10, -(1+3*float64(i)/79)))*1e6)/1e6)
+	}
+	return all
+}()
+
+// curveMetrics are the metrics that are drawn as curves.
+var curveMetrics = metric.Classic
+
+// limits are how much of a level a page keeps.
+type limits struct {
+	bins  int // of time
+	rows  int // bytes of the timeline
+	items int // groups, servers, kinds of failure
+}
+
+// limitsFor shares a page out among its levels.
+func limitsFor(levels int) limits {
+	levels = max(levels, 1)
+	return limits{bins: min(240, max(24, 6000/levels)), rows: 2_400_000 / levels, items: min(200, max(6, 800/levels))}
+}
+
+// gather reads the records of a run once, and makes the pictures of its first n
+// levels, by their index; none where there are no records.
+func gather(from *outcome.Run, n int, limits limits) (map[int]*picture, error) {
+	if from.Records == nil {
+		return nil, nil
+	}
+	all := map[int]*gatherer{}
+	for i := range from.Levels[:n] {
+		l := &from.Levels[i]
+		all[l.Index] = newGatherer(l, limits)
+	}
+	for rec, err := range from.Records() {
+		if err != nil {
+			return nil, err
+		}
+		if g := all[rec.Stage]; g != nil {
+			g.add(rec)
+		}
+	}
+	pictures := map[int]*picture{}
+	for index, g := range all {
+		pictures[index] = g.picture()
+	}
+	return pictures, nil
+}
+
+// A gatherer makes the picture of a level from its records as they come, in
+// bounded memory.
+type gatherer struct {
+	level  *outcome.Level
+	curves []curveGatherer // one for each of curveMetrics
+	bins   []bin
+	width  time.Duration // of a bin
+	length lengths
+	rows   rowKeeper
+}
+
+func newGatherer(l *outcome.Level, limits limits) *gatherer {
+	s := &l.Summary
+	// A bin is about a second, but a short level has some too, and no more than it has requests for.
+	n := min(max(int(math.Round(s.DurationS)), 24), limits.bins, max(s.Requests/4, 1))
+	g := &gatherer{level: l, curves: make([]curveGatherer, len(curveMetrics)), bins: make([]bin, n), rows: rowKeeper{budget: limits.rows, stride: 1, worst: make([]worst, n)}}
+	g.width = max(time.Duration(s.DurationS*1e9)/time.Duration(n)+1, 1)
+	g.length = newLengths(s)
+	return g
+}
+
+// add takes a record in.
+func (g *gatherer) add(r *tacho.Record) {
+	for i, m := range curveMetrics {
+		m.Of(r, g.curves[i].add)
+	}
+	sent := sentAt(r)
+	at := &g.bins[g.bin(r.Due)]
+	at.asked++
+	end := &g.bins[g.bin(r.End)]
+	if r.OK() {
+		end.served++
+	} else if r.Failure.Cause != tacho.Canceled {
+		end.failed++
+	}
+	g.fly(sent, r.End)
+	if r.OK() && len(r.Events) > 0 {
+		ttft := millis(r.First() - sent)
+		g.bins[g.bin(sent)].ttft.add(ttft)
+		g.length.add(metric.InputTokens(r), ttft)
+		each := float64(r.Output) / float64(len(r.Events))
+		for i := range r.Events {
+			b := &g.bins[g.bin(r.Events[i].At)]
+			b.tokens += each
+			if i > 0 {
+				b.itl.add(millis(r.Events[i].At - r.Events[i-1].At))
+			}
+		}
+	}
+	g.rows.add(r, g.bin(sent))
+}
+
+// bin is the bin of a moment.
+func (g *gatherer) bin(at time.Duration) int { return min(max(int(at/g.width), 0), len(g.bins)-1) }
+
+// fly counts a request as in flight, in every bin for its part.
+func (g *gatherer) fly(from, to time.Duration) {
+	for i, last := g.bin(from), g.bin(to); i <= last; i++ {
+		start := time.Duration(i) * g.width
+		if part := min(to, start+g.width) - max(from, start); part > 0 {
+			g.bins[i].flight += part
+		}
+	}
+}
+
+// sentAt is when a request left, or should have.
+func sentAt(r *tacho.Record) time.Duration {
+	for _, t := range []time.Duration{r.Sent, r.Start, r.Slot} {
+		if t != tacho.Never {
+			return t
+		}
+	}
+	return r.Due
+}
+
+func millis(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// A bin is what happened in one piece of time.
+type bin struct {
+	asked, served, failed int
+	tokens                float64
+	flight                time.Duration // of all requests together
+	ttft, itl             band
+}
+
+// bandLimit is how many values of a band are kept one by one.
+const bandLimit = 1 << 12
+
+// A band is the spread of a value.
+type band struct{ digest *stat.Digest }
+
+func (b *band) add(v float64) {
+	if b.digest == nil {
+		b.digest = &stat.Digest{Limit: bandLimit}
+	}
+	b.digest.Add(v)
+}
+
+// at is the least, the quantiles and the greatest; nil of nothing.
+func (b *band) at(quantiles ...float64) []float64 {
+	if b.digest == nil || b.digest.N() == 0 {
+		return nil
+	}
+	d := b.digest.Distribution()
+	out := []float64{brief(b.digest.Min())}
+	for _, q := range quantiles {
+		out = append(out, brief(d.Quantile(q)))
+	}
+	return append(out, brief(b.digest.Max()))
+}
+
+// brief has the digits that a page can show.
+func brief(v float64) float64 {
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
+	if err != nil {
+		return 0
+	}
+	return out
+}
+
+// A histogram counts values in bins of equal width on a log axis.
+const perDecade = 16
+
+// A curveGatherer makes the curve of a metric.
+type curveGatherer struct {
+	digest stat.Digest
+	counts map[int]int // by floor(log10(ms) * perDecade)
+}
+
+func (c *curveGatherer) add(v float64) {
+	c.digest.Add(v)
+	if c.counts == nil {
+		c.counts = map[int]int{}
+	}
+	c.counts[int(math.Floor(math.Log10(max(v, 1e-6))*perDecade))]++
+}
+
+// curve is nil of nothing.
+func (c *curveGatherer) curve() *curve {
+	n := c.digest.N()
+	if n == 0 {
+		return nil
+	}
+	d := c.digest.Distribution()
+	out := &curve{Exact: c.digest.Exact()}
+	for _, s := range shares {
+		if s <= 1-0.5/float64(n) { // a curve ends where its data ends
+			out.Values = append(out.Values, brief(d.Quantile(s)))
+		}
+	}
+	out.Values = append(out.Values, brief(c.digest.Max()))
+	low, high := math.MaxInt, math.MinInt
+	for at := range c.counts {
+		low, high = min(low, at), max(high, at)
+	}
+	out.From, out.Counts = low, make([]int, high-low+1)
+	for at, n := range c.counts {
+		out.Counts[at-low] = n
+	}
+	return out
+}
+
+// lengths gathers TTFT by the length of the prompt.
+type lengths struct {
+	low, width float64
+	bands      []band
+}
+
+// mostLengths is how many pieces the lengths of prompts are cut into.
+const mostLengths = 24
+
+func newLengths(s *metric.Summary) lengths {
+	stats := s.Dist(metric.Named("input_tokens")).Stats
+	if stats == nil || stats.Max <= stats.Min {
+		return lengths{}
+	}
+	n := min(mostLengths, int(stats.Max-stats.Min)+1)
+	return lengths{low: stats.Min, width: (stats.Max - stats.Min + 1) / float64(n), bands: make([]band, n)}
+}
+
+func (l *lengths) add(input int, ttft float64) {
+	if len(l.bands) == 0 {
+		return
+	}
+	at := int((float64(input) - l.low) / l.width)
+	l.bands[min(max(at, 0), len(l.bands)-1)].add(ttft)
+}
+
+func (l *lengths) list() (out []lengthBand) {
+	for i := range l.bands {
+		if spread := l.bands[i].at(0.5, 0.95); spread != nil {
+			from := l.low + float64(i)*l.width
+			out = append(out, lengthBand{brief(from), brief(from + l.width - 1), l.bands[i].digest.N(), spread})
+		}
+	}
+	return slices.Clip(out)
+}

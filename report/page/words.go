@@ -1,0 +1,169 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+// knee is the place of the last level that keeps up, nil where nobody can say.
+// An open loop keeps up while it serves 90 % of what is sent; a closed loop, or a
+// burst, while the next level gains 5 % or more.
+func knee(levels []outcome.Level) *int {
+	if len(levels) < 2 {
+		return nil
+	}
+	for i := range levels {
+		t := levels[i].Summary.Throughput
+		if t == nil {
+			return nil
+		}
+		var behind bool
+		if sent := offered(&levels[i]); sent > 0 {
+			behind = t.RequestsPerS < 0.9*sent
+		} else if i > 0 {
+			behind = t.RequestsPerS < 1.05*levels[i-1].Summary.Throughput.RequestsPerS
+		}
+		if behind {
+			last := i - 1
+			if last < 0 {
+				return nil
+			}
+			return &last
+		}
+	}
+	last := len(levels) - 1
+	return &last
+}
+
+// offered is the rate at which requests were sent in an open loop; 0 is no rate.
+func offered(l *outcome.Level) float64 {
+	r := l.Summary.Rate
+	if l.Summary.Config.RequestRate <= 0 || r == nil || r.AchievedPerS == nil {
+		return 0
+	}
+	return *r.AchievedPerS
+}
+
+// answer is what a run came to, in sentences made of its own numbers. No cause is
+// named that they do not show.
+func answer(run *outcome.Run, n int) []string {
+	levels := run.Levels[:n]
+	best := -1
+	for i := range levels {
+		if t := levels[i].Summary.Throughput; t != nil && (best < 0 || t.RequestsPerS > levels[best].Summary.Throughput.RequestsPerS) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return []string{"Nothing was measured."}
+	}
+	s := &levels[best].Summary
+	serves := fmt.Sprintf("Serves %s requests/s", three(s.Throughput.RequestsPerS))
+	if s.Throughput.OutputTokensPerS > 0 {
+		serves += fmt.Sprintf(", %s output tokens/s", three(s.Throughput.OutputTokensPerS))
+	}
+	if s.Completed == 0 {
+		serves = fmt.Sprintf("None of %s requests succeeded", whole(s.Requests))
+	}
+	at := knee(levels)
+	if at == nil {
+		return append([]string{serves + latency(s) + "."}, failures(levels)...)
+	}
+	good := &levels[*at]
+	out := []string{serves + fmt.Sprintf(" at most. Up to %s%s.", named(run, good), latency(&good.Summary))}
+	if next := *at + 1; next < len(levels) {
+		out = append(out, beyond(run, good, &levels[next]))
+	} else {
+		out = append(out, "It kept up at every level: more load may give more.")
+	}
+	return append(out, failures(levels)...)
+}
+
+// latency is the middle and the tail of the first token, or of the whole request
+// where there are no tokens.
+func latency(s *metric.Summary) string {
+	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {
+		if d := s.Dist(m).Stats; d != nil {
+			return fmt.Sprintf(", %s p50 is %s and p99 %s", strings.ToUpper(m.Name), duration(d.Median), duration(d.Percentile(99)))
+		}
+	}
+	return ""
+}
+
+// beyond says what the first level past the knee costs.
+func beyond(run *outcome.Run, good, bad *outcome.Level) string {
+	var costs []string
+	for _, m := range []*metric.Metric{metric.TTFT, metric.TPOT} {
+		before, after := good.Summary.Dist(m).Stats, bad.Summary.Dist(m).Stats
+		if before != nil && after != nil {
+			costs = append(costs, fmt.Sprintf("%s p50 goes from %s to %s", strings.ToUpper(m.Name), duration(before.Median), duration(after.Median)))
+		}
+	}
+	text := fmt.Sprintf("At %s little more is served", named(run, bad))
+	if sent := offered(bad); sent > 0 {
+		text = fmt.Sprintf("At %s it falls behind: %s of %s requests/s sent are served", named(run, bad), three(bad.Summary.Throughput.RequestsPerS), three(sent))
+	}
+	if len(costs) > 0 {
+		text += ", and " + strings.Join(costs, ", ")
+	}
+	return text + "."
+}
+
+// failures says how many requests failed, where some did.
+func failures(levels []outcome.Level) []string {
+	failed, all := 0, 0
+	for i := range levels {
+		failed, all = failed+levels[i].Summary.Failed, all+levels[i].Summary.Requests
+	}
+	if failed == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s of %s requests failed.", whole(failed), whole(all))}
+}
+
+// named is a level in words.
+func named(run *outcome.Run, l *outcome.Level) string {
+	words := map[string]string{"request-rate": "requests/s", "max-concurrency": "requests at a time", "num-prompts": "requests at once"}
+	if word, ok := words[run.Varies]; ok && l.Value != "" {
+		return clip(l.Value) + " " + word
+	}
+	return clip(l.Name)
+}
+
+// three has three significant digits.
+func three(v float64) string {
+	if v >= 1000 {
+		digits := math.Pow(10, math.Floor(math.Log10(v))-2)
+		return whole(int(math.Round(v/digits) * digits))
+	}
+	return strconv.FormatFloat(brief3(v), 'f', -1, 64)
+}
+
+func brief3(v float64) float64 {
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	if err != nil {
+		return 0
+	}
+	return out
+}
+
+// whole has commas between thousands.
+func whole(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func duration(ms float64) string {
+	if ms >= 1000 {
+		return three(ms/1000) + " s"
+	}
+	return three(ms) + " ms"
+}
