@@ -143,7 +143,7 @@ func (r *reader) sort() {
 }
 
 func mediaType(x *transport.Exchange) string {
-	t, _, err := mime.ParseMediaType(x.Header.Get("Content-Type"))
+	t, _, err := mime.ParseMediaType(x.Type)
 	if err != nil {
 		return ""
 	}

@@ -19,7 +19,7 @@ import (
 // testReader is a reader of a 200 event stream, without a connection.
 func testReader(k Kind) *reader {
 	c := &client{Kind: k, Options: Options{KeepText: true}}
-	x := &transport.Exchange{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}}
+	x := &transport.Exchange{Status: http.StatusOK, Type: "text/event-stream"}
 	return newReader(c, x, new(tacho.Record))
 }
 

@@ -96,7 +96,11 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}
-	made := &call{client: c, req: req, asked: r.MaxTokens}
+	ready, err := c.Client.Encode(req)
+	if err != nil {
+		return nil, fmt.Errorf("build request: %w", err)
+	}
+	made := &call{client: c, req: ready, asked: r.MaxTokens}
 	if c.inputs != nil {
 		made.inputs = c.inputs(r)
 	}
@@ -123,18 +127,14 @@ func (c *client) headers(accept string) http.Header {
 // A call is one encoded request.
 type call struct {
 	client *client
-	req    *http.Request
+	req    *transport.Request
 	asked  int
-	inputs int  // texts or documents in it; 0 is one
-	sent   bool // once already
+	inputs int // texts or documents in it; 0 is one
 }
 
 // Do implements tacho.Call.
 func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
-	if c.sent && c.req.GetBody != nil {
-		c.req.Body, _ = c.req.GetBody() // it is in memory, and cannot fail
-	}
-	c.sent, rec.Inputs = true, c.inputs
+	rec.Inputs = c.inputs
 	start := time.Now()
 	var x transport.Exchange
 	r := newReader(c.client, &x, rec)
@@ -185,10 +185,10 @@ func (c *client) mark(rec *tacho.Record, r *reader, err error) {
 // refused is the failure of an answer that is not a 200.
 func (c *client) refused(x *transport.Exchange, body []byte) *tacho.Failure {
 	f := &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: x.Status, Message: c.words(body, http.StatusText(x.Status))}
-	if to := x.Header.Get("Location"); to != "" && x.Status >= 300 && x.Status < 400 {
-		f.Message += "; the server redirects to " + to + ", and a measured request goes nowhere else: give that address"
+	if x.Location != "" && x.Status >= 300 && x.Status < 400 {
+		f.Message += "; the server redirects to " + x.Location + ", and a measured request goes nowhere else: give that address"
 	}
-	f.RetryAfter = retryAfter(x.Header.Get("Retry-After"), time.Now())
+	f.RetryAfter = retryAfter(x.RetryAfter, time.Now())
 	return f
 }
 

@@ -141,12 +141,8 @@ func BenchmarkStream(b *testing.B) {
 		run  func(path string) error
 	}{
 		{"transport", func(path string) error {
-			req, err := client.NewRequest("GET", path, nil, nil)
-			if err != nil {
-				return err
-			}
 			var x Exchange
-			return client.Do(context.Background(), req, &x, discard{}, nil)
+			return client.Do(context.Background(), ready(b, client, "GET", path, ""), &x, discard{}, nil)
 		}},
 		{"net-http+scanner", func(path string) error { return scan(plain, base+path, false) }},
 		{"net-http+scanner+json", func(path string) error { return scan(plain, base+path, true) }},
@@ -219,7 +215,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 	b.Run("transport", func(b *testing.B) {
 		c := newClient(b, Options{BaseURL: "http://mem", Dial: dial(b.N)})
-		req := newRequest(b, c, "GET", "/", "")
+		req := ready(b, c, "GET", "/", "")
 		b.ReportAllocs()
 		var x Exchange
 		if err := c.Do(context.Background(), req, &x, discard{}, nil); err != nil {
@@ -282,7 +278,7 @@ func BenchmarkOpenStreams(b *testing.B) {
 	for range b.N {
 		dialling <- struct{}{}
 		started.Add(1)
-		req := newRequest(b, client, "GET", "/?gap=500ms&events=1000000", "")
+		req := ready(b, client, "GET", "/?gap=500ms&events=1000000", "")
 		wg.Go(func() {
 			pieces := 0
 			live := func([]byte) {

@@ -181,7 +181,7 @@ func TestRealFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newClient(t, tt.o)
 			var x Exchange
-			err := c.Do(t.Context(), newRequest(t, c, "POST", "/", "x"), &x, nil, nil)
+			err := c.Do(t.Context(), ready(t, c, "POST", "/", "x"), &x, nil, nil)
 			f := Classify(err, &x)
 			if f == nil || f.Cause != tt.want || x.Conns != 1 || x.End == 0 {
 				t.Errorf("%v (%+v), want %s", f, x, tt.want)

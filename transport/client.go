@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -242,8 +243,8 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return c.dialer.dialTLS(ctx, network, addr)
 }
 
-// NewRequest builds a request to be sent later, once, by Do. It takes header
-// and body over. path is relative to the base URL. Requests to one path share
+// NewRequest builds a request to be sent by the client of HTTP, or, made ready
+// by Encode, by Do. It takes header and body over. path is relative to the base URL. Requests to one path share
 // its URL: ten thousand of them wait at a time.
 func (c *Client) NewRequest(method, path string, header http.Header, body []byte) (*http.Request, error) {
 	u, err := c.locate(path)
@@ -269,6 +270,39 @@ func (c *Client) NewRequest(method, path string, header http.Header, body []byte
 		req.SetBasicAuth(user.Username(), password)
 	}
 	return req, nil
+}
+
+// A Request is ready to be sent: it is the very bytes that a line writes.
+type Request struct {
+	bytes []byte
+	http  *http.Request // where net/http has the connections
+}
+
+// Encode makes req ready, for Do. What was built to make it may go: ten
+// thousand requests wait at a time.
+func (c *Client) Encode(req *http.Request) (*Request, error) {
+	if c.lines == nil {
+		return &Request{http: req}, nil
+	}
+	b := encoders.Get().(*bytes.Buffer)
+	defer encoders.Put(b)
+	b.Reset()
+	if err := req.Write(b); err != nil {
+		return nil, err
+	}
+	return &Request{bytes: bytes.Clone(b.Bytes())}, nil
+}
+
+var encoders = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// text is what to write. It says so if it is the last on its connection.
+func (r *Request) text(last bool) []byte {
+	if !last {
+		return r.bytes
+	}
+	const endOfLine, wish = "\r\n", "Connection: close\r\n"
+	end := bytes.Index(r.bytes, []byte(endOfLine+endOfLine)) + len(endOfLine)
+	return slices.Concat(r.bytes[:end], []byte(wish), r.bytes[end:])
 }
 
 // locate is the URL of a path.

@@ -47,7 +47,7 @@ func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 	sink := new(collector)
 	var readAt []int64
 	live := func([]byte) { readAt = append(readAt, time.Now().UnixNano()); seen <- struct{}{} }
-	if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, live); err != nil {
+	if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, live); err != nil {
 		t.Fatal(err)
 	}
 	checkOrder(t, x, sink.reads)
@@ -100,7 +100,7 @@ func TestMergedWritesShareAReceive(t *testing.T) {
 	sink := new(collector)
 	var once sync.Once
 	live := func([]byte) { once.Do(func() { targets <- nc.(*conn).kernel }) }
-	if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, live); err != nil {
+	if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, live); err != nil {
 		t.Fatal(err)
 	}
 	checkOrder(t, x, sink.reads)
@@ -136,7 +136,7 @@ func TestSlowReaderKeepsTimesApart(t *testing.T) {
 	slow := false
 	var x Exchange
 	sink := new(collector)
-	err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, func([]byte) {
+	err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func([]byte) {
 		if !slow {
 			slow = true
 			looking <- struct{}{}

@@ -40,6 +40,8 @@ func (*polled) receive([]byte) (n int, at stamp, err error) { return 0, stamp{},
 
 func (*polled) left(_, _ uint64) (first, last int64, ok bool) { return 0, 0, false }
 
+func (*polled) await() {}
+
 func (*polled) quiet() bool { return false }
 
 // alive says whether the peer still holds the connection open, as far as can

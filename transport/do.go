@@ -21,12 +21,12 @@ import (
 // once and must be quick. A request starts over on another connection if its
 // first was one that the server had closed before it got a byte of it; x.Conns
 // tells. Nothing else is tried again.
-func (c *Client) Do(ctx context.Context, req *http.Request, x *Exchange, sink Consumer, live func(p []byte)) error {
+func (c *Client) Do(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte)) error {
 	c.open.Add(1)
 	defer c.open.Add(-1)
 	t, resp, err := c.send(ctx, req, x)
 	if err == nil {
-		x.Status, x.Header = resp.StatusCode, resp.Header
+		x.head(resp)
 		err = c.follow(t, resp, sink, live)
 		if t.ride == nil { // on a line it would wait for the rest
 			_ = resp.Body.Close() // all that was wanted of it has been read
@@ -42,7 +42,7 @@ func (c *Client) Do(ctx context.Context, req *http.Request, x *Exchange, sink Co
 // send gets the head of a response. net/http itself starts over if it finds a
 // connection closed before it has written to it; but a server that closes
 // connections behind its answers is often only just about to.
-func (c *Client) send(ctx context.Context, req *http.Request, x *Exchange) (*trail, *http.Response, error) {
+func (c *Client) send(ctx context.Context, req *Request, x *Exchange) (*trail, *http.Response, error) {
 	for {
 		t := &trail{x: x}
 		resp, err := c.roundTrip(ctx, t, req)
@@ -51,23 +51,18 @@ func (c *Client) send(ctx context.Context, req *http.Request, x *Exchange) (*tra
 		}
 		t.hangUp(err)
 		t.release()
-		if req.GetBody != nil {
-			if req.Body, err = req.GetBody(); err != nil {
-				return t, nil, err
-			}
-		}
 	}
 }
 
 // roundTrip tries one connection, or what net/http takes for one.
-func (c *Client) roundTrip(ctx context.Context, t *trail, req *http.Request) (*http.Response, error) {
-	if c.lines == nil {
-		ctx = httptrace.WithClientTrace(ctx, t.hooks())
-	}
-	attempt := req.WithContext(ctx)
-	attempt.Close = req.Close || !c.Keeps()
+func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.Response, error) {
 	if c.lines != nil {
-		return c.lines.roundTrip(ctx, t, attempt)
+		return c.lines.roundTrip(ctx, t, req, !c.Keeps())
+	}
+	attempt := req.http.WithContext(httptrace.WithClientTrace(ctx, t.hooks()))
+	attempt.Close = req.http.Close || !c.Keeps()
+	if attempt.GetBody != nil {
+		attempt.Body, _ = attempt.GetBody() // it is in memory, and cannot fail
 	}
 	return c.transport.RoundTrip(attempt)
 }
@@ -85,6 +80,9 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 	b := newBuffer(0)
 	defer func() { b.free() }()
 	for {
+		if t.ride != nil && resp.Body != http.NoBody {
+			t.ride.rest()
+		}
 		got, err := b.read(resp.Body, left)
 		if len(got) > 0 {
 			b.reads = append(b.reads, s.bodyRead(len(b.data)))

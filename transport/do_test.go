@@ -58,7 +58,7 @@ func TestBodies(t *testing.T) {
 			var x Exchange
 			sink := new(collector)
 			var live []byte
-			err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, func(p []byte) { live = append(live, p...) })
+			err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func(p []byte) { live = append(live, p...) })
 			if sink.fault != "" {
 				t.Errorf("Consume got %s", sink.fault)
 			}
@@ -191,7 +191,7 @@ func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
 	for range 20 {
 		var x Exchange
 		sink := new(collector)
-		err := c.Do(t.Context(), newRequest(t, c, "POST", "/", strings.Repeat("x", 4<<20)), &x, sink, nil)
+		err := c.Do(t.Context(), ready(t, c, "POST", "/", strings.Repeat("x", 4<<20)), &x, sink, nil)
 		// The server closes with our bytes unread, which may cost us its answer.
 		if f := Classify(err, &x); f != nil && f.Cause != tacho.Reset || f == nil && x.Status != 429 {
 			t.Errorf("failure %v, %+v", f, x)
@@ -277,7 +277,7 @@ func TestPatienceByPhase(t *testing.T) {
 					start := now()
 					var x Exchange
 					sink := new(collector)
-					err := c.Do(ctx, newRequest(t, c, "POST", "/", strings.Repeat("x", 1<<20)), &x, sink, nil)
+					err := c.Do(ctx, ready(t, c, "POST", "/", strings.Repeat("x", 1<<20)), &x, sink, nil)
 					got := Classify(err, &x)
 					if got == nil {
 						t.Fatal("no failure")
@@ -305,7 +305,7 @@ func TestDialTimeout(t *testing.T) {
 		}}, nil)
 		start := now()
 		var x Exchange
-		err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, nil, nil)
+		err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, nil, nil)
 		f := Classify(err, &x)
 		if f == nil || f.Cause != tacho.Timeout || f.Phase != "connect" || x.End-start != int64(3*time.Second) || x.Conns != 1 {
 			t.Errorf("%+v, %+v", f, x)
@@ -331,7 +331,7 @@ func TestTimesInABubble(t *testing.T) {
 		start := now()
 		var x Exchange
 		sink := new(collector)
-		if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, sink, nil); err != nil {
+		if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, nil); err != nil {
 			t.Fatal(err)
 		}
 		ms := int64(time.Millisecond)
@@ -418,7 +418,7 @@ func TestStartingOverInVain(t *testing.T) {
 	}})
 	mustPost(t, c, "")
 	var x Exchange
-	err := c.Do(t.Context(), newRequest(t, c, "POST", "/", ""), &x, nil, nil)
+	err := c.Do(t.Context(), ready(t, c, "POST", "/", ""), &x, nil, nil)
 	if f := Classify(err, &x); f == nil || f.Cause != tacho.Refused || f.Phase != "connect" || x.Conns != 2 {
 		t.Errorf("%+v, %+v; want a refusal while connecting for the second time", f, x)
 	}

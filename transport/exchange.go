@@ -2,6 +2,7 @@ package transport
 
 import (
 	"net/http"
+	"unique"
 
 	"tacho"
 )
@@ -22,8 +23,20 @@ type Exchange struct {
 	Conns  int         // connections tried; above 1 the server had closed the one before it got a byte
 	Reused bool        // the last one had served another request
 
-	Status int
-	Header http.Header
+	Status     int
+	Type       string // Content-Type of the answer
+	Location   string // of a redirect
+	RetryAfter string // of a refusal
+}
+
+// head notes what matters of the head of an answer. It is most of what an open
+// stream would hold, so the rest is let go; and streams share the name of their type.
+func (x *Exchange) head(resp *http.Response) {
+	x.Status, x.Type = resp.StatusCode, unique.Make(resp.Header.Get("Content-Type")).Value()
+	if x.Status != http.StatusOK {
+		x.Location, x.RetryAfter = resp.Header.Get("Location"), resp.Header.Get("Retry-After")
+	}
+	resp.Header = nil
 }
 
 // A Read says when a stretch of a body arrived. The stretch begins where the

@@ -57,12 +57,22 @@ func newRequest(t testing.TB, c *Client, method, path, body string) *http.Reques
 	return req
 }
 
+// ready is a request that Do takes.
+func ready(t testing.TB, c *Client, method, path, body string) *Request {
+	t.Helper()
+	req, err := c.Encode(newRequest(t, c, method, path, body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
 // mustPost posts body to /v1/x and returns what came of it.
 func mustPost(t testing.TB, c *Client, body string) (Exchange, *collector) {
 	t.Helper()
 	var x Exchange
 	sink := new(collector)
-	if err := c.Do(t.Context(), newRequest(t, c, "POST", "/v1/x", body), &x, sink, nil); err != nil {
+	if err := c.Do(t.Context(), ready(t, c, "POST", "/v1/x", body), &x, sink, nil); err != nil {
 		t.Fatalf("Do: %v", err)
 	}
 	if sink.fault != "" {

@@ -124,7 +124,7 @@ func TestTakenRequestIsNotSentAgain(t *testing.T) {
 	mustPost(t, c, "")
 	mustPost(t, c, "")
 	var x Exchange
-	err := c.Do(t.Context(), newRequest(t, c, "POST", "/v1/x", ""), &x, nil, nil)
+	err := c.Do(t.Context(), ready(t, c, "POST", "/v1/x", ""), &x, nil, nil)
 	if f := Classify(err, &x); f == nil || f.Cause != tacho.Reset || x.Conns != 1 || !x.Reused || requests.Load() != 3 {
 		t.Errorf("%v on %d connections, reused %v; the server saw %d requests", err, x.Conns, x.Reused, requests.Load())
 	}
@@ -157,7 +157,7 @@ func TestServerThatKeepsNone(t *testing.T) {
 		all.Go(func() {
 			for range each {
 				var x Exchange
-				if err := plain.Do(t.Context(), newRequest(t, plain, "POST", "/v1/x", ""), &x, nil, nil); err != nil {
+				if err := plain.Do(t.Context(), ready(t, plain, "POST", "/v1/x", ""), &x, nil, nil); err != nil {
 					t.Errorf("%v on connection %d", err, x.Conns)
 				}
 			}

@@ -14,10 +14,14 @@ import (
 	"tacho/internal/limit"
 )
 
-// inlineBody is the longest body that is written before the answer is looked
-// for: the kernels of both ends have room for it even if the server does not
-// read. A longer one is written beside, for an answer may come before its end.
-const inlineBody = 32 << 10
+const (
+	// inlineRequest is the longest request that is written before the answer is
+	// looked for: the kernels of both ends have room for it even if the server does
+	// not read. A longer one is written beside, for an answer may come before its end.
+	inlineRequest = 32 << 10
+	// lineBufferSize is how much is read from a line at a time.
+	lineBufferSize = 4 << 10
+)
 
 // lines are the plain HTTP/1 connections of a client to its server, where a
 // poller receives for them. One goroutine writes a request and reads its answer.
@@ -39,10 +43,11 @@ type idleLine struct {
 // A line is a connection with what has been read of it and not been used.
 type line struct {
 	*conn
-	in     *bufio.Reader
-	left   int64 // bytes that may still come of a head
-	body   bool  // the head is over: what comes has no bound here
-	broken error // what ended the reading of a head
+	in     bufio.Reader
+	lent   *bufio.Reader // in is this one's buffer; nil while it has none
+	left   int64         // bytes that may still come of a head
+	body   bool          // the head is over: what comes has no bound here
+	broken error         // what ended the reading of a head
 }
 
 // Read is for the buffered reader.
@@ -77,9 +82,40 @@ func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	l = &line{conn: c}
-	l.in = bufio.NewReaderSize(l, readBufferSize)
-	return l, false, nil
+	return &line{conn: c}, false, nil
+}
+
+// readers lend their buffers to lines that read.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBufferSize) }}
+
+// rest waits for something to read. The line has no buffer meanwhile: most of
+// the time thousands of lines wait. It is called from where a goroutine needs
+// little of its stack, for the same reason.
+func (l *line) rest() {
+	if l.in.Buffered() > 0 {
+		return
+	}
+	l.giveBack()
+	l.kernel.await()
+	l.borrow()
+}
+
+func (l *line) borrow() {
+	if l.lent == nil {
+		l.lent = readers.Get().(*bufio.Reader)
+		l.in = *l.lent
+		l.in.Reset(l)
+	}
+}
+
+// giveBack drops what has been read and not been used.
+func (l *line) giveBack() {
+	if l.lent != nil {
+		l.in.Reset(nil)
+		*l.lent, l.in = l.in, bufio.Reader{}
+		readers.Put(l.lent)
+		l.lent = nil
+	}
 }
 
 // pop is the youngest idle line; its line is nil where there is none.
@@ -140,7 +176,7 @@ type ride struct {
 
 // roundTrip sends req on a line and reads the head of its answer. The line is
 // t's from then on, whatever comes of it.
-func (ls *lines) roundTrip(ctx context.Context, t *trail, req *http.Request) (*http.Response, error) {
+func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last bool) (*http.Response, error) {
 	t.x.Conns++
 	t.x.Conn = 0
 	l, reused, err := ls.take(ctx)
@@ -150,18 +186,19 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *http.Request) (*h
 	t.x.Conn, t.x.Reused = now(), reused
 	l.left, l.body = limit.Header, false
 	t.attach(l.conn)
-	t.ride = &ride{line: l, lines: ls, closing: req.Close}
+	t.ride = &ride{line: l, lines: ls, closing: last}
 	t.ride.stop = context.AfterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
-	span := t.span.Load()
-	if req.ContentLength > inlineBody {
+	span, text := t.span.Load(), req.text(last)
+	if len(text) > inlineRequest {
 		wrote := make(chan error, 1)
 		t.ride.wrote = wrote
-		go func() { wrote <- l.write(req, span) }()
+		go func() { wrote <- l.write(text, span) }()
 	} else {
-		t.ride.failed = l.write(req, span)
+		t.ride.failed = l.write(text, span)
 	}
 	// Even where writing failed there may be an answer that says why.
-	resp, err := l.readHead(req)
+	l.rest()
+	resp, err := l.readHead()
 	if err != nil {
 		return nil, cmp.Or(t.ride.failed, err)
 	}
@@ -171,27 +208,17 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *http.Request) (*h
 	return resp, nil
 }
 
-// writers are buffers for whole requests, so that most leave with one write.
-var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2*inlineBody) }}
-
-func (l *line) write(req *http.Request, s *span) error {
-	w := writers.Get().(*bufio.Writer)
-	w.Reset(l.conn)
-	err := req.Write(w)
-	if err == nil {
-		err = w.Flush()
-	}
-	w.Reset(nil)
-	writers.Put(w)
+func (l *line) write(text []byte, s *span) error {
+	_, err := l.conn.Write(text)
 	s.handedOver(err)
 	return err
 }
 
 // readHead reads up to the body of an answer. Heads of status 1xx may come before
 // its own, within the same bound.
-func (l *line) readHead(req *http.Request) (*http.Response, error) {
+func (l *line) readHead() (*http.Response, error) {
 	for {
-		resp, err := http.ReadResponse(l.in, req)
+		resp, err := http.ReadResponse(&l.in, nil)
 		switch {
 		case err != nil:
 			return nil, cmp.Or(l.broken, err) // half a line is malformed, too, but that is not why
@@ -208,6 +235,7 @@ func (l *line) readHead(req *http.Request) (*http.Response, error) {
 // back once the stamps were taken.
 func (r *ride) end(err error) (kept bool) {
 	kept = err == nil && r.failed == nil && r.whole && !r.closing && r.in.Buffered() == 0
+	r.giveBack()
 	if r.wrote != nil {
 		select {
 		case writeErr := <-r.wrote:

@@ -199,16 +199,8 @@ func (c *polled) receive(p []byte) (n int, at stamp, err error) {
 	if len(p) == 0 {
 		return 0, stamp{}, nil
 	}
-	for !c.readable() {
-		switch {
-		case c.closed:
-			return 0, stamp{}, net.ErrClosed
-		case !c.readBy.IsZero() && !time.Now().Before(c.readBy):
-			return 0, stamp{}, os.ErrDeadlineExceeded
-		case c.err != nil:
-			return 0, stamp{}, c.err
-		}
-		c.changed.Wait()
+	if err := c.ready(); err != nil {
+		return 0, stamp{}, err
 	}
 	s := c.segments[c.seen]
 	have := s.end - c.read
@@ -229,6 +221,29 @@ func (c *polled) receive(p []byte) (n int, at stamp, err error) {
 		c.drained()
 	}
 	return n, s.stamp, nil
+}
+
+// ready waits until there is something to read, or never will be.
+func (c *polled) ready() error {
+	for !c.readable() {
+		switch {
+		case c.closed:
+			return net.ErrClosed
+		case !c.readBy.IsZero() && !time.Now().Before(c.readBy):
+			return os.ErrDeadlineExceeded
+		case c.err != nil:
+			return c.err
+		}
+		c.changed.Wait()
+	}
+	return nil
+}
+
+// await waits until a read will not.
+func (c *polled) await() {
+	c.mu.Lock()
+	_ = c.ready() // the read will tell
+	c.mu.Unlock()
 }
 
 // readable says whether the reader may have what there is: all of it, once it

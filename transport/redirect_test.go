@@ -82,7 +82,7 @@ func TestRedirectsKeepKeysAtHome(t *testing.T) {
 					}
 				}
 				var x Exchange
-				if err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, nil, nil); err != nil || x.Status != code {
+				if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, nil, nil); err != nil || x.Status != code {
 					t.Errorf("measured: status %d, %v, want %d", x.Status, err, code)
 				}
 			})
@@ -150,7 +150,7 @@ func TestConsumerEndsExchange(t *testing.T) {
 	})
 	c := newClient(t, Options{BaseURL: "http://" + addr})
 	var x Exchange
-	err := c.Do(t.Context(), newRequest(t, c, "GET", "/", ""), &x, &fullAfter{1 << 20}, nil)
+	err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, &fullAfter{1 << 20}, nil)
 	if f := Classify(err, &x); f == nil || f.Cause != tacho.TooLarge {
 		t.Errorf("%v, want %s", f, tacho.TooLarge)
 	}

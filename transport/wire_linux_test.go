@@ -93,7 +93,7 @@ func TestWireClockKeepsMergedWritesApart(t *testing.T) {
 				var once sync.Once
 				live := func([]byte) { once.Do(func() { targets <- target }) }
 				before := time.Now().UnixNano()
-				if err := c.Do(t.Context(), newRequest(t, c, "POST", "/", strings.Repeat("x", 100_000)), &x, sink, live); err != nil {
+				if err := c.Do(t.Context(), ready(t, c, "POST", "/", strings.Repeat("x", 100_000)), &x, sink, live); err != nil {
 					t.Fatal(err)
 				}
 				if x.Clock != tacho.WireClock || !x.Left || x.Reused != (round > 0) {
