@@ -70,7 +70,8 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 		stop()
 		return errors.Join(err, ignoreCancel(<-prepared))
 	}
-	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: epoch, slots: newSlots(s.Limit)}
+	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: epoch, slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
+	defer r.deadlines.close()
 	var enough context.CancelFunc
 	r.arriving, enough = context.WithCancel(ctx)
 	defer enough()
@@ -130,11 +131,12 @@ func drain(records <-chan *tacho.Record, live *Live, sink tacho.Sink) (first err
 
 type runner struct {
 	Stage
-	epoch    time.Time
-	arriving context.Context // over when no more requests are to be sent
-	records  chan *tacho.Record
-	sessions sync.WaitGroup
-	slots    slots // one for each request in flight; nobody waits for anything else with one in hand
+	epoch     time.Time
+	arriving  context.Context // over when no more requests are to be sent
+	records   chan *tacho.Record
+	sessions  sync.WaitGroup
+	deadlines *deadlines
+	slots     slots // one for each request in flight; nobody waits for anything else with one in hand
 }
 
 // dispatch starts each session when it is due, or as soon after as the limit
@@ -175,7 +177,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			if closed {
 				defer users.give()
 			}
-			r.session(ctx, it, slot)
+			r.session(it, slot)
 		})
 		// The session goes first, here and now: woken on another thread it would
 		// leave some fifty microseconds later. Of many that are due at once each
@@ -195,12 +197,9 @@ func (r *runner) now() time.Duration {
 	return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano())
 }
 
-func (r *runner) do(ctx context.Context, call tacho.Call, rec *tacho.Record) {
-	if r.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
-		defer cancel()
-	}
+func (r *runner) do(call tacho.Call, rec *tacho.Record) {
+	ctx := r.deadlines.start()
+	defer ctx.cancel()
 	r.Live.Started.Add(1)
 	rec.Start = r.now()
 	call.Do(ctx, r.epoch, rec)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -11,18 +10,18 @@ import (
 
 // session runs the turns of a session. A failed turn ends what waits for it:
 // that would quote an answer that never came.
-func (r *runner) session(ctx context.Context, it *item, slot time.Duration) {
+func (r *runner) session(it *item, slot time.Duration) {
 	defer r.Live.Sessions.Add(1)
 	if it.talk == nil {
 		it.request.Input = tacho.Input{} // it is encoded; a long prompt need not be kept twice
-		r.send(ctx, it.call, it.request, it.due, slot, 0)
+		r.send(it.call, it.request, it.due, slot, 0)
 		return
 	}
 	t := &talk{runner: r, State: it.talk}
 	due := t.Start(it.due, slot)
-	t.aside(ctx, due[1:])
-	end, answer := r.send(ctx, it.call, it.request, it.due, slot, t.Turns())
-	t.goOn(ctx, t.ended(0, end, answer))
+	t.aside(due[1:])
+	end, answer := r.send(it.call, it.request, it.due, slot, t.Turns())
+	t.goOn(t.ended(0, end, answer))
 	t.sides.Wait()
 }
 
@@ -36,17 +35,17 @@ type talk struct {
 }
 
 // goOn runs the turns that are due and all that follows them.
-func (t *talk) goOn(ctx context.Context, due []session.Due) {
+func (t *talk) goOn(due []session.Due) {
 	for len(due) > 0 {
-		t.aside(ctx, due[1:])
-		due = t.turn(ctx, due[0])
+		t.aside(due[1:])
+		due = t.turn(due[0])
 	}
 }
 
 // aside starts turns beside the one that goes on here.
-func (t *talk) aside(ctx context.Context, due []session.Due) {
+func (t *talk) aside(due []session.Due) {
 	for i := range due {
-		t.sides.Go(func() { t.goOn(ctx, due[i:i+1]) })
+		t.sides.Go(func() { t.goOn(due[i : i+1]) })
 	}
 }
 
@@ -63,7 +62,7 @@ func (t *talk) ended(turn int, at time.Duration, a tacho.Answer) []session.Due {
 
 // turn sends a turn when it is due and has a slot, and returns what is due
 // after it.
-func (t *talk) turn(ctx context.Context, d session.Due) []session.Due {
+func (t *talk) turn(d session.Due) []session.Due {
 	t.mu.Lock()
 	q := t.Request(d.Turn)
 	t.mu.Unlock()
@@ -74,21 +73,21 @@ func (t *talk) turn(ctx context.Context, d session.Due) []session.Due {
 		t.records <- rec
 		return nil
 	}
-	var nap nap                                                                             // a think time is long; the runtime's timers will do
-	if nap.until(t.arriving, t.epoch.Add(d.At)) != nil || t.slots.take(t.arriving) != nil { //nolint:contextcheck // it ends with ctx, or before
+	var nap nap // a think time is long; the runtime's timers will do
+	if nap.until(t.arriving, t.epoch.Add(d.At)) != nil || t.slots.take(t.arriving) != nil {
 		return nil
 	}
-	end, answer := t.send(ctx, call, q, d.At, t.now(), t.Turns())
+	end, answer := t.send(call, q, d.At, t.now(), t.Turns())
 	return t.ended(d.Turn, end, answer)
 }
 
 // send sends a request that has a slot, gives the slot back and hands the
 // record on. It returns when the response ended, tacho.Never if it failed, and
 // what the server said.
-func (r *runner) send(ctx context.Context, call tacho.Call, q *tacho.Request, due, slot time.Duration, turns int) (time.Duration, tacho.Answer) {
+func (r *runner) send(call tacho.Call, q *tacho.Request, due, slot time.Duration, turns int) (time.Duration, tacho.Answer) {
 	rec := tacho.NewRecord(r.Index, q, due)
 	rec.Slot, rec.Turns = slot, turns
-	r.do(ctx, call, rec)
+	r.do(call, rec)
 	r.slots.give()
 	// The record is the sink's from here on.
 	end, answer := rec.End, tacho.Answer{}

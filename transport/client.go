@@ -77,6 +77,7 @@ type Client struct {
 	lines     *lines   // nil where net/http has the connections
 	urls      sync.Map // path to *url.URL
 	open      atomic.Int64
+	crew      crew
 }
 
 // New returns a client of the server at o.BaseURL. It connects to nothing.

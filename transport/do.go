@@ -76,6 +76,9 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 	if resp.StatusCode != http.StatusOK {
 		left = limit.Refuse
 	}
+	if t.ride != nil && sink != nil {
+		sink = manned{sink, c, t.ride.line}
+	}
 	s := t.span.Load()
 	b := newBuffer(0)
 	defer func() { b.free() }()

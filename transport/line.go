@@ -92,12 +92,11 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBu
 // the time thousands of lines wait. It is called from where a goroutine needs
 // little of its stack, for the same reason.
 func (l *line) rest() {
-	if l.in.Buffered() > 0 {
-		return
-	}
 	l.giveBack()
-	l.kernel.await()
-	l.borrow()
+	if l.in.Buffered() == 0 {
+		l.kernel.await()
+		l.borrow()
+	}
 }
 
 func (l *line) borrow() {
@@ -108,9 +107,9 @@ func (l *line) borrow() {
 	}
 }
 
-// giveBack drops what has been read and not been used.
+// giveBack is called where the line may have to wait.
 func (l *line) giveBack() {
-	if l.lent != nil {
+	if l.lent != nil && l.in.Buffered() == 0 {
 		l.in.Reset(nil)
 		*l.lent, l.in = l.in, bufio.Reader{}
 		readers.Put(l.lent)
@@ -187,7 +186,7 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last boo
 	l.left, l.body = limit.Header, false
 	t.attach(l.conn)
 	t.ride = &ride{line: l, lines: ls, closing: last}
-	t.ride.stop = context.AfterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
+	t.ride.stop = afterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
 	span, text := t.span.Load(), req.text(last)
 	if len(text) > inlineRequest {
 		wrote := make(chan error, 1)
@@ -206,6 +205,14 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last boo
 		t.ride.closing = true
 	}
 	return resp, nil
+}
+
+// afterFunc is context.AfterFunc, but cheap where the context itself has one.
+func afterFunc(ctx context.Context, f func()) (stop func() bool) {
+	if c, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
+		return c.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
 }
 
 func (l *line) write(text []byte, s *span) error {
@@ -235,7 +242,9 @@ func (l *line) readHead() (*http.Response, error) {
 // back once the stamps were taken.
 func (r *ride) end(err error) (kept bool) {
 	kept = err == nil && r.failed == nil && r.whole && !r.closing && r.in.Buffered() == 0
-	r.giveBack()
+	if kept {
+		r.giveBack()
+	}
 	if r.wrote != nil {
 		select {
 		case writeErr := <-r.wrote:

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// deadlines makes the contexts of requests. All have the same time, so that the
+// oldest is the first whose time is up, and one timer does for all of them: ten
+// thousand may be open, and those of the standard library take a kilobyte each.
+type deadlines struct {
+	parent  context.Context
+	timeout time.Duration // 0 is none
+
+	mu               sync.Mutex
+	oldest, youngest *deadline
+	timer            *time.Timer // nil while it does not run
+	unwatch          func() bool
+}
+
+func newDeadlines(parent context.Context, timeout time.Duration) *deadlines {
+	ds := &deadlines{parent: parent, timeout: timeout}
+	ds.unwatch = context.AfterFunc(parent, func() {
+		ds.mu.Lock()
+		defer ds.mu.Unlock()
+		for ds.oldest != nil {
+			ds.oldest.end(parent.Err())
+		}
+	})
+	return ds
+}
+
+// close is for when no request is open any more.
+func (ds *deadlines) close() {
+	ds.unwatch()
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.timer != nil {
+		ds.timer.Stop()
+	}
+}
+
+// start is the context of a request that begins now. Whoever takes it calls its
+// cancel.
+func (ds *deadlines) start() *deadline {
+	d := &deadline{of: ds}
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.youngest == nil {
+		ds.oldest = d
+	} else {
+		d.older, ds.youngest.newer = ds.youngest, d
+	}
+	ds.youngest = d
+	if ds.timeout > 0 {
+		d.at = time.Now().Add(ds.timeout)
+		if ds.timer == nil {
+			ds.timer = time.AfterFunc(ds.timeout, ds.expire)
+		}
+	}
+	if err := ds.parent.Err(); err != nil { // nobody will tell of it again
+		d.end(err)
+	}
+	return d
+}
+
+// expire ends those whose time is up, and waits for the next.
+func (ds *deadlines) expire() {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.timer = nil
+	for ds.oldest != nil {
+		if left := time.Until(ds.oldest.at); left > 0 {
+			ds.timer = time.AfterFunc(left, ds.expire)
+			return
+		}
+		ds.oldest.end(context.DeadlineExceeded)
+	}
+}
+
+// A deadline is the context of one request. It has a channel once somebody asks
+// for it; to be called at its end is cheaper.
+type deadline struct {
+	of           *deadlines
+	at           time.Time
+	older, newer *deadline
+	err          error // why it is over
+	done         chan struct{}
+	calls        []*func()
+}
+
+// end is called with the lock held.
+func (d *deadline) end(err error) {
+	if d.err != nil {
+		return
+	}
+	d.err = err
+	if d.done != nil {
+		close(d.done)
+	}
+	for _, f := range d.calls {
+		go (*f)()
+	}
+	d.calls = nil
+	if d.older != nil {
+		d.older.newer = d.newer
+	} else {
+		d.of.oldest = d.newer
+	}
+	if d.newer != nil {
+		d.newer.older = d.older
+	} else {
+		d.of.youngest = d.older
+	}
+	d.older, d.newer = nil, nil
+}
+
+// cancel says that the request is over.
+func (d *deadline) cancel() {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.end(context.Canceled)
+}
+
+// Deadline implements context.Context.
+func (d *deadline) Deadline() (time.Time, bool) {
+	parent, ok := d.of.parent.Deadline()
+	if d.at.IsZero() || ok && parent.Before(d.at) {
+		return parent, ok
+	}
+	return d.at, true
+}
+
+// Done implements context.Context.
+func (d *deadline) Done() <-chan struct{} {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	if d.done == nil {
+		d.done = make(chan struct{})
+		if d.err != nil {
+			close(d.done)
+		}
+	}
+	return d.done
+}
+
+// Err implements context.Context. The end of the parent may be known before it
+// was passed on.
+func (d *deadline) Err() error {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	if err := d.of.parent.Err(); err != nil {
+		d.end(err)
+	}
+	return d.err
+}
+
+// Value implements context.Context.
+func (d *deadline) Value(key any) any { return d.of.parent.Value(key) }
+
+// AfterFunc is what the context package looks for, to be told of the end.
+func (d *deadline) AfterFunc(f func()) (stop func() bool) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	if d.err != nil {
+		go f()
+		return func() bool { return false }
+	}
+	call := &f
+	d.calls = append(d.calls, call)
+	return func() bool {
+		d.of.mu.Lock()
+		defer d.of.mu.Unlock()
+		i := slices.Index(d.calls, call)
+		if i < 0 {
+			return false
+		}
+		d.calls = slices.Delete(d.calls, i, i+1)
+		return true
+	}
+}
