@@ -193,6 +193,8 @@ type Usage struct {
 	Completion int `json:"completion_tokens"`
 	Cached     int `json:"cached_tokens,omitempty"`    // prompt tokens taken from a cache
 	Reasoning  int `json:"reasoning_tokens,omitempty"` // of Completion
+
+	TellsCached bool `json:"tells_cached,omitempty"` // Cached was told, and may be 0
 }
 
 // ServerTimes are how long the server says the parts of a request took; 0 is a

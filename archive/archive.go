@@ -63,7 +63,7 @@ func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, e
 		if err := change(&c); err != nil {
 			return nil, err
 		}
-		all[s.Index] = &sums{requests: metric.Accumulator{Goodput: c.Goodput}}
+		all[s.Index] = &sums{requests: metric.Accumulator{Goodput: c.Goodput, Stall: c.StallMillis}}
 	}
 	measured := false
 	for rec, err := range kept.Records() {
@@ -95,6 +95,11 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err
+	}
+	if c.GPUs == 0 { // the level was kept when only the run knew them
+		for _, g := range kept.Manifest.Target.GPUs {
+			c.GPUs += g.Count
+		}
 	}
 	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Summary(c), Samples: samples, Records: records(kept.Dir, stage.Index)}
 	out.Summary.Beside(instrument.Summarize(samples, out.Summary.DurationS), s.probes.Probe())

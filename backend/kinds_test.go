@@ -204,7 +204,7 @@ func TestTokenKinds(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, rec.Failure, diff)
 		}
 		if name == "gemini" {
-			if diff := cmp.Diff(&tacho.Usage{Prompt: 7, Completion: 5, Cached: 4, Reasoning: 2}, rec.Usage); diff != "" {
+			if diff := cmp.Diff(&tacho.Usage{Prompt: 7, Completion: 5, Cached: 4, Reasoning: 2, TellsCached: true}, rec.Usage); diff != "" {
 				t.Errorf("gemini's usage (-want +got):\n%s", diff)
 			}
 		}

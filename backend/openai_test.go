@@ -80,7 +80,7 @@ func TestOpenAIStreams(t *testing.T) {
 		{
 			"details of usage", events(content("a", ""), finish, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}}`, done),
 			[]event{{}},
-			"a", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9, Cached: 4, Reasoning: 5}, "",
+			"a", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9, Cached: 4, Reasoning: 5, TellsCached: true}, "",
 		},
 		{
 			"continuous usage counts tokens, also those without a text",

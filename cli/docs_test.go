@@ -91,6 +91,12 @@ func metricsDoc() string {
 	for _, m := range metric.All {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Unit, m.Title, strings.ReplaceAll(m.Doc, "|", `\|`))
 	}
+	b.WriteString("\nEach of them has a mean, a median, percentiles and a spread for every level (JSON, CSV, Parquet), can be a limit of goodput " +
+		"(`--goodput ttst:50`; of a speed or a share the limit is the least that is good), and each latency can have a section of its own in the report (`--percentile-metrics ttft,ttst`).\n\n" +
+		"## Of a level as a whole\n\n| name | unit | what | formula |\n|---|---|---|---|\n")
+	for _, f := range metric.Figures {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Unit, f.Title, strings.ReplaceAll(f.Doc, "|", `\|`))
+	}
 	b.WriteString("\n## The verdict\n\nEach rule asks one question of a run. A number above a threshold gives a note, " +
 		"makes the run DEGRADED, or makes it INVALID (exit code 4).\n\n" +
 		"| rule | note | DEGRADED | INVALID | unit | what is asked, and why |\n|---|---|---|---|---|---|\n")

@@ -23,7 +23,15 @@ func newMetrics(env *Env) *cobra.Command {
 		Example: "  tacho metrics",
 		RunE: func(*cobra.Command, []string) error {
 			for _, m := range metric.All {
-				if _, err := fmt.Fprintf(env.Stdout, "%-16s %-6s %s: %s\n", m.Name, m.Unit, m.Title, m.Doc); err != nil {
+				if _, err := fmt.Fprintf(env.Stdout, "%-19s %-9s %s: %s\n", m.Name, m.Unit, m.Title, m.Doc); err != nil {
+					return err
+				}
+			}
+			if _, err := fmt.Fprintf(env.Stdout, "\nOf a level as a whole:\n"); err != nil {
+				return err
+			}
+			for _, f := range metric.Figures {
+				if _, err := fmt.Fprintf(env.Stdout, "%-19s %-9s %s: %s\n", f.Name, f.Unit, f.Title, f.Doc); err != nil {
 					return err
 				}
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"tacho/archive"
 	"tacho/metric"
 	"tacho/outcome"
+	"tacho/plan"
 	"tacho/report"
 )
 
@@ -20,6 +22,8 @@ type reportOptions struct {
 	format, style, rows, metrics, percentiles string
 	level                                     int
 	detailed                                  bool
+	stall, price                              float64
+	gpus                                      plan.GPUs
 }
 
 func newReport(env *Env) *cobra.Command {
@@ -55,6 +59,9 @@ Layouts of the classic block:
 	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.Names(report.Styles))
 	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of "+strings.Join(metric.SectionKeys(), ","))
 	cmd.Flags().StringVar(&o.percentiles, "metric-percentiles", "", "percentiles to show instead of the run's, as 50,90,99.9")
+	cmd.Flags().Float64Var(&o.stall, "stall-threshold", 0, "gaps between tokens beyond so many milliseconds are stalls, instead of the run's")
+	cmd.Flags().Float64Var(&o.price, "gpu-price", 0, "price of one GPU for an hour, for the cost of a million tokens")
+	cmd.Flags().TextVar(&o.gpus, "gpus", plan.GPUs{}, "what the server ran on, such as 8xMI300X, where the run does not say")
 	return cmd
 }
 
@@ -136,6 +143,7 @@ func (o *reportOptions) printFile(env *Env, path string) error {
 
 // change puts the options that are set in the place of the run's.
 func (o *reportOptions) change(c *metric.Config) error {
+	c.StallMillis, c.GPUPrice, c.GPUs = cmp.Or(o.stall, c.StallMillis), cmp.Or(o.price, c.GPUPrice), cmp.Or(o.gpus.Count(), c.GPUs)
 	if o.metrics != "" {
 		c.Metrics = strings.Split(o.metrics, ",")
 	}

@@ -19,8 +19,9 @@ import (
 // tokens, goes into digests, whose memory has a bound. Up to that bound every
 // quantile is exact, and the summary says where it is not.
 type Accumulator struct {
-	Goodput []SLO // what a good request keeps; set it before the first Add
-	Limit   int   // observations of one metric that are kept one by one; 0 is stat.ExactLimit
+	Goodput []SLO   // what a good request keeps; set it before the first Add
+	Stall   float64 // gaps longer than so many milliseconds are stalls; 0 is DefaultStallMillis; set it likewise
+	Limit   int     // observations of one metric that are kept one by one; 0 is stat.ExactLimit
 
 	marks    []marks
 	whole    part // of All
@@ -33,7 +34,9 @@ type Accumulator struct {
 	arrivals arrivals
 	cache    CacheUse
 	good     int
+	stalled  int
 	audio    stat.Digest // seconds of sound, of successful requests
+	metrics  []*Metric   // All, with stalls as asked for
 	values   values      // of the record that is being added
 }
 
@@ -52,7 +55,7 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
 	a.marks = append(a.marks, marks{r.Due, r.Slot, r.Sent, r.First(), r.Last(), r.End, int32(r.Turn), r.OK()})
-	a.values.of(r, All)
+	a.measure(r)
 	a.whole.ready(len(All), a.Limit)
 	a.bounds.add(r, a.values, a.whole.digests)
 	a.whole.add(r, a.values, a.Limit)
@@ -75,6 +78,19 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 		}
 	}
 	return nil
+}
+
+// measure works out the values of r.
+func (a *Accumulator) measure(r *tacho.Record) {
+	if a.metrics == nil {
+		a.metrics = WithStalls(a.Stall)
+	}
+	a.values.of(r, a.metrics)
+	for _, n := range a.values[stallsAt] {
+		if n > 0 {
+			a.stalled++
+		}
+	}
 }
 
 // Close implements tacho.Sink.
@@ -103,6 +119,7 @@ func (a *Accumulator) Merge(b *Accumulator) {
 	a.arrivals.merge(&b.arrivals, a.Limit)
 	a.cache.merge(&b.cache)
 	a.good += b.good
+	a.stalled += b.stalled
 	a.audio.Merge(&b.audio)
 }
 
@@ -129,7 +146,8 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Throughput = a.throughput(&s)
 	s.Dists = a.whole.summarize(All, c.Percentiles)
 	a.bounds.summarize(&s)
-	s.Verdict = Judge(&s)
+	s.Stalled = a.stalled
+	s.judge()
 	return s
 }
 
@@ -210,7 +228,7 @@ func isGood(r *tacho.Record, slos []SLO) bool {
 	good := true
 	for _, slo := range slos {
 		if m := Named(slo.Metric); m != nil {
-			m.Of(r, func(v float64) { good = good && v <= slo.LimitMillis })
+			m.Of(r, func(v float64) { good = good && slo.kept(m, v) })
 		}
 	}
 	return good

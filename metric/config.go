@@ -15,6 +15,9 @@ type Config struct {
 	Goodput        []SLO     `json:"goodput,omitempty"`         // what a good request keeps; empty reports no goodput
 	Percentiles    []float64 `json:"percentiles"`               // asked for, 0..100, in the order to print
 	Metrics        []string  `json:"metrics"`                   // classic sections asked for, by their keys
+	StallMillis    float64   `json:"stall_ms,omitempty"`        // gaps between tokens beyond it are stalls; 0 is DefaultStallMillis
+	GPUs           int       `json:"gpus,omitempty"`            // that the server runs on; 0 unknown
+	GPUPrice       float64   `json:"gpu_price,omitempty"`       // of one for an hour, in whatever currency; 0 unknown
 	InputEstimated bool      `json:"input_estimated,omitempty"` // the workload's prompt counts are estimates
 	Pools          bool      `json:"pools,omitempty"`           // no tokens come out: the report has no place for them
 	Interrupted    bool      `json:"interrupted,omitempty"`     // the run was stopped before its plan was done
@@ -31,7 +34,15 @@ func DefaultConfig() Config {
 // An SLO is one condition of a good request.
 type SLO struct {
 	Metric      string  `json:"metric"`
-	LimitMillis float64 `json:"limit_ms"`
+	LimitMillis float64 `json:"limit_ms"` // or in the metric's own unit
+}
+
+// kept says whether a value of the metric is within the limit.
+func (s *SLO) kept(m *Metric, v float64) bool {
+	if m.MoreIsBetter {
+		return v >= s.LimitMillis
+	}
+	return v <= s.LimitMillis
 }
 
 // Validate says what is wrong with c, and what to write instead.
@@ -50,18 +61,24 @@ func (c *Config) Validate() error {
 		}
 	}
 	for _, slo := range c.Goodput {
-		if m := Named(slo.Metric); m == nil || m.Unit != Millis {
-			return fmt.Errorf("goodput metric %q: want one of %s", slo.Metric, names(latencies()))
+		m := Named(slo.Metric)
+		if m == nil || m.Unit == TokenCount {
+			return fmt.Errorf("goodput metric %q: want one of %s", slo.Metric, names(limits()))
 		}
 		if !(slo.LimitMillis >= 0) || math.IsInf(slo.LimitMillis, 0) {
-			return fmt.Errorf("goodput %s: limit %v: want milliseconds, 0 or more", slo.Metric, slo.LimitMillis)
+			return fmt.Errorf("goodput %s: limit %v: want %s, 0 or more", slo.Metric, slo.LimitMillis, m.Unit)
 		}
+	}
+	if !(c.StallMillis >= 0) || !(c.GPUPrice >= 0) || math.IsInf(c.StallMillis+c.GPUPrice, 0) {
+		return fmt.Errorf("stalls over %v ms, GPUs at %v an hour: want numbers, 0 or more", c.StallMillis, c.GPUPrice)
 	}
 	return nil
 }
 
-func latencies() []*Metric {
-	return slices.DeleteFunc(slices.Clone(All), func(m *Metric) bool { return m.Unit != Millis })
+// limits are the metrics that an SLO can be about: how long an answer is, is
+// for the workload to say.
+func limits() []*Metric {
+	return slices.DeleteFunc(slices.Clone(All), func(m *Metric) bool { return m.Unit == TokenCount })
 }
 
 func names(metrics []*Metric) string {

@@ -21,6 +21,8 @@ const (
 	Millis       Unit = "ms"
 	TokenCount   Unit = "tok"
 	TokensPerSec Unit = "tok/s"
+	Count        Unit = "count"
+	Share        Unit = "share"
 )
 
 // A Metric is the definition of one quantity.
@@ -31,7 +33,8 @@ type Metric struct {
 	Doc   string // the formula, in words
 	Of    func(r *tacho.Record, emit func(float64))
 
-	PerEvent bool // a request has one value for each of its events
+	PerEvent     bool // a request has one value for each of its events
+	MoreIsBetter bool // an SLO is a least value, and not a most
 
 	off func(r *tacho.Record, value int) off // of a classic metric: how far a value may be off
 }
@@ -125,8 +128,23 @@ var (
 	}
 )
 
+// serverService is the work itself, where the server tells it from the wait.
+var serverService = &Metric{
+	Name: "server_service", Title: "Server's service", Unit: Millis,
+	Doc: "prefill + decode, or else time of the whole request - wait in the queue, by the server's own clock; successful requests of servers that tell both",
+	Of: func(r *tacho.Record, emit func(float64)) {
+		switch t := r.Server; {
+		case !r.OK() || t == nil:
+		case t.Prefill > 0 && t.Decode > 0:
+			emit(millis(t.Prefill + t.Decode))
+		case t.Queue > 0 && t.Total > t.Queue:
+			emit(millis(t.Total - t.Queue))
+		}
+	},
+}
+
 // ServerSide are the metrics the server measures.
-var ServerSide = []*Metric{serverTTFT, serverQueue, serverPrefill, serverDecode, serverTotal}
+var ServerSide = []*Metric{serverTTFT, serverQueue, serverPrefill, serverDecode, serverService, serverTotal}
 
 // What the client itself did to the requests. All but Wait, which completes the
 // latencies of successful requests, count failed requests too: a client that is
@@ -223,7 +241,7 @@ var (
 		Of:  ofSuccess(atSent, atEnd),
 	}
 	streamRate = &Metric{
-		Name: "stream_rate", Title: "Tokens per Second per Request", Unit: TokensPerSec,
+		Name: "stream_rate", Title: "Tokens per Second per Request", Unit: TokensPerSec, MoreIsBetter: true,
 		Doc: "(output tokens - 1) / (last token event - first token event); successful requests with more than one output token",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if r.OK() && r.Output > 1 && r.Last() > r.First() {
@@ -263,7 +281,8 @@ var All = []*Metric{
 	TTFTDue, E2ELDue,
 	Lag, Queue, wait, SendLag, connect, write, ReadLag,
 	firstByte, requestTime, streamRate, TokensPerEvent, TokenGap, inputLen, outputLen,
-	TTFTContent, serverTTFT, serverQueue, serverPrefill, serverDecode, serverTotal,
+	ttst, LongestGap, Stalls, userSpeed, normalized, prefillRate, cachedShare,
+	TTFTContent, serverTTFT, serverQueue, serverPrefill, serverDecode, serverService, serverTotal,
 }
 
 // Classic are the metrics that every classic report is about.

@@ -51,6 +51,14 @@ func tells(times tacho.ServerTimes) *tacho.Record {
 	return r
 }
 
+// cached is a request of whose prompt the server counted 40 tokens, and so many
+// of them from a cache.
+func cached(tokens int, tells bool) *tacho.Record {
+	r := success(1, 10*ms)
+	r.Usage = &tacho.Usage{Prompt: 40, Cached: tokens, TellsCached: tells}
+	return r
+}
+
 func merged(tokens ...int16) *tacho.Record {
 	r := success(9, 30*ms, 50*ms, 80*ms)
 	for i := range r.Events {
@@ -73,19 +81,31 @@ func TestFormulas(t *testing.T) {
 			"lag": {15}, "queue": {10}, "wait": {15}, "send_lag": {5}, "connect": {2}, "write": {1},
 			"read_lag": {0.003, 0.003, 0.003, 0.003}, "first_byte": {20}, "request_time": {92},
 			"stream_rate": {4 / 0.06}, "input_tokens": {10}, "output_tokens": {5},
+			"ttst": {10}, "longest_gap": {30}, "stalls": {0},
+			"user_speed": {5 / 0.09}, "normalized_latency": {18}, "prefill_rate": {1e3 * 10 / 30.0}, "cached_share": nil,
 		}},
 		{"one token has no TPOT, no gap and no rate", success(1, 30*ms), map[string][]float64{
 			"ttft": {30}, "tpot": nil, "itl": nil, "e2el": {30}, "stream_rate": nil, "output_tokens": {1},
+			"ttst": nil, "longest_gap": nil, "stalls": nil, "user_speed": {1 / 0.03}, "normalized_latency": {30},
 		}},
+		{"a gap of a second is no stall, and a longer one is", success(4, 10*ms, 1010*ms, 2011*ms, 4011*ms), map[string][]float64{
+			"stalls": {2}, "longest_gap": {2000}, "ttst": {1000},
+		}},
+		{"a prompt of which a quarter was cached", cached(10, true), map[string][]float64{"cached_share": {0.25}, "prefill_rate": {4000}}},
+		{"a prompt of which nothing was cached", cached(0, true), map[string][]float64{"cached_share": {0}}},
+		{"a server that tells nothing of its cache", cached(0, false), map[string][]float64{"cached_share": nil}},
 		{"thoughts before the answer, and a server that tells its times", thinking(), map[string][]float64{
 			"ttft": {10}, "ttft_content": {25}, "e2el": {40},
 			"server_ttft": {9}, "server_queue": {1.5}, "server_prefill": nil, "server_decode": {30}, "server_e2el": nil,
 		}},
 		{"a server that tells the rest of its times", tells(tacho.ServerTimes{Prefill: 7 * ms, Total: 45 * ms}), map[string][]float64{
-			"server_ttft": nil, "server_prefill": {7}, "server_e2el": {45},
+			"server_ttft": nil, "server_prefill": {7}, "server_service": nil, "server_e2el": {45},
 		}},
+		{"the queue and the rest", tells(tacho.ServerTimes{Queue: 5 * ms, Total: 45 * ms}), map[string][]float64{"server_queue": {5}, "server_service": {40}}},
+		{"prefill and decode", tells(tacho.ServerTimes{Queue: 5 * ms, Prefill: 7 * ms, Decode: 30 * ms, Total: 45 * ms}), map[string][]float64{"server_service": {37}}},
 		{"an answer without tokens", success(0), map[string][]float64{
 			"ttft": nil, "ttft_content": nil, "tpot": nil, "e2el": {2}, "e2el_due": {17}, "request_time": {2},
+			"user_speed": nil, "normalized_latency": nil, "prefill_rate": nil,
 		}},
 		{"all tokens in one event", success(8, 30*ms), map[string][]float64{
 			"ttft": {30}, "tpot": {0}, "itl": nil, "stream_rate": nil,
@@ -101,6 +121,7 @@ func TestFormulas(t *testing.T) {
 		}},
 		{"a failure counts for the client only", failure(tacho.Reset, 200*ms, "x"), map[string][]float64{
 			"ttft": nil, "e2el": nil, "request_time": nil, "output_tokens": nil, "lag": {15}, "connect": {2},
+			"user_speed": nil, "normalized_latency": nil, "prefill_rate": nil, "stalls": nil,
 		}},
 		{"nothing happened", &tacho.Record{
 			Timeline: tacho.NewTimeline(0), Failure: &tacho.Failure{Cause: tacho.Unsent},

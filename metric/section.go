@@ -15,7 +15,7 @@ type Section struct {
 // Sections are the sections of a classic report, in its order. Those about the
 // client's queue are there where a limit can make requests wait, and the second
 // where they have times of their own besides.
-var Sections = []Section{
+var Sections = withLatencies([]Section{
 	{TTFT, TTFT.Name, "TTFT", TTFT.Title, generates},
 	{TPOT, TPOT.Name, "TPOT", TPOT.Title, generates},
 	{ITL, ITL.Name, "ITL", ITL.Title, generates},
@@ -24,6 +24,18 @@ var Sections = []Section{
 	{E2ELDue, "e2el_including_client_queue", "E2EL incl. Client Queue", "Queue-inclusive End-to-end Latency", func(c *Config) bool {
 		return c.MaxConcurrency > 0 && c.RequestRate > 0
 	}},
+})
+
+// withLatencies adds a section for every other latency: the reference has none,
+// so it is there for who asks for it by name.
+func withLatencies(list []Section) []Section {
+	for _, m := range All {
+		known := slices.ContainsFunc(list, func(s Section) bool { return s.Metric == m })
+		if m.Unit == Millis && !known {
+			list = append(list, Section{m, m.Name, m.Title, m.Title, generates})
+		}
+	}
+	return list
 }
 
 func generates(c *Config) bool { return !c.Pools }

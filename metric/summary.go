@@ -39,6 +39,9 @@ type Summary struct {
 	Groups   []Group   `json:"groups,omitempty"`   // by turn and by label, where there are several
 	Sessions *Sessions `json:"sessions,omitempty"` // where they have several turns
 
+	Stalled int                `json:"stalled"`           // successful requests with a stall
+	Figures map[string]float64 `json:"figures,omitempty"` // those of Figures that are known, by their names
+
 	Dists   `json:"metrics"` // one for each of All, in order
 	Probe   *Probe           `json:"probe,omitempty"` // set by who ran probes
 	Verdict Verdict          `json:"verdict"`
@@ -179,6 +182,12 @@ type Probe struct {
 // Beside adds what was seen beside the requests, and judges anew.
 func (s *Summary) Beside(instruments []Instruments, probe *Probe) {
 	s.Instruments, s.Probe = instruments, probe
+	s.judge()
+}
+
+// judge draws the conclusions.
+func (s *Summary) judge() {
+	s.Figures = figures(s)
 	s.Verdict = Judge(s)
 }
 

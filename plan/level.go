@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -95,7 +96,10 @@ func (p *Plan) Pacing(l Level, seed uint64) pace.Options {
 
 // Config is what the summary of a level must know.
 func (p *Plan) Config(l Level) (metric.Config, error) {
-	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency}
+	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: p.GPUs.Count()}
+	if c.GPUPrice > 0 && c.GPUs == 0 && len(p.GPUMetricsURL) == 0 {
+		return c, errors.New("--gpu-price: say how many GPUs there are, as in --gpus 8xH100")
+	}
 	if math.IsInf(p.Burstiness, 1) {
 		c.Burstiness = 0
 	}
@@ -118,7 +122,7 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 		name, limit, ok := strings.Cut(g, ":")
 		ms, err := strconv.ParseFloat(limit, 64)
 		if !ok || err != nil {
-			return c, fmt.Errorf("--goodput: %q should be NAME:MILLISECONDS, as in ttft:200", g)
+			return c, fmt.Errorf("--goodput: %q should be NAME:LIMIT, as in ttft:200, in milliseconds", g)
 		}
 		c.Goodput = append(c.Goodput, metric.SLO{Metric: name, LimitMillis: ms})
 	}

@@ -101,9 +101,11 @@ type Body struct {
 
 // Results says what to report, and where to keep it.
 type Results struct {
-	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el, and with a limited client client_queue_time,e2el_including_client_queue; by default ttft,tpot,itl, and e2el if no tokens are generated"`
+	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el, with a limited client client_queue_time,e2el_including_client_queue, and every other latency of tacho metrics; by default ttft,tpot,itl, and e2el if no tokens are generated"`
 	MetricPercentiles string   `flag:"metric-percentiles" default:"99" help:"percentiles to report, such as 50,90,99.9"`
-	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS"`
+	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS, or any metric of tacho metrics in its unit"`
+	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gaps between tokens that are longer than so many milliseconds are stalls"`
+	GPUPrice          float64  `flag:"gpu-price" help:"+ price of one GPU for an hour, for the cost of a million tokens; how many there are is told by --gpus, or by --gpu-metrics-url"`
 	ReportStyle       string   `flag:"report-style" default:"current" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
 	SaveResult        bool     `flag:"save-result" help:"write the JSON file of vllm bench serve"`
 	SaveDetailed      bool     `flag:"save-detailed" help:"include every request's numbers and text in that file"`

@@ -197,6 +197,14 @@ type GPU struct {
 // GPUs are what a server runs on.
 type GPUs []GPU
 
+// Count is how many there are.
+func (g GPUs) Count() (n int) {
+	for _, gpu := range g {
+		n += gpu.Count
+	}
+	return n
+}
+
 // UnmarshalText reads 8xMI300X, H100 or 4xH100,4xA100.
 func (g *GPUs) UnmarshalText(b []byte) error {
 	*g = nil

@@ -54,7 +54,7 @@ func (r *Report) places(yield func(place, error) bool) {
 // levelTable has a row for each level, with all its statistics.
 func (r *Report) levelTable() table {
 	here := func(p place) place { return p }
-	return tableOf(slices.Concat(identity(here), levelColumns(), metricColumns(r)), r.places)
+	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), metricColumns(r)), r.places)
 }
 
 // levelColumns are named as in the JSON, or as in the reference's.
@@ -83,6 +83,20 @@ func levelColumns() []source[place] {
 		words("clock", func(p place) string { return p.level.Summary.Clock.Name }),
 		number("coalesced_share", func(p place) *float64 { return p.level.Summary.CoalescedShare() }),
 	}
+}
+
+// figureColumns has every figure of a level.
+func figureColumns() []source[place] {
+	var out []source[place]
+	for _, f := range metric.Figures {
+		out = append(out, number(f.Name, func(p place) *float64 {
+			if v, known := p.level.Summary.Figures[f.Name]; known {
+				return &v
+			}
+			return nil
+		}))
+	}
+	return out
 }
 
 // throughput is a column of a level, where there is any throughput.
@@ -198,10 +212,11 @@ func (r *Report) requests() iter.Seq2[request, error] {
 // for a request.
 func (r *Report) requestTable() table {
 	sources := append(identity(func(q request) place { return q.place }), requestColumns()...)
-	for _, m := range metric.All {
+	for i, m := range metric.All {
 		if !m.PerEvent {
 			sources = append(sources, number(columnName("", m), func(q request) (out *float64) {
-				m.Of(q.Record, func(v float64) { out = &v })
+				of := metric.WithStalls(q.level.Summary.Config.StallMillis)[i].Of
+				of(q.Record, func(v float64) { out = &v })
 				return out
 			}))
 		}

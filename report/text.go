@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -141,11 +142,13 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
 	p.bounds(s)
 	p.estimates(s)
+	p.stalls(s)
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)
 	p.events(s)
 	p.finishes(s.Finishes)
 	p.server(s)
+	p.cost(s)
 	p.endpoints(s)
 	if len(s.Failures) > 0 || s.Canceled > 0 {
 		p.line(centre("Failures", "-", blockWidth))
@@ -155,6 +158,34 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.line(centre("Verdict", "-", blockWidth))
 	p.verdict(&s.Verdict)
 	p.line(strings.Repeat("=", blockWidth))
+}
+
+// stalls writes how often answers stood still, where one did.
+func (p printer) stalls(s *metric.Summary) {
+	if s.Stalled == 0 {
+		return
+	}
+	gaps, threshold := s.Dist(metric.Stalls), cmp.Or(s.Config.StallMillis, metric.DefaultStallMillis)
+	p.fact(fmt.Sprintf("Stalls of more than %g ms:", threshold), fmt.Sprintf("%.0f in %d of %d requests, the longest %s ms",
+		gaps.Stats.Mean*float64(gaps.N), s.Stalled, gaps.N, fixed(&s.Dist(metric.LongestGap).Stats.Max)))
+}
+
+// cost writes what tokens cost, where the price is known.
+func (p printer) cost(s *metric.Summary) {
+	if s.Config.GPUPrice == 0 {
+		return
+	}
+	p.line(centre("Cost", "-", blockWidth))
+	if s.Config.GPUs == 0 {
+		p.fact("Cost:", notMeasured+": say how many GPUs there are (--gpus 8xH100)")
+		return
+	}
+	p.fact("GPUs, price of each per hour:", fmt.Sprintf("%d, %g", s.Config.GPUs, s.Config.GPUPrice))
+	for _, f := range metric.Figures {
+		if v, known := s.Figures[f.Name]; known && f.Unit == metric.PerMillion {
+			p.fact(f.Title+":", fmt.Sprintf("%.4g", v))
+		}
+	}
 }
 
 // clockWords says what stamped arrivals, and what the wire clock missed.

@@ -118,6 +118,7 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 		return &UsageError{err}
 	}
 	s.config.InputEstimated, s.config.Pools = !r.counting.counter.Exact(), r.Target.kind.Pools
+	s.config.GPUs = r.Target.GPUs.Count()
 	if r.Target.kind.Pools && r.Plan.PercentileMetrics == "" {
 		s.config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}
@@ -177,7 +178,7 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	r.Target.pages.readFirst(ctx)
 	live := &engine.Live{}
 	r.live = live
-	sum := &metric.Accumulator{Goodput: s.config.Goodput}
+	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
 	out := &s.outcome
 	out.Summary.Config = s.config
 	var began error

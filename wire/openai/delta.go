@@ -15,7 +15,10 @@ const (
 )
 
 // Counts are the numbers of a Usage.
-type Counts struct{ Prompt, Completion, Cached, Reasoning int }
+type Counts struct {
+	Prompt, Completion, Cached, Reasoning int
+	TellsCached                           bool
+}
 
 // Timings are the server's own measurements in milliseconds, which vLLM (if it
 // was asked to) and llama.cpp send with the last chunk. 0 means not told.
@@ -177,7 +180,7 @@ func (d *Delta) usage(key []byte) {
 	case "prompt_tokens_details":
 		s.Object(func(key []byte) {
 			if string(key) == "cached_tokens" {
-				d.Usage.Cached = s.Natural()
+				d.Usage.Cached, d.Usage.TellsCached = s.Natural(), true
 			}
 		})
 	case "completion_tokens_details":

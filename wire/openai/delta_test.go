@@ -81,7 +81,7 @@ var chunks = []struct {
 	{"output ids", `{"choices":[{"text":"ab","output_ids":[7]}]}`, reading{Choices: 1, Kind: openai.ContentToken, Text: "ab", TokenIDs: 1}},
 	{
 		"usage", `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21,"completion_tokens_details":{"reasoning_tokens":5},"prompt_tokens_details":{"cached_tokens":4}}}`,
-		reading{Usage: openai.Counts{Prompt: 9, Completion: 12, Cached: 4, Reasoning: 5}, HasUsage: true},
+		reading{Usage: openai.Counts{Prompt: 9, Completion: 12, Cached: 4, Reasoning: 5, TellsCached: true}, HasUsage: true},
 	},
 	{"usage null", `{"choices":[],"usage":null}`, reading{}},
 	{"usage that is none", `{"usage":{"prompt_tokens":-1,"completion_tokens":1.5,"prompt_tokens_details":null}}`, reading{HasUsage: true}},

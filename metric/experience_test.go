@@ -1,0 +1,56 @@
+package metric_test
+
+import (
+	"testing"
+	"time"
+
+	"tacho/metric"
+)
+
+// A threshold of the user's is that of every stall, and moves no other metric.
+func TestStallThreshold(t *testing.T) {
+	r := success(4, 10*ms, 40*ms, 110*ms, 211*ms)
+	for threshold, want := range map[float64]float64{0: 0, 1000: 0, 100: 1, 50: 2, 10: 3} {
+		sum := metric.Accumulator{Stall: threshold}
+		if err := sum.Add(r); err != nil {
+			t.Fatal(err)
+		}
+		c := metric.DefaultConfig()
+		c.StallMillis = threshold
+		s := sum.Summary(c)
+		if d := s.Dist(metric.Stalls); d.N != 1 || d.Stats.Mean != want {
+			t.Errorf("over %v ms: %+v, want %v", threshold, d.Stats, want)
+		}
+		if got := s.Classic(metric.LongestGap).Mean; got != 101 {
+			t.Errorf("over %v ms the longest gap is %v, want 101", threshold, got)
+		}
+	}
+}
+
+// A limit of a speed is the least that is good, and one of a latency the most.
+func TestGoodputOfSpeeds(t *testing.T) {
+	for _, c := range []struct {
+		slo  metric.SLO
+		good float64
+	}{
+		{metric.SLO{Metric: "user_speed", LimitMillis: 20}, 1}, // 2 tokens in 50 ms, and in 200
+		{metric.SLO{Metric: "user_speed", LimitMillis: 50}, 0},
+		{metric.SLO{Metric: "normalized_latency", LimitMillis: 50}, 1},
+		{metric.SLO{Metric: "stalls", LimitMillis: 0}, 2},
+	} {
+		config := metric.Config{Goodput: []metric.SLO{c.slo}}
+		if err := config.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		sum := metric.Accumulator{Goodput: config.Goodput}
+		for _, last := range []time.Duration{50, 200} {
+			if err := sum.Add(success(2, 10*ms, last*ms)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := sum.Summary(config)
+		if got := *s.Throughput.GoodPerS * s.DurationS; got != c.good {
+			t.Errorf("%+v: %v good requests, want %v", c.slo, got, c.good)
+		}
+	}
+}

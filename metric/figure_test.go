@@ -1,0 +1,53 @@
+package metric_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho/metric"
+)
+
+// Four requests of 40 tokens in, 10 of them cached, and five out, in half an
+// hour on two GPUs at 3.60 an hour: 3.60 are spent.
+func TestFigures(t *testing.T) {
+	sum := metric.Accumulator{Stall: 25}
+	for range 4 {
+		r := success(5, 30*ms, 40*ms, 60*ms, 90*ms)
+		r.Usage = cached(10, true).Usage
+		r.End = 1800_000 * ms
+		if err := sum.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sum.Add(success(1, 30*ms)); err != nil { // has no gap, and so no stall
+		t.Fatal(err)
+	}
+	c := metric.DefaultConfig()
+	c.StallMillis, c.GPUs, c.GPUPrice = 25, 2, 3.6
+	joules := 42.0
+	drafts := metric.Speculation{Drafts: 10, DraftTokens: 50, Accepted: 30}
+	s := sum.Summary(c)
+	if _, known := s.Figures["energy_per_token"]; known {
+		t.Error("energy that nobody measured")
+	}
+	s.Beside([]metric.Instruments{{EnergyJoules: &joules, Speculation: &drafts}}, nil)
+	want := map[string]float64{
+		"cost_input": 3.6 / 170 * 1e6, "cost_output": 3.6 / 21 * 1e6, "cost_total": 3.6 / 191 * 1e6,
+		"output_per_gpu": 21.0 / 3600, "total_per_gpu": 191.0 / 3600, "energy_per_token": 2,
+		"prompt_cached_share": 0.25, "draft_acceptance": 0.6, "stalled_share": 1,
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return a/b > 1-1e-12 && a/b < 1+1e-12 })
+	if diff := cmp.Diff(want, s.Figures, near); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, f := range metric.Figures {
+		if _, worked := want[f.Name]; !worked || f.Title == "" || f.Doc == "" || f.Unit == "" {
+			t.Errorf("%s needs a title, a unit, a doc and a value worked out here", f.Name)
+		}
+	}
+	empty := metric.Accumulator{}
+	if s := empty.Summary(c); len(s.Figures) > 0 && s.Figures["cost_total"] != 0 {
+		t.Errorf("figures of nothing: %v", s.Figures)
+	}
+}
