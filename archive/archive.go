@@ -166,7 +166,7 @@ func About(dir string, m *store.Manifest) outcome.About {
 	}
 	switch {
 	case plan.Sim != "":
-		a.URLs = []string{"simulated engine " + plan.Sim}
+		a.URLs = []string{outcome.SimulatedEngine + plan.Sim}
 	case len(m.Target.Servers) > 0:
 		a.URLs = nil
 		for _, s := range m.Target.Servers {

@@ -40,9 +40,11 @@ func newBench(env *Env) *cobra.Command {
 
 Flags are those of "vllm bench serve" and mean what they mean there; those
 marked + are tacho's own. Dashes and underscores are the same, and a flag may
-be cut short where that is clear. A list of numbers (1,2,4 or 1,2,...,4096) for
---num-prompts, --max-concurrency or --request-rate runs one level after the
-other.
+be cut short where that is clear.
+
+Any flag that takes a number or a choice takes a list as well (1,2,4 or
+1,2,...,4096; openai,openai-chat), and runs one level for each value, or for each
+combination of several lists. --repeat runs each level several times.
 
 The key that OPENAI_API_KEY holds, or --api-key-file names, is shown to the
 server. --api-key takes it too, but others on this machine can read that.
@@ -138,14 +140,10 @@ func bench(ctx context.Context, env *Env, p plan.Plan, dry bool) error {
 	}
 	engine.Tune()
 	random := randomSeed()
-	stopSim, err := startSim(env, &p, *cmp.Or(p.Seed, &random))
-	if err != nil {
-		return err
-	}
-	defer stopSim()
 	b := &benchRun{env: env, given: given, progress: newProgress(env, !p.DisableProgress)}
 	defer b.progress.stop()
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Open: b.open, Begin: b.begin}
+	hooks.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
 	r, err := run.Open(ctx, p, run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that

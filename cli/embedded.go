@@ -46,20 +46,33 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 		}
 		return nil
 	}
-	if !(p.SimSpeedup > 0) || math.IsInf(p.SimSpeedup, 0) {
-		return usage(fmt.Errorf("--sim-speedup %v: it must be above 0", p.SimSpeedup))
+	for _, text := range p.Values("sim-speedup") {
+		if f, err := strconv.ParseFloat(text, 64); err != nil || !(f > 0) || math.IsInf(f, 0) {
+			return usage(fmt.Errorf("--sim-speedup %s: it must be above 0", text))
+		}
 	}
 	if len(p.BaseURL) > 0 || p.Given("host") || p.Given("port") {
 		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
 	}
-	profile, err := step.Load(p.Sim)
-	if err != nil {
-		return usage(err)
+	for _, name := range p.Values("sim") {
+		if _, err := step.Load(name); err != nil {
+			return usage(err)
+		}
 	}
-	if !p.Given("backend") {
+	if len(p.Values("sim")) > 1 {
+		return nil // each has a protocol of its own
+	}
+	return simBackend(p)
+}
+
+// simBackend takes the protocol that goes with the simulated engine, where none
+// was named.
+func simBackend(p *plan.Plan) error {
+	profile, err := step.Load(p.Sim)
+	if err == nil && !p.Given("backend") {
 		p.Backend = backendOf(profile.Engine)
 	}
-	return nil
+	return err
 }
 
 // backendOf is the protocol that goes with an engine.
@@ -77,7 +90,7 @@ func defaultScenario(p *plan.Plan) {
 	if slices.ContainsFunc(load, p.Given) {
 		return
 	}
-	p.NumPrompts, p.RequestRate = plan.IntLevels{400}, plan.FloatLevels{40}
+	p.NumPrompts, p.RequestRate = 400, 40
 	if !p.Given("random-input-len") {
 		p.RandomInputLen = workload.Fixed(512)
 	}
@@ -92,6 +105,9 @@ var announced = regexp.MustCompile(`http://\S+`)
 func startSim(env *Env, p *plan.Plan, seed uint64) (stop func(), err error) {
 	if p.Sim == "" {
 		return func() {}, nil
+	}
+	if err := simBackend(p); err != nil {
+		return nil, err
 	}
 	args := []string{"--profile", p.Sim, "--speedup", strconv.FormatFloat(p.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
 	if len(p.LoraModules) > 0 {

@@ -20,6 +20,11 @@ func bind(fs *pflag.FlagSet, p *plan.Plan) {
 			f.NoOptDefVal = "true"
 		}
 		fs.SetAnnotation(o.Name, "group", []string{o.Group}) //nolint:errcheck // the flag was just made
+		for _, alias := range o.Aliases {
+			also := *f
+			also.Name, also.Hidden = alias, true
+			fs.AddFlag(&also)
+		}
 	}
 }
 

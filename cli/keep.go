@@ -27,7 +27,7 @@ func (b *benchRun) manifest() store.Manifest {
 			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),
 		},
-		Varies: r.Plan.Varies(),
+		Varies: r.Asked.Varies(),
 		Plan:   b.given,
 		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
@@ -49,7 +49,7 @@ func (b *benchRun) manifest() store.Manifest {
 
 // begin notes that a level has begun.
 func (b *benchRun) begin(l *outcome.Level, live *engine.Live) error {
-	b.progress.begin(b.runner.Plan.Levels()[l.Index], l.Epoch, b.runner.Speed(), live)
+	b.progress.begin(b.runner.Level, l.Epoch, b.runner.Speed(), live)
 	return b.keepLevel(l)
 }
 

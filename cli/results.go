@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,9 @@ func (b *benchRun) wrote(what, path string, err error) error {
 	return nil
 }
 
+// unfit is what a part of a file's name does without.
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)
+
 // resultPath is where the result of a level goes. Levels do not overwrite each
 // other: where they would share a name, it tells them apart.
 func (b *benchRun) resultPath(v *report.VLLMResult) string {
@@ -108,7 +112,7 @@ func (b *benchRun) resultPath(v *report.VLLMResult) string {
 	}
 	if v.Value != "" && !p.AppendResult {
 		ext := filepath.Ext(name)
-		name = strings.TrimSuffix(name, ext) + "-" + strings.ReplaceAll(v.Value, " ", "-") + ext
+		name = strings.TrimSuffix(name, ext) + "-" + strings.Trim(unfit.ReplaceAllString(v.Value, "-"), "-") + ext
 	}
 	return filepath.Join(p.ResultDir, name)
 }

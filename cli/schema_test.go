@@ -51,6 +51,8 @@ func (root *schema) check(s *schema, path string, v any) error {
 	}
 	ok := false
 	switch s.Type {
+	case "": // anything
+		ok = true
 	case "string":
 		_, ok = v.(string)
 	case "boolean":

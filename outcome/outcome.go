@@ -57,15 +57,17 @@ type Level struct {
 
 // A Setting is what sets a level apart, and when it began.
 type Setting struct {
-	Index       int       `json:"index"`
-	Name        string    `json:"name,omitempty"`               // as flags: "--num-prompts 4"
-	Value       string    `json:"value,omitempty"`              // the same, short: "4"
-	Prompts     int       `json:"num_prompts,omitempty"`        // 0 is no end
-	Rate        float64   `json:"request_rate_per_s,omitempty"` // 0 is all at once
-	Concurrency int       `json:"max_concurrency,omitempty"`    // 0 is no limit
-	Ramp        *Ramp     `json:"ramp,omitempty"`
-	Epoch       time.Time `json:"epoch"`       // the times of its records count from here
-	Monotonic   float64   `json:"monotonic_s"` // the monotonic clock at Epoch
+	Index       int         `json:"index"`
+	Coordinates Coordinates `json:"coordinates,omitempty"`        // its value of each option that is a list
+	Repeat      int         `json:"repeat,omitempty"`             // which of several that are alike it is, from 1
+	Name        string      `json:"name,omitempty"`               // as flags: "--num-prompts 4"
+	Value       string      `json:"value,omitempty"`              // the same, short: "4"
+	Prompts     int         `json:"num_prompts,omitempty"`        // 0 is no end
+	Rate        float64     `json:"request_rate_per_s,omitempty"` // 0 is all at once
+	Concurrency int         `json:"max_concurrency,omitempty"`    // 0 is no limit
+	Ramp        *Ramp       `json:"ramp,omitempty"`
+	Epoch       time.Time   `json:"epoch"`       // the times of its records count from here
+	Monotonic   float64     `json:"monotonic_s"` // the monotonic clock at Epoch
 }
 
 // A Ramp is a request rate that rises.

@@ -12,7 +12,7 @@ import (
 var gamma = Kind{
 	Name: "gamma", Doc: "open loop, gamma gaps: burstiness below 1 is burstier than Poisson, above 1 more even",
 	Fits: func(Options) bool { return true },
-	New:  func(o Options) tacho.Pacer { return Gamma{o.Rate, o.Shape, o.Count, o.Seed} },
+	New:  func(o Options) tacho.Pacer { return Gamma{o.Rate, o.Shape, o.Count, o.Seed, o.Within} },
 }
 
 // Gamma is an open loop with independent gamma gaps. The coefficient of
@@ -22,9 +22,11 @@ type Gamma struct {
 	Shape float64
 	Count int
 	Seed  uint64
+	// Within is as in Options.
+	Within float64
 }
 
 // Arrivals implements tacho.Pacer.
 func (g Gamma) Arrivals() iter.Seq[time.Duration] {
-	return normalized(g.Rate, g.Count, g.Seed, func(r *rand.Rand) float64 { return stat.Gamma(r, g.Shape) / g.Shape })
+	return normalized(g.Rate, g.Count, g.Within, g.Seed, func(r *rand.Rand) float64 { return stat.Gamma(r, g.Shape) / g.Shape })
 }

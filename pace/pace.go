@@ -18,6 +18,7 @@ type Options struct {
 	Rate      float64 // arrivals per second; +Inf is all at once
 	Shape     float64 // gamma shape of the gaps: 1 is Poisson, +Inf is constant
 	Count     int     // arrivals in all; 0 is no end
+	Within    float64 // seconds in which all arrive, each before the end; 0 is Count/Rate, at whose end the last arrives
 	Limited   bool    // a concurrency limit holds arrivals back
 	Ramp      string  // "", linear or exponential
 	RampStart float64 // arrivals per second at the first arrival

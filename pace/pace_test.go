@@ -203,3 +203,52 @@ func TestClosedAndBurst(t *testing.T) {
 		t.Errorf("burst: %v", got)
 	}
 }
+
+// A schedule within a time has exactly so many arrivals, all of them before its
+// end, whatever the seed; and is the process given that number.
+func TestWithin(t *testing.T) {
+	for _, shape := range []float64{0.3, 1, 4, math.Inf(1)} {
+		for seed := range uint64(200) {
+			p, _, err := pace.New(pace.Options{Rate: 10, Shape: shape, Count: 120, Within: 12, Seed: seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			times := slices.Collect(p.Arrivals())
+			if len(times) != 120 || !slices.IsSorted(times) || times[0] <= 0 || times[119] >= 12*time.Second {
+				t.Fatalf("burstiness %v, seed %d: %d arrivals from %v to %v", shape, seed, len(times), times[0], times[len(times)-1])
+			}
+		}
+	}
+	// Of a Poisson process given its count each arrival is uniform: over many
+	// seeds the first and the middle one are distributed as those order statistics.
+	var first, middle []float64
+	for seed := range uint64(4000) {
+		times := secs(slices.Collect(pace.Poisson{Rate: 3, Count: 9, Within: 3, Seed: seed}.Arrivals()))
+		first, middle = append(first, times[0]/3), append(middle, times[4]/3)
+	}
+	limit := 1.95 / math.Sqrt(4000)
+	if ks := proof.KolmogorovSmirnov(first, func(x float64) float64 { return 1 - math.Pow(1-x, 9) }); ks > limit {
+		t.Errorf("the first of 9 uniform times: distance %.4f, above %.4f", ks, limit)
+	}
+	atLeast5 := func(x float64) (p float64) { // of 9 uniform numbers at least 5 are below x
+		choose := []float64{126, 84, 36, 9, 1}
+		for i, c := range choose {
+			p += c * math.Pow(x, float64(5+i)) * math.Pow(1-x, float64(4-i))
+		}
+		return p
+	}
+	if ks := proof.KolmogorovSmirnov(middle, atLeast5); ks > limit {
+		t.Errorf("the middle of 9 uniform times: distance %.4f, above %.4f", ks, limit)
+	}
+	// Gamma gaps keep their coefficient of variation.
+	for _, shape := range []float64{0.3, 4} {
+		gaps := proof.Gaps(secs(slices.Collect(pace.Gamma{Rate: 100, Shape: shape, Count: 20_000, Within: 200, Seed: 5}.Arrivals())))
+		ss := 0.0
+		for _, g := range gaps {
+			ss += (100*g - 1) * (100*g - 1)
+		}
+		if cv, want := math.Sqrt(ss/20_000), 1/math.Sqrt(shape); math.Abs(cv-want) > 0.04*want {
+			t.Errorf("burstiness %v: coefficient of variation %.4f, want %.4f", shape, cv, want)
+		}
+	}
+}

@@ -68,23 +68,23 @@ type Class struct {
 	Header   []tacho.Label
 }
 
-// Classes are the parts of the mix. A plan without a mix is its only part.
+// Classes are the parts of the mix. A plan without a mix is its only part. Of a
+// list of values a class has the first.
 func (p *Plan) Classes() ([]Class, error) {
 	if len(p.Mix) == 0 {
 		return []Class{{Plan: *p, Weight: 1}}, nil
 	}
 	var out []Class
 	for i, text := range p.Mix {
-		c := Class{Plan: *p, Weight: 1, Label: fmt.Sprintf("class-%d", i+1)}
-		c.Plan.Mix = nil
-		for word := range strings.FieldsSeq(text) {
-			name, value, ok := strings.Cut(word, "=")
-			if !ok {
-				return nil, fmt.Errorf("--mix: %q should be OPTION=VALUE", word)
+		c, err := p.class(i, text, func(c *Class, name, value string) error {
+			values, err := c.values(name, value)
+			if err != nil {
+				return err
 			}
-			if err := c.set(strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), value); err != nil {
-				return nil, fmt.Errorf("--mix: %s: %w", name, err)
-			}
+			return c.set(name, values[0])
+		})
+		if err != nil {
+			return nil, err
 		}
 		if slices.ContainsFunc(out, func(o Class) bool { return o.Label == c.Label }) {
 			return nil, fmt.Errorf("--mix: two classes have the label %s", c.Label)
@@ -92,6 +92,88 @@ func (p *Plan) Classes() ([]Class, error) {
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// class reads part i of the mix, a word after the other.
+func (p *Plan) class(i int, text string, each func(c *Class, name, value string) error) (Class, error) {
+	c := Class{Plan: *p, Weight: 1, Label: fmt.Sprintf("class-%d", i+1)}
+	c.Plan.Mix = nil
+	for word := range strings.FieldsSeq(text) {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return c, fmt.Errorf("--mix: %q should be OPTION=VALUE", word)
+		}
+		if err := each(&c, strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), value); err != nil {
+			return c, fmt.Errorf("--mix: %s: %w", name, err)
+		}
+	}
+	return c, nil
+}
+
+// mixPrefix begins the name of an option of a class: mix.LABEL.OPTION.
+const mixPrefix = "mix."
+
+// mixAxes are the lists in the mix.
+func (p *Plan) mixAxes() (out []axis) {
+	classes, err := p.Classes()
+	if err != nil || len(p.Mix) == 0 {
+		return nil // Validate tells
+	}
+	for i, text := range p.Mix {
+		_, _ = p.class(i, text, func(c *Class, name, value string) error { // it was read before
+			if values, err := c.values(name, value); err == nil && len(values) > 1 {
+				out = append(out, axis{mixPrefix + classes[i].Label + "." + name, values})
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+// setMix takes one value of a list in the mix.
+func (p *Plan) setMix(name, value string) error {
+	classes, err := p.Classes()
+	if err != nil {
+		return err
+	}
+	name = strings.TrimPrefix(name, mixPrefix)
+	dot := max(strings.LastIndex(name, "."), 0)
+	i := slices.IndexFunc(classes, func(c Class) bool { return c.Label == name[:dot] })
+	if i < 0 {
+		return errors.New("no class of the mix has this label")
+	}
+	var words []string
+	_, err = p.class(i, p.Mix[i], func(_ *Class, word, old string) error {
+		if word == name[dot+1:] {
+			old = value
+		}
+		words = append(words, word+"="+old)
+		return nil
+	})
+	p.Mix = slices.Clone(p.Mix)
+	p.Mix[i] = strings.Join(words, " ")
+	return err
+}
+
+// values are what a word of a class stands for: one value, or those of a list.
+func (c *Class) values(name, value string) ([]string, error) {
+	if name == "weight" || name == "priority" {
+		return numbers(value)
+	}
+	if o := c.option(name); o != nil {
+		return o.values(value)
+	}
+	return []string{value}, nil
+}
+
+// option is the one of a dataset that has this name; nil if there is none.
+func (c *Class) option(name string) *Option {
+	for _, o := range c.Plan.Options() {
+		if o.Name == name && slices.Contains(datasetGroups, o.Group) {
+			return &o
+		}
+	}
+	return nil
 }
 
 // set takes one option of a class.
@@ -112,10 +194,8 @@ func (c *Class) set(name, value string) (err error) {
 		n, err = strconv.Atoi(value)
 		c.Priority = &n
 	default:
-		for _, o := range c.Plan.Options() {
-			if o.Name == name && slices.Contains(datasetGroups, o.Group) {
-				return o.Set(value)
-			}
+		if o := c.option(name); o != nil {
+			return o.Set(value)
 		}
 		return errors.New("no option of a dataset has this name")
 	}

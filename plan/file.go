@@ -44,6 +44,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 // json is the value as JSON: a number, a switch or an object where it is one,
 // else text.
 func (o *Option) json() ([]byte, error) {
+	if o.plan.listed(o.Name) != nil {
+		return json.Marshal(o.Text())
+	}
 	switch v := o.Value.(type) {
 	case *string, *[]string:
 		return json.Marshal(v)
@@ -83,6 +86,12 @@ func (p *Plan) YAML() ([]byte, error) {
 func (p *Plan) Public(secrets *redact.Secrets) Plan {
 	out := *p
 	for _, o := range out.Options() {
+		if list := slices.Clone(out.listed(o.Name)); list != nil {
+			for i, s := range list {
+				list[i] = secrets.Public(o.Secret, s)
+			}
+			out.list(o.Name, list)
+		}
 		switch v := o.Value.(type) {
 		case *string:
 			if *v != "" {
@@ -120,10 +129,11 @@ func (p *Plan) Read(text []byte, secrets *redact.Secrets) error {
 	for i := 0; i < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		name := strings.ReplaceAll(key.Value, "_", "-")
-		at := slices.Index(names, name)
+		at := slices.IndexFunc(options, func(o Option) bool { return o.Name == name || slices.Contains(o.Aliases, name) })
 		if at < 0 {
 			return fmt.Errorf("line %d: %w", key.Line, unknownOption(key.Value, names))
 		}
+		name = names[at]
 		if lines[name] > 0 {
 			return fmt.Errorf("line %d: %s is on line %d already: keep one of them", key.Line, key.Value, lines[name])
 		}
@@ -173,10 +183,8 @@ func (o *Option) read(n *yaml.Node, secrets *redact.Secrets) error {
 
 // texts are the values of an option as a command line has them.
 func (o *Option) texts(n *yaml.Node) ([]string, error) {
-	levels, object := false, false
+	levels, object := o.Several(), false
 	switch o.Value.(type) {
-	case *IntLevels, *FloatLevels:
-		levels = true
 	case *JSONObject, *workload.Ratios, *workload.MediaLimits:
 		object = true
 	}

@@ -24,7 +24,7 @@ func otherText(t *testing.T, o plan.Option) []string {
 		"workload.Buckets": "{(64, 32, 1): 0.25, (8,8,4): 0.75}", "workload.Structured": `json:{"type":"object"}`,
 		"workload.Window": "1m0s-2h0m0s", "plan.GPUs": "4xH100,4xA100", "workload.Ratios": `{"input":0.25,"output":0.5}`,
 		"workload.MediaLimits": `{"image":3,"video":0}`,
-		"plan.JSONObject":      `{"a":[1,2.5,"x",null,true],"b":{"c":"1"}}`, "plan.IntLevels": "1,2,4", "plan.FloatLevels": "0.5,8,inf", "plan.Seconds": "0.25",
+		"plan.JSONObject":      `{"a":[1,2.5,"x",null,true],"b":{"c":"1"}}`, "plan.Seconds": "0.25",
 	}
 	typ := reflect.TypeOf(o.Value).Elem()
 	if text := special[typ.String()]; text != "" {
@@ -157,7 +157,7 @@ func TestPlanBothWaysWithAnyValue(t *testing.T) {
 		p := plan.Default()
 		p.Label, p.Header, p.Mix = word(), []string{word(), word()}, []string{word()}
 		p.ExtraBody = plan.JSONObject{word(): value(3), word(): value(3)}
-		p.Burstiness, p.RequestRate = float(), plan.FloatLevels{math.Abs(float()), math.Inf(1)}
+		p.Burstiness, p.RequestRate = float(), math.Abs(float())
 		p.MaxSeconds = plan.Seconds(r.Float64() * 1e9)
 		seed, rps := r.Uint64(), float()
 		p.Seed, p.RampUpStartRPS = &seed, &rps
@@ -204,7 +204,7 @@ func TestPlanWithMistakes(t *testing.T) {
 		"zzzzzzzzzz: 3":                        "line 1: no option is called zzzzzzzzzz (",
 		"seed: 1\n\nport: http":                `line 3: port: "http" is not a whole number`,
 		"{\"seed\": 1,\n\"port\": \"x\"}":      `line 2: port: "x" is not a whole number`,
-		"num_prompts: many":                    `line 1: num_prompts: "many" is not a number, nor a list`,
+		"num_prompts: many":                    `line 1: num_prompts: "many" is not a whole number`,
 		"num_prompts: 999999999":               "line 1: num_prompts: 999999999 is too many",
 		"profile: sometimes":                   `line 1: profile: "sometimes" is not true or false`,
 		"label: [a, b]":                        "line 1: label: it takes one value, not a list",

@@ -5,51 +5,89 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/pace"
 	"tacho/workload"
 )
 
-// A Level is the load of a plan, with one number for each list.
+// A Level is a point in the space of all lists of a plan.
 type Level struct {
-	Index       int
-	Prompts     int     // requests, or conversations; 0 is no end
-	Inputs      int     // the prompts in them: more, where a request takes several
-	Rate        float64 // +Inf is all at once
-	Concurrency int     // 0 is no limit
-	Name        string  // what sets it apart, as flags
-	Value       string  // the same, short
+	Index       int                 // in the order of the coordinates; it is its name in files
+	Repeat      int                 // which of several repeats it is, from 1; 0 where there is only one
+	Coordinates outcome.Coordinates // its value of each option that is a list
+	Plan        Plan                // what is done there: no option has several values
+	Prompts     int                 // requests, or conversations; 0 is no end
+	Inputs      int                 // the prompts in them: more, where a request takes several
+	Rate        float64             // +Inf is all at once
+	Concurrency int                 // 0 is no limit
+	Name        string              // what sets it apart, as flags
+	Value       string              // the same, short
 }
 
 // Levels are the levels of the plan, in order. Where several options are lists,
-// each combination is a level.
+// each combination is a level. An option that finds its own levels stands at one
+// at a time.
 func (p *Plan) Levels() []Level {
-	limits := p.MaxConcurrency
-	if len(limits) == 0 {
-		limits = IntLevels{0}
-	}
-	prompts := p.NumPrompts
-	if (p.MaxSeconds > 0 || p.OwnTimes()) && !p.Given("num-prompts") {
-		prompts = IntLevels{0} // time ends such a run, or the trace does
-	}
-	var out []Level
-	for _, rate := range p.RequestRate {
-		for _, limit := range limits {
-			for _, n := range prompts {
-				l := Level{Index: len(out), Prompts: p.requests(n), Inputs: n, Rate: rate, Concurrency: limit}
-				names, values := p.lists(l)
-				for i, name := range names {
-					names[i] = "--" + name + " " + values[i]
-				}
-				l.Name, l.Value = strings.Join(names, " "), strings.Join(values, " ")
-				out = append(out, l)
-			}
+	out, _ := p.levels() // Validate tells
+	return out
+}
+
+func (p *Plan) levels() ([]Level, error) {
+	axes := p.axes()
+	n := max(p.Repeat, 1)
+	for _, a := range axes {
+		if n *= len(a.values); n > mostLevels {
+			return nil, fmt.Errorf("more than %d levels: the lists have too many values together", mostLevels)
 		}
 	}
-	return out
+	var out []Level
+	at := make(outcome.Coordinates, len(axes))
+	for i := range n {
+		rest := i / max(p.Repeat, 1)
+		for k, a := range slices.Backward(axes) {
+			at[k] = outcome.Coordinate{Name: a.name, Value: a.values[rest%len(a.values)]}
+			rest /= len(a.values)
+		}
+		l, err := p.At(i, slices.Clone(at))
+		if err != nil {
+			return nil, err
+		}
+		if p.Repeat > 1 {
+			l.SetRepeat(i%p.Repeat + 1)
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// At is the level at a point.
+func (p *Plan) At(index int, at outcome.Coordinates) (Level, error) {
+	one, err := p.With(at)
+	l := Level{Index: index, Coordinates: at, Plan: one, Rate: one.RequestRate, Concurrency: one.MaxConcurrency, Inputs: one.NumPrompts}
+	if one.PromptsFactor > 0 && l.Concurrency > 0 {
+		l.Inputs = one.PromptsFactor * l.Concurrency
+	} else if (one.MaxSeconds > 0 || one.OwnTimes()) && !one.Given("num-prompts") {
+		l.Inputs = 0 // time ends such a run, or the trace does
+	}
+	l.Prompts = one.requests(l.Inputs)
+	var names, values []string
+	for _, c := range at {
+		names, values = append(names, "--"+c.Name+" "+c.Value), append(values, c.Value)
+	}
+	l.Name, l.Value = strings.Join(names, " "), strings.Join(values, " ")
+	return l, err
+}
+
+// SetRepeat makes the level one of several that are alike.
+func (l *Level) SetRepeat(n int) {
+	l.Repeat = n
+	l.Name = strings.TrimSpace(fmt.Sprintf("%s repeat %d", l.Name, n))
+	l.Value = strings.TrimSpace(fmt.Sprintf("%s #%d", l.Value, n))
 }
 
 // requests is how many requests it takes to send so many prompts.
@@ -61,22 +99,15 @@ func (p *Plan) requests(prompts int) int {
 	return kind.Requests(&p.Dataset, prompts)
 }
 
-// lists are the options that are lists, with their values in a level.
-func (p *Plan) lists(l Level) (names, values []string) {
-	add := func(n int, name, value string) {
-		if n > 1 {
-			names, values = append(names, name), append(values, value)
-		}
-	}
-	add(len(p.RequestRate), "request-rate", formatFloat(l.Rate))
-	add(len(p.MaxConcurrency), "max-concurrency", strconv.Itoa(l.Concurrency))
-	add(len(p.NumPrompts), "num-prompts", strconv.Itoa(l.Inputs))
-	return names, values
-}
-
 // Varies names the options that are lists.
 func (p *Plan) Varies() string {
-	names, _ := p.lists(Level{})
+	var names []string
+	for _, a := range p.axes() {
+		names = append(names, a.name)
+	}
+	if p.Repeat > 1 {
+		names = append(names, "repeat")
+	}
 	return strings.Join(names, " ")
 }
 
@@ -84,6 +115,9 @@ func (p *Plan) Varies() string {
 func (p *Plan) Pacing(l Level, seed uint64) pace.Options {
 	o := pace.Options{
 		Rate: l.Rate, Shape: p.Burstiness, Count: max(l.Prompts, 0), Limited: l.Concurrency > 0, Ramp: p.RampUpStrategy, Seed: seed,
+	}
+	if n := math.Round(l.Rate * float64(p.MaxSeconds)); n >= 1 && n < mostOfAny && (o.Count == 0 || n < float64(o.Count)) {
+		o.Count, o.Within = int(n), float64(p.MaxSeconds) // time ends it: what it offers is the rate, whatever was drawn
 	}
 	if p.RampUpStartRPS != nil {
 		o.RampStart = *p.RampUpStartRPS

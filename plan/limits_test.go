@@ -15,7 +15,7 @@ func TestAbsurdNumbersAreRefused(t *testing.T) {
 	p := plan.Default()
 	for _, o := range p.Options() {
 		switch o.Value.(type) {
-		case *int, **int, *plan.IntLevels, *workload.Length:
+		case *int, **int, *workload.Length:
 		default:
 			continue
 		}

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -21,8 +22,12 @@ type Option struct {
 	Own    bool         // tacho's own: no flag of vllm bench serve
 	Value  any          // pointer to the field
 	Secret redact.Place // where in it secrets stand
+	// Aliases are its names in other tools.
+	Aliases []string
 
 	standard string   // the default, where a tag tells it
+	several  string   // "yes" or "no", where its type does not tell whether it may be a list
+	sweeps   bool     // it can find its own levels
 	words    []string // that it takes; none is any
 	most     string   // that it may ask for
 	plan     *Plan
@@ -75,9 +80,14 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 			continue
 		}
 		help, own := strings.CutPrefix(f.Tag.Get("help"), "+ ")
+		aliases := strings.Fields(f.Tag.Get("alias"))
+		if len(aliases) > 0 {
+			help += " (--" + strings.Join(aliases, ", --") + " is the same)"
+		}
 		fn(Option{
 			Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret")),
 			standard: f.Tag.Get("default"), words: strings.Fields(f.Tag.Get("words")), most: f.Tag.Get("most"),
+			several: f.Tag.Get("list"), sweeps: f.Tag.Get("list") == Sweep, Aliases: aliases,
 		})
 	}
 }
@@ -94,17 +104,35 @@ func (o *Option) Switch() bool {
 	return false
 }
 
-// Set reads a value as it is written on a command line, and notes that it was
-// given.
+// Set reads a value as it is written on a command line, or a list of values,
+// and notes that it was given.
 func (o *Option) Set(text string) error {
-	if err := o.set(text); err != nil {
+	if o.sweeps && text == Sweep {
+		o.plan.list(o.Name, []string{Sweep})
+		o.note()
+		return nil
+	}
+	values, err := o.values(text)
+	if err != nil {
 		return err
 	}
-	o.note()
-	return nil
+	if len(values) == 1 {
+		o.plan.list(o.Name, nil)
+		err = o.set(values[0])
+	} else {
+		err = o.setAll(values)
+	}
+	if err == nil {
+		o.note()
+	}
+	return err
 }
 
 func (o *Option) set(text string) (err error) {
+	list := ""
+	if o.Several() {
+		list = ", nor a list like 1,2,4"
+	}
 	switch v := o.Value.(type) {
 	case *bool:
 		*v, err = parse(text, strconv.ParseBool, "true or false")
@@ -113,15 +141,15 @@ func (o *Option) set(text string) (err error) {
 	case *string:
 		*v = text
 	case *int:
-		*v, err = parse(text, strconv.Atoi, "a whole number")
+		*v, err = parse(text, parseInt, "a whole number"+list)
 	case **int:
-		*v, err = maybe(text, strconv.Atoi, "a whole number")
+		*v, err = maybe(text, parseInt, "a whole number"+list)
 	case **uint64:
 		*v, err = maybe(text, parseUint, "a whole number from 0")
 	case *float64:
-		*v, err = parse(text, parseFloat, "a number")
+		*v, err = parse(text, parseFloat, "a number"+list)
 	case **float64:
-		*v, err = maybe(text, parseFloat, "a number")
+		*v, err = maybe(text, parseFloat, "a number"+list)
 	case *[]string:
 		if !slices.Contains(o.plan.given, o.Name) {
 			*v = nil // the first that is given replaces the default
@@ -145,8 +173,16 @@ func (o *Option) note() {
 	}
 }
 
-// Text is the value as Set reads it; empty if there is none, or several.
+// Text is the value as Set reads it, or the list of its values; empty if there
+// is none, or if it was given several times.
 func (o *Option) Text() string {
+	if list := o.plan.listed(o.Name); list != nil {
+		return strings.Join(list, ",")
+	}
+	return o.single()
+}
+
+func (o *Option) single() string {
 	if f, ok := o.Value.(*float64); ok {
 		return formatFloat(*f)
 	}
@@ -168,8 +204,23 @@ func (o *Option) Text() string {
 	return fmt.Sprint(v.Interface())
 }
 
-func parseUint(s string) (uint64, error)   { return strconv.ParseUint(s, 10, 64) }
-func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+// parseInt takes 1e3 for 1000.
+func parseInt(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if f, other := strconv.ParseFloat(s, 64); err != nil && other == nil && f == math.Trunc(f) && !math.IsInf(f, 0) {
+		return int(max(min(f, 1<<62), -1<<62)), nil // beyond these no option goes
+	}
+	return n, err
+}
+
+func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
+func parseFloat(s string) (float64, error) {
+	f, err := strconv.ParseFloat(s, 64)
+	if math.IsNaN(f) {
+		err = strconv.ErrSyntax
+	}
+	return f, err
+}
 
 func parse[T any](text string, read func(string) (T, error), what string) (T, error) {
 	v, err := read(text)
@@ -196,8 +247,6 @@ func (o *Option) bounded() error {
 		all = []int{*v}
 	case **int:
 		all = []int{**v}
-	case *IntLevels:
-		all = *v
 	}
 	most := mostOfAny
 	switch o.most {

@@ -13,9 +13,7 @@ func set(t *testing.T, p *plan.Plan, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
-		all := p.Options()
-		i := slices.IndexFunc(all, func(o plan.Option) bool { return o.Name == name })
-		if err := all[i].Set(value); err != nil {
+		if err := p.Set(name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +24,7 @@ func set(t *testing.T, p *plan.Plan, words ...string) {
 func TestGiven(t *testing.T) {
 	p := plan.Default()
 	set(t, &p, "num-prompts=1000", "max-seconds=4", "request-rate=10", "header=a=1", "header=b=2")
-	p.MaxConcurrency = plan.IntLevels{3}
+	p.MaxConcurrency = 3
 	other := p
 	set(t, &other, "host=127.0.0.1", "header=c=3")
 	for name, want := range map[string]bool{"num-prompts": true, "max-seconds": true, "max-concurrency": true, "host": false, "burstiness": false, "no-such": false} {

@@ -26,20 +26,21 @@ type Plan struct {
 	Results          `group:"Results"`
 
 	given []string // names of the options that were set
+	lists []axis   // of the options that have several values
 }
 
 // Server says whom to ask.
 type Server struct {
-	Backend         string   `flag:"backend" default:"openai" help:"protocol to speak: see the list below; auto asks the server"`
+	Backend         string   `flag:"backend" list:"yes" default:"openai" help:"protocol to speak: see the list below; auto asks the server"`
 	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
-	Balance         string   `flag:"balance" default:"round-robin" help:"+ how several servers share the load: round-robin, random, least-in-flight, or sticky (all requests of a session to one server)"`
+	Balance         string   `flag:"balance" list:"yes" default:"round-robin" help:"+ how several servers share the load: round-robin, random, least-in-flight, or sticky (all requests of a session to one server)"`
 	Host            string   `flag:"host" default:"127.0.0.1" help:"server's host"`
 	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
-	Sim             string   `flag:"sim" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
+	Sim             string   `flag:"sim" list:"yes" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
 	SimSpeedup      float64  `flag:"sim-speedup" default:"1" help:"+ run the simulated engine and the load this many times faster; plan and report stay in the engine's own time"`
-	Endpoint        string   `flag:"endpoint" help:"path of the request; by default the backend's own" secret:"path"`
-	Model           string   `flag:"model" help:"model to ask for; by default the first that the server lists"`
-	ServedModelName string   `flag:"served-model-name" help:"the model's name in requests, if the server uses another name for it"`
+	Endpoint        string   `flag:"endpoint" list:"yes" help:"path of the request; by default the backend's own" secret:"path"`
+	Model           string   `flag:"model" list:"yes" help:"model to ask for; by default the first that the server lists"`
+	ServedModelName string   `flag:"served-model-name" list:"yes" help:"the model's name in requests, if the server uses another name for it"`
 	Tokenizer       string   `flag:"tokenizer" help:"tokenizer to count with: a file, a folder, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); by default the model's own, or the server's /tokenize"`
 	TokenizerMode   string   `flag:"tokenizer-mode" default:"auto" help:"accepted for compatibility"`
 	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho runs no code of a model"`
@@ -52,7 +53,7 @@ type Server struct {
 	ClientCert      string   `flag:"client-cert" help:"+ file with the certificate to present to the server"`
 	ClientKey       string   `flag:"client-key" help:"+ file with that certificate's key"`
 	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are then stamped when read, not by the kernel)"`
-	Clock           string   `flag:"clock" default:"kernel" help:"+ what stamps arrivals: kernel; wire (each segment as it passes the network device: exact even if the client gets no processor; needs CAP_NET_RAW); auto (wire where it is to be had, else kernel); or read (to see the difference)"`
+	Clock           string   `flag:"clock" list:"yes" default:"kernel" help:"+ what stamps arrivals: kernel; wire (each segment as it passes the network device: exact even if the client gets no processor; needs CAP_NET_RAW); auto (wire where it is to be had, else kernel); or read (to see the difference)"`
 	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
 	RequestIDFormat string   `flag:"request-id-format" default:"number" words:"number uuid" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
 	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
@@ -66,26 +67,32 @@ const AutoClock = "auto"
 
 // Load says when to ask, and how much.
 type Load struct {
-	NumPrompts      IntLevels   `flag:"num-prompts" default:"1000" help:"number of requests; a list (1,2,4 or 1,2,...,4096) runs one level after the other"`
-	RequestRate     FloatLevels `flag:"request-rate" default:"inf" help:"requests per second; inf sends all at once; a list runs levels"`
-	Burstiness      float64     `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, less is burstier, more is more even, inf is constant"`
-	MaxConcurrency  IntLevels   `flag:"max-concurrency" most:"1000000" help:"most requests in flight; a list runs levels"`
-	RampUpStrategy  string      `flag:"ramp-up-strategy" help:"linear or exponential: let the rate rise, instead of --request-rate"`
-	RampUpStartRPS  *float64    `flag:"ramp-up-start-rps" help:"requests per second at the start of the ramp"`
-	RampUpEndRPS    *float64    `flag:"ramp-up-end-rps" help:"requests per second at the end of the ramp"`
-	MaxSeconds      Seconds     `flag:"max-seconds" help:"+ send requests for this long, instead of a number of them; those in flight at the end may finish"`
-	NumWarmups      int         `flag:"num-warmups" help:"requests to send before measuring; their prompts are never measured"`
-	ReadyCheck      Seconds     `flag:"ready-check-timeout-sec" help:"wait this long for the server to answer a request; 0 does not wait: a server that refuses the first ends the run"`
-	NoTrial         bool        `flag:"no-trial" help:"+ do not send one request to each server before the measured ones to see whether it answers; with --num-warmups the first warm-up does this"`
-	RequestTimeout  Seconds     `flag:"request-timeout" default:"21600" help:"+ give up a request after this time"`
-	ProbeRate       float64     `flag:"probe-request-rate" help:"one-token probes per second during the load, reported separately"`
-	Seed            *uint64     `flag:"seed" help:"seed of prompts, arrivals and the simulated engine; by default a new one for each run; each level derives its own from it, so that no cache knows its prompts"`
-	LoraModules     []string    `flag:"lora-modules" help:"adapters to spread the requests over, instead of the model"`
-	LoraAssignment  string      `flag:"lora-assignment" default:"random" words:"random round-robin" help:"how adapters are chosen: random or round-robin"`
-	Retries         int         `flag:"retries" help:"+ retries for a request that fails in a way that may pass; the report counts them"`
-	FlushCache      bool        `flag:"flush-cache" help:"+ make the server clear its prefix cache before each level (SGLang; vLLM in development mode)"`
-	Profile         bool        `flag:"profile" help:"make the server profile the run (/start_profile, /stop_profile)"`
-	DisableProgress bool        `flag:"disable-tqdm" help:"no progress line"`
+	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests; like all options that are a number or a choice it may be a list (1,2,4 or 1,2,...,4096), which runs one level after the other"`
+	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second; inf sends all at once; sweep finds the rates from one request at a time to saturation"`
+	Burstiness      float64  `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, less is burstier, more is more even, inf is constant"`
+	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency" most:"1000000" help:"most requests in flight; sweep finds the numbers from 1 to saturation"`
+	PromptsFactor   int      `flag:"sweep-num-prompts-factor" help:"+ number of requests, as a multiple of --max-concurrency: each level has its own"`
+	Repeat          int      `flag:"repeat" list:"no" alias:"num-runs" most:"10000" help:"+ run each level this many times; the report shows how far they differ"`
+	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" help:"linear or exponential: let the rate rise, instead of --request-rate"`
+	RampUpStartRPS  *float64 `flag:"ramp-up-start-rps" help:"requests per second at the start of the ramp"`
+	RampUpEndRPS    *float64 `flag:"ramp-up-end-rps" help:"requests per second at the end of the ramp"`
+	MaxSeconds      Seconds  `flag:"max-seconds" help:"+ send requests for this long, instead of a number of them; those in flight at the end may finish"`
+	LevelPause      Seconds  `flag:"level-pause" help:"+ wait this long before each level but the first"`
+	ShuffleLevels   bool     `flag:"shuffle-levels" list:"no" help:"+ run the levels in a random order; the report has them in theirs"`
+	KeepGoing       bool     `flag:"keep-going" list:"no" help:"+ run all levels of a list; by default a load at which all requests fail, or far past the knee, is the last"`
+	SweepPoints     int      `flag:"sweep-points" list:"no" default:"10" most:"1000" help:"+ levels of a sweep"`
+	NumWarmups      int      `flag:"num-warmups" help:"requests to send before measuring; their prompts are never measured"`
+	ReadyCheck      Seconds  `flag:"ready-check-timeout-sec" help:"wait this long for the server to answer a request; 0 does not wait: a server that refuses the first ends the run"`
+	NoTrial         bool     `flag:"no-trial" help:"+ do not send one request to each server before the measured ones to see whether it answers; with --num-warmups the first warm-up does this"`
+	RequestTimeout  Seconds  `flag:"request-timeout" default:"21600" help:"+ give up a request after this time"`
+	ProbeRate       float64  `flag:"probe-request-rate" help:"one-token probes per second during the load, reported separately"`
+	Seed            *uint64  `flag:"seed" list:"no" help:"seed of prompts, arrivals and the simulated engine; by default a new one for each run; each level derives its own from it, so that no cache knows its prompts"`
+	LoraModules     []string `flag:"lora-modules" help:"adapters to spread the requests over, instead of the model"`
+	LoraAssignment  string   `flag:"lora-assignment" default:"random" words:"random round-robin" help:"how adapters are chosen: random or round-robin"`
+	Retries         int      `flag:"retries" help:"+ retries for a request that fails in a way that may pass; the report counts them"`
+	FlushCache      bool     `flag:"flush-cache" alias:"reset-prefix-cache" help:"+ make the server clear its prefix cache before each level (SGLang; vLLM in development mode)"`
+	Profile         bool     `flag:"profile" help:"make the server profile the run (/start_profile, /stop_profile)"`
+	DisableProgress bool     `flag:"disable-tqdm" list:"no" help:"no progress line"`
 }
 
 // Body says how to ask.

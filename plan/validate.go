@@ -15,23 +15,41 @@ import (
 
 // Validate says what is wrong with the plan before anything is sent.
 func (p *Plan) Validate() error {
-	for _, o := range p.Options() {
-		if len(o.words) > 0 && !slices.Contains(o.words, o.Text()) {
-			return fmt.Errorf("--%s %q: write %s", o.Name, o.Text(), strings.Join(o.words, " or "))
-		}
-	}
-	for _, n := range p.MaxConcurrency {
-		if n < 1 {
-			return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", n)
-		}
-	}
-	if err := cmp.Or(p.validateRamp(), p.validateDataset()); err != nil {
+	if err := p.validateLists(); err != nil {
 		return err
 	}
-	for _, l := range p.Levels() {
-		if err := p.validateLevel(l); err != nil {
+	levels, err := p.levels()
+	if err != nil {
+		return err
+	}
+	for _, l := range levels {
+		if err := l.Plan.validateLevel(l); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// validateLists says what is wrong with the lists as such.
+func (p *Plan) validateLists() error {
+	if _, err := p.Classes(); err != nil {
+		return err
+	}
+	swept := 0
+	for _, a := range p.lists {
+		if slices.Equal(a.values, []string{Sweep}) {
+			swept++
+		}
+	}
+	switch {
+	case swept > 1:
+		return errors.New("--request-rate sweep goes without --max-concurrency sweep: one of them finds its levels, and the other may be a list")
+	case swept > 0 && p.ShuffleLevels:
+		return errors.New("--shuffle-levels goes without sweep: a sweep chooses each level by what those before it came to")
+	case swept > 0 && p.SweepPoints < 3:
+		return fmt.Errorf("--sweep-points %d: at least 3 are needed to see a bend", p.SweepPoints)
+	case p.Repeat < 0:
+		return fmt.Errorf("--repeat %d: at least 1", p.Repeat)
 	}
 	return nil
 }
@@ -43,7 +61,7 @@ func (p *Plan) validateRamp() error {
 		}
 		return nil
 	}
-	if len(p.RequestRate) != 1 || !math.IsInf(p.RequestRate[0], 1) {
+	if !math.IsInf(p.RequestRate, 1) {
 		return errors.New("--ramp-up-strategy goes without --request-rate: the ramp is the rate")
 	}
 	if p.RampUpStartRPS == nil || p.RampUpEndRPS == nil {
@@ -52,17 +70,35 @@ func (p *Plan) validateRamp() error {
 	return nil
 }
 
+// validateLevel says what is wrong with the plan of a level.
 func (p *Plan) validateLevel(l Level) error {
+	for _, o := range p.Options() {
+		if len(o.words) > 0 && !slices.Contains(o.words, o.Text()) {
+			return fmt.Errorf("--%s %q: write %s", o.Name, o.Text(), strings.Join(o.words, " or "))
+		}
+	}
+	if p.MaxConcurrency < 1 && p.Given("max-concurrency") {
+		return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", p.MaxConcurrency)
+	}
+	if p.PromptsFactor != 0 && (p.PromptsFactor < 0 || p.MaxConcurrency == 0) {
+		return fmt.Errorf("--sweep-num-prompts-factor %d: it is a multiple of --max-concurrency", p.PromptsFactor)
+	}
+	if err := cmp.Or(p.validateRamp(), p.validateDataset(), p.validateLoad(l)); err != nil {
+		return err
+	}
+	_, err := p.Config(l)
+	return err
+}
+
+// validateLoad says what is wrong with the load of a level.
+func (p *Plan) validateLoad(l Level) error {
 	if l.Prompts <= 0 && p.MaxSeconds == 0 && p.Every(func(k workload.Kind) bool { return k.Endless }) {
 		return fmt.Errorf("--num-prompts %d: at least 1 is needed, or --max-seconds", l.Prompts)
 	}
 	if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 && !p.OwnTimes() {
 		return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
 	}
-	if _, _, err := pace.New(p.Pacing(l, 0)); err != nil {
-		return err
-	}
-	_, err := p.Config(l)
+	_, _, err := pace.New(p.Pacing(l, 0))
 	return err
 }
 
@@ -73,7 +109,10 @@ func (p *Plan) validateDataset() error {
 	if p.Scenario.Given() && !p.Every(func(k workload.Kind) bool { return k.Scenarios }) {
 		return errors.New("--scenario goes with --dataset-name random: other datasets have lengths of their own")
 	}
-	k, err := backend.Find(p.Backend) // auto is none yet
+	k, err := backend.Find(p.Backend)
+	if err != nil && !strings.EqualFold(p.Backend, backend.Auto) {
+		return err
+	}
 	if err == nil && p.ProbeRate > 0 && !k.Takes.Text {
 		return fmt.Errorf("--probe-request-rate: probes are short texts, and %s sends none: leave it out", p.Backend)
 	}

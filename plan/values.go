@@ -10,56 +10,6 @@ import (
 	"time"
 )
 
-// IntLevels is a number, or a list of numbers with a level for each.
-type IntLevels []int
-
-// FloatLevels is a number, or a list of numbers with a level for each.
-type FloatLevels []float64
-
-// mostLevels keeps a slip of the pen (1,2,...,1000000) from being a plan.
-const mostLevels = 10_000
-
-// UnmarshalText reads 4, 1,2,4 or 1,2,...,4096.
-func (l *IntLevels) UnmarshalText(b []byte) error {
-	fs, err := parseLevels(string(b))
-	if err != nil {
-		return err
-	}
-	*l = nil
-	for _, f := range fs {
-		if f != math.Trunc(f) || math.IsInf(f, 0) {
-			return fmt.Errorf("%v is not a whole number", f)
-		}
-		*l = append(*l, int(min(f, 1<<62))) // which no option takes
-	}
-	return nil
-}
-
-// UnmarshalText reads 0.5, 1,2,4, 1,2,...,16 or inf.
-func (l *FloatLevels) UnmarshalText(b []byte) error {
-	fs, err := parseLevels(string(b))
-	*l = fs
-	return err
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (l IntLevels) MarshalText() ([]byte, error) {
-	s := make([]string, len(l))
-	for i, n := range l {
-		s[i] = strconv.Itoa(n)
-	}
-	return []byte(strings.Join(s, ",")), nil
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (l FloatLevels) MarshalText() ([]byte, error) {
-	s := make([]string, len(l))
-	for i, f := range l {
-		s[i] = formatFloat(f)
-	}
-	return []byte(strings.Join(s, ",")), nil
-}
-
 // formatFloat writes infinity the way Python reads it.
 func formatFloat(f float64) string {
 	if math.IsInf(f, 1) {

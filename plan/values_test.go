@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -26,8 +27,7 @@ func TestLevelLists(t *testing.T) {
 		"inf":            {math.Inf(1)},
 		"1, 2 ,4":        {1, 2, 4},
 	} {
-		var l plan.FloatLevels
-		if err := l.UnmarshalText([]byte(text)); err != nil || !slices.Equal(l, want) {
+		if l, err := rates(text); err != nil || !slices.Equal(l, want) {
 			t.Errorf("%s: %v, %v; want %v", text, l, err, want)
 		}
 	}
@@ -48,15 +48,25 @@ func TestLevelLists(t *testing.T) {
 		"1,2,2,...,5":       "neither a doubling",
 		"-4,...,4000000000": "more than",
 	} {
-		var l plan.FloatLevels
-		if err := l.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if l, err := rates(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v; want %q", text, l, err, want)
 		}
 	}
-	var ints plan.IntLevels
-	if err := ints.UnmarshalText([]byte("1.5")); err == nil {
-		t.Errorf("1.5 prompts: %v", ints)
+	for _, text := range []string{"1.5", "1,2.5"} {
+		if p := plan.Default(); p.Set("num-prompts", text) == nil {
+			t.Errorf("%s prompts: %v", text, p.NumPrompts)
+		}
 	}
+}
+
+// rates are those of the levels of a plan.
+func rates(text string) (out []float64, err error) {
+	p := plan.Default()
+	err = p.Set("request-rate", text)
+	for _, l := range p.Levels() {
+		out = append(out, l.Rate)
+	}
+	return out, err
 }
 
 func FuzzLevels(f *testing.F) {
@@ -64,14 +74,13 @@ func FuzzLevels(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		var l plan.FloatLevels
-		if l.UnmarshalText([]byte(s)) != nil {
+		p, again := plan.Default(), plan.Default()
+		if p.Set("request-rate", s) != nil {
 			return
 		}
-		b, err := l.MarshalText()
-		var again plan.FloatLevels
-		if err != nil || again.UnmarshalText(b) != nil || !slices.Equal(l, again) {
-			t.Errorf("%q: %v was written as %q", s, l, b)
+		b, err := json.Marshal(&p)
+		if err != nil || again.Read(b, nil) != nil || !slices.EqualFunc(p.Levels(), again.Levels(), func(a, b plan.Level) bool { return a.Name == b.Name && a.Rate == b.Rate }) {
+			t.Errorf("%q was written as %s", s, b)
 		}
 	})
 }

@@ -314,19 +314,39 @@ func (r *Report) tokenTable() table {
 	})
 }
 
-// glance is one line for each level, for people.
-func glance(runs []outcome.Run) table {
+// where says which level it is: a column for each coordinate.
+func where(runs []outcome.Run) (sources []source[place]) {
+	if len(runs) == 1 && len(runs[0].Levels) > 0 {
+		first := &runs[0].Levels[0]
+		for _, c := range first.Coordinates {
+			sources = append(sources, words(c.Name, func(p place) string {
+				value, _ := p.level.Coordinates.Of(c.Name)
+				return value
+			}))
+		}
+		if first.Repeat > 0 {
+			sources = append(sources, count("repeat", func(p place) int { return p.level.Repeat }))
+		}
+	}
+	if len(sources) > 0 {
+		return sources
+	}
 	level := "level"
 	if len(runs) == 1 && runs[0].Varies != "" {
-		level = runs[0].Varies
+		level = runs[0].Varies // of a run before there were coordinates
 	}
+	return []source[place]{words(level, func(p place) string { return cmp.Or(p.level.Value, p.level.Name) })}
+}
+
+// glance is one line for each level, for people.
+func glance(runs []outcome.Run) table {
 	var sources []source[place]
 	if len(runs) > 1 {
 		sources = append(sources, words("run", func(p place) string { return path.Base(p.run.Name) }))
 	}
 	mean := func(s *metric.Stats) *float64 { return &s.Mean }
+	sources = append(sources, where(runs)...)
 	sources = append(sources,
-		words(level, func(p place) string { return cmp.Or(p.level.Value, p.level.Name) }),
 		count("ok", func(p place) int { return p.level.Summary.Completed }),
 		count("failed", func(p place) int { return p.level.Summary.Failed }),
 		throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),

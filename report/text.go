@@ -75,7 +75,7 @@ func (p printer) level(run *outcome.Run, level *outcome.Level, style int) {
 		p.line("# " + safe(level.Name))
 	}
 	p.line(joinLines(classicLines(&level.Summary, style)))
-	p.behind(&run.About, &level.Summary)
+	p.behind(run.Of(level), &level.Summary)
 	p.line("")
 }
 

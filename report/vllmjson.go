@@ -49,7 +49,7 @@ type VLLMResult struct {
 
 // NewVLLMResult is the result of a level of a run.
 func NewVLLMResult(run *outcome.Run, level *outcome.Level, detailed bool) *VLLMResult {
-	return &VLLMResult{&run.About, level, detailed}
+	return &VLLMResult{run.Of(level), level, detailed}
 }
 
 const vllmDate = "20060102-150405"

@@ -29,7 +29,7 @@ func TestPromptsFoundInACache(t *testing.T) {
 	defer srv.Close()
 	found := func(seed uint64, change func(*plan.Plan)) (out []bool) {
 		p := planFor(srv.URL, func(p *plan.Plan) {
-			p.Seed, p.NumPrompts, p.RandomInputLen, p.NumWarmups = &seed, plan.IntLevels{20}, workload.Fixed(200), 2
+			p.Seed, p.NumPrompts, p.RandomInputLen, p.NumWarmups = &seed, 20, workload.Fixed(200), 2
 			change(p)
 		})
 		for _, s := range do(t, p).summaries {
@@ -48,7 +48,7 @@ func TestPromptsFoundInACache(t *testing.T) {
 		change func(*plan.Plan)
 		want   []bool
 	}{
-		{"two levels under one seed", 7, func(p *plan.Plan) { p.NumPrompts = plan.IntLevels{20, 20} }, []bool{false, false}},
+		{"two levels under one seed", 7, func(p *plan.Plan) { list(p, "num-prompts", "20,20") }, []bool{false, false}},
 		{"the same seed again", 7, func(*plan.Plan) {}, []bool{true}},
 		{"a prefix by design", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{false}},
 		{"the same again", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{true}},

@@ -248,7 +248,7 @@ func TestTemplatedPrompts(t *testing.T) {
 			if c.mixed {
 				p.DatasetName, p.Mix = "random", []string{"dataset-name=" + c.set}
 			}
-			p.NumPrompts = plan.IntLevels{1}
+			p.NumPrompts = 1
 		}))
 		bodies, _ := got.generated()
 		if want := fmt.Sprintf(`"prompt":%q`, c.want); len(bodies) != 1 || !strings.Contains(bodies[0], want) || out.records[0].Input != c.tokens {

@@ -120,7 +120,7 @@ func TestGoneAndStopped(t *testing.T) {
 	})
 	srv.Start()
 	defer srv.Close()
-	out := do(t, planFor(srv.URL, func(p *plan.Plan) { p.MaxConcurrency = plan.IntLevels{1} }))
+	out := do(t, planFor(srv.URL, func(p *plan.Plan) { p.MaxConcurrency = 1 }))
 	checkReported(t, out, "refused: +[1-5], first at", "nobody listens")
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -69,7 +69,7 @@ func TestDatasetOfTheHub(t *testing.T) {
 	server.Files["org/data@main"] = map[string]string{"q.jsonl": `{"question":"plain?"}` + "\n"}
 	home := t.TempDir()
 	env := run.Env{Tokenizers: run.Tokenizers{Home: home, Online: true, Endpoint: server.URL, Token: "secret"}}
-	number := func(n int) plan.IntLevels { return plan.IntLevels{n} }
+	number := func(n int) int { return n }
 
 	if _, _, err := asked(t, env, func(p *plan.Plan) { p.NumPrompts = number(4) }); err == nil || !strings.Contains(err.Error(), "there are main, other: choose with --hf-subset") {
 		t.Errorf("%v", err)
@@ -180,7 +180,7 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 	}
 	// Categories take turns, and one that has rows enough is not all there is.
 	work := make1(func(p *plan.Plan) {
-		p.DatasetPath, p.BFCLCategories, p.DisableShuffle, p.NumPrompts = functions, "a,b", true, plan.IntLevels{3}
+		p.DatasetPath, p.BFCLCategories, p.DisableShuffle, p.NumPrompts = functions, "a,b", true, 3
 	})
 	var order []string
 	for i := range uint64(3) {

@@ -26,8 +26,8 @@ func (j *job) requestID(name string) string {
 }
 
 // levelPrefix keeps the request ids of levels apart.
-func levelPrefix(p *plan.Plan, l plan.Level) string {
-	if p.Varies() == "" {
+func levelPrefix(l plan.Level) string {
+	if l.Name == "" {
 		return ""
 	}
 	return fmt.Sprintf("L%d-", l.Index)
@@ -37,7 +37,7 @@ func levelPrefix(p *plan.Plan, l plan.Level) string {
 // plan has some.
 func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
 	p := &r.Plan
-	return &named{work, r.job, levelPrefix(p, l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.seedOf(l)}
+	return &named{work, r.job, levelPrefix(l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.seedOf(l)}
 }
 
 type named struct {

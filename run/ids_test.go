@@ -41,7 +41,7 @@ func refusing(status int, always bool) func(http.Handler) http.Handler {
 func TestServerThatTakesOnlyTextGetsText(t *testing.T) {
 	for _, status := range []int{400, 422, 500, 200} {
 		url, got := serve(t, refusing(status, false))
-		out := do(t, planFor(url, func(p *plan.Plan) { p.NoTrial, p.NumPrompts = false, plan.IntLevels{3, 4} }))
+		out := do(t, planFor(url, func(p *plan.Plan) { p.NoTrial = false; list(p, "num-prompts", "3,4") }))
 		for i, s := range out.summaries {
 			if s.Failed != 0 || s.Completed != 3+i || s.Tokens.Prompt.Differ != 0 {
 				t.Errorf("%d: %d failed, %+v", status, s.Failed, s.Tokens)

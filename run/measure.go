@@ -17,21 +17,6 @@ import (
 	"tacho/workload"
 )
 
-// Run measures all levels of the plan, one after the other, and hands each to
-// done. A stopped run returns ctx's error, after the outcome of what finished.
-func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Level)) error {
-	for _, l := range r.Plan.Levels() {
-		out, err := r.Measure(ctx, l, sink)
-		if out != nil {
-			done(out)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // seedOf is the seed of a level: one seed fixes the run, and yet no two levels
 // share prompts, for a server's cache would answer the second of them. The first
 // level has the seed itself, so that it is the same as a run of its own.
@@ -51,6 +36,9 @@ type level struct {
 // begin. Records go to sink as they finish; a level that was stopped returns
 // ctx's error beside the outcome of what finished.
 func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*outcome.Level, error) {
+	if err := r.enter(ctx, l); err != nil {
+		return nil, err
+	}
 	s, err := r.prepare(ctx, l)
 	if err != nil {
 		return nil, err
@@ -72,7 +60,7 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 // prepare makes all of a level ready: its workload, the server, the connections.
 func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 	s := &level{Level: l, sharing: &workload.Sharing{}}
-	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
+	if r.fresh && r.Plan.ReadyCheck == 0 {
 		if err := r.Target.warm(ctx, len(r.Target.clients), 0); err != nil {
 			return nil, r.Target.unreachable(ctx, err)
 		}
@@ -89,7 +77,7 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 		return nil, err
 	}
 	s.work = s.sharing.Watch(s.work)
-	if l.Index == 0 {
+	if r.fresh {
 		if err := r.ready(ctx, s.work); errors.Is(err, errAsText) {
 			return r.prepare(ctx, l)
 		} else if err != nil {
@@ -99,6 +87,7 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 	if err := r.warmUp(ctx, l, s.work); err != nil {
 		return nil, err
 	}
+	r.fresh = false
 	if err := r.Target.warm(ctx, r.connections(l), r.spares(l)); err != nil {
 		return nil, r.Target.unreachable(ctx, err)
 	}
@@ -124,7 +113,7 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 	}
 	s.config.Known = slices.Concat(s.config.Known, r.Target.cannot(), r.refusal())
 	s.outcome.Setting = outcome.Setting{
-		Index: l.Index, Name: l.Name, Value: l.Value, Prompts: l.Inputs, Rate: l.Rate, Concurrency: l.Concurrency, Ramp: r.ramp(s.pacer),
+		Index: l.Index, Coordinates: l.Coordinates, Repeat: l.Repeat, Name: l.Name, Value: l.Value, Prompts: l.Inputs, Rate: l.Rate, Concurrency: l.Concurrency, Ramp: r.ramp(s.pacer),
 	}
 	if math.IsInf(l.Rate, 1) {
 		s.outcome.Rate = 0

@@ -91,7 +91,7 @@ func TestMediaConversation(t *testing.T) {
 	} {
 		url, got := serve(t, nil)
 		out := do(t, planFor(url, func(p *plan.Plan) {
-			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = backend, "custom", path, plan.IntLevels{1}
+			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = backend, "custom", path, 1
 			p.CustomOutputLen, p.SaveDetailed = workload.Fixed(-1), true
 		}))
 		if s := out.summaries[0]; s.Completed != 2 {

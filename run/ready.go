@@ -98,7 +98,7 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 // trial count among them.
 func (r *Runner) warmUp(ctx context.Context, l plan.Level, work workload.Workload) error {
 	n := r.Plan.NumWarmups
-	if l.Index == 0 && r.Plan.ReadyCheck == 0 {
+	if r.fresh && r.Plan.ReadyCheck == 0 {
 		n -= int(r.tries)
 	}
 	if n <= 0 {
@@ -112,7 +112,7 @@ func (r *Runner) warmUp(ctx context.Context, l plan.Level, work workload.Workloa
 	}
 	err := engine.Run(ctx, engine.Stage{
 		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.Target.backend,
-		Source: warmups{work, r.job, levelPrefix(&r.Plan, l)}, Timeout: r.Plan.RequestTimeout.Duration(),
+		Source: warmups{work, r.job, levelPrefix(l)}, Timeout: r.Plan.RequestTimeout.Duration(),
 	}, &sum)
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func TestMooncakeReplay(t *testing.T) {
 	out := do(t, planFor(url, func(p *plan.Plan) {
 		p.NumPrompts = plan.Default().NumPrompts
 		p.Backend, p.DatasetName, p.DatasetPath, p.TraceSpeedup = "vllm", "mooncake", path, 2
-		p.MaxConcurrency = plan.IntLevels{1} // one after the other: no two can miss the same block at once
+		p.MaxConcurrency = 1 // one after the other: no two can miss the same block at once
 	}))
 	s := out.summaries[0]
 	if s.Completed != 60 || s.Tokens.Input != tokens || s.Tokens.Prompt.Differ != 0 || hits == 0 {
@@ -124,7 +124,7 @@ func TestTraceAtOnce(t *testing.T) {
 		"--no-self-timed":    func(p *plan.Plan) { p.NoSelfTimed = true },
 	} {
 		out := do(t, planFor(url, func(p *plan.Plan) {
-			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = "vllm", "mooncake", path, plan.IntLevels{5}
+			p.Backend, p.DatasetName, p.DatasetPath, p.NumPrompts = "vllm", "mooncake", path, 5
 			set(p)
 		}))
 		for _, r := range out.records {
@@ -141,7 +141,7 @@ func TestConversationAgainstTheEngine(t *testing.T) {
 	for _, backend := range []string{"openai-chat", "vllm"} {
 		url := caching(t, 4)
 		out := do(t, planFor(url, func(p *plan.Plan) {
-			p.Backend, p.DatasetName, p.NumPrompts, p.MaxConcurrency = backend, "conversation", plan.IntLevels{5}, plan.IntLevels{2}
+			p.Backend, p.DatasetName, p.NumPrompts, p.MaxConcurrency = backend, "conversation", 5, 2
 			p.Turns, p.TurnInputLen, p.TurnOutputLen, p.ThinkMS, p.SystemLen = workload.Fixed(3), workload.Fixed(20), workload.Fixed(9), workload.Fixed(30), 40
 			p.ReadyCheck, p.NumWarmups = 10, 2
 		}))
@@ -197,7 +197,7 @@ func TestReasoningIsNotQuoted(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
-		p.Backend, p.DatasetName, p.NumPrompts, p.SaveDetailed = "openai-chat", "conversation", plan.IntLevels{3}, true
+		p.Backend, p.DatasetName, p.NumPrompts, p.SaveDetailed = "openai-chat", "conversation", 3, true
 		p.Turns, p.TurnInputLen, p.TurnOutputLen = workload.Fixed(3), workload.Fixed(5), workload.Fixed(output)
 	}))
 	if s := out.summaries[0]; s.Completed != 9 || s.Tokens.Prompt.Differ != 0 {
@@ -237,7 +237,7 @@ func TestMixedRun(t *testing.T) {
 		})
 	})
 	out := do(t, planFor(url, func(p *plan.Plan) {
-		p.NumPrompts = plan.IntLevels{40}
+		p.NumPrompts = 40
 		p.Mix = []string{
 			"label=short weight=3 random-input-len=10 random-output-len=2",
 			"label=long weight=1 random-input-len=uniform(50,60) random-output-len=4 model=lora priority=7 header.x-tier=gold",
@@ -324,7 +324,7 @@ func TestConversationsCutShort(t *testing.T) {
 		})
 	})
 	out := do(t, planFor(url, func(p *plan.Plan) {
-		p.Backend, p.DatasetName, p.NumPrompts = "openai-chat", "conversation", plan.IntLevels{4}
+		p.Backend, p.DatasetName, p.NumPrompts = "openai-chat", "conversation", 4
 		p.Turns, p.TurnInputLen, p.TurnOutputLen = workload.Fixed(4), workload.Fixed(5), workload.Fixed(2)
 		p.SessionHeader, p.RequestIDPrefix = "X-Session-Id", "talk-"
 	}))
@@ -341,7 +341,7 @@ func TestConversationsCutShort(t *testing.T) {
 func TestEmbeddingBatches(t *testing.T) {
 	url, got := serve(t, nil)
 	out := do(t, planFor(url, func(p *plan.Plan) {
-		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", plan.IntLevels{11}, 4
+		p.Backend, p.NumPrompts, p.RandomBatchSize = "openai-embeddings", 11, 4
 	}))
 	// 4, 4 and 3 prompts of 20 tokens.
 	if s := out.summaries[0]; s.Completed != 3 || s.Tokens.Input != 11*20 || s.Tokens.Prompt.Differ != 0 {

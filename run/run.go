@@ -37,17 +37,20 @@ type Env struct {
 
 // Hooks are told how a run goes. All may be nil.
 type Hooks struct {
-	Say   func(line string)                        // something worth knowing
-	Ready func(done, all int)                      // prompts made ready
-	Fetch func(file string, done, all int64)       // bytes of a file downloaded; all is -1 while nobody knows
+	Say   func(line string)                  // something worth knowing
+	Ready func(done, all int)                // prompts made ready
+	Fetch func(file string, done, all int64) // bytes of a file downloaded; all is -1 while nobody knows
+	// Serve starts the server that a plan brings along, and puts its address into
+	// the plan.
+	Serve func(p *plan.Plan, seed uint64) (stop func(), err error)
 	Open  func() error                             // a level is about to begin, and all is well so far
 	Begin func(*outcome.Level, *engine.Live) error // it has begun
 }
 
-// A job is a plan and what it is carried out with. What the plan leaves open is
-// filled in when it is found out.
+// A job is a plan and what it is carried out with.
 type job struct {
-	Plan  plan.Plan
+	Asked plan.Plan // as it was given, with its lists
+	Plan  plan.Plan // of the level that runs; what was left open is filled in when it is found out
 	Seed  uint64
 	env   Env
 	hooks Hooks
@@ -59,10 +62,9 @@ func newJob(p plan.Plan, env Env, hooks Hooks) (*job, error) {
 		return nil, &UsageError{err}
 	}
 	env.learn(&p)
-	takeVersion(&p)
 	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
 	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomHole, random)
-	return &job{p, *cmp.Or(p.Seed, &env.Random), env, hooks}, nil
+	return &job{Asked: p, Plan: p.Levels()[0].Plan, Seed: *cmp.Or(p.Seed, &env.Random), env: env, hooks: hooks}, nil
 }
 
 func (j *job) say(format string, a ...any) {
@@ -75,28 +77,51 @@ func (j *job) say(format string, a ...any) {
 type Runner struct {
 	*job
 	Target *Target
+	Level  plan.Level // the one that runs
 
 	counting   *counting
 	feed       *feed
-	live       *engine.Live // of the level that runs
-	tries      uint64       // requests sent before the measured ones, to see whether the servers answer
-	idsRefused string       // the server's words for it, where it takes no token ids
+	opened     outcome.Coordinates // for which the servers were opened
+	fresh      bool                // nothing was sent since
+	stop       func()              // the server that was started for the run
+	live       *engine.Live        // of the level that runs
+	tries      uint64              // requests sent before the measured ones, to see whether the servers answer
+	idsRefused string              // the server's words for it, where it takes no token ids
 }
 
 func newRunner(j *job, t *Target) *Runner {
-	c := &counting{job: j, target: t}
-	return &Runner{job: j, Target: t, counting: c, feed: &feed{j, t, c}, live: &engine.Live{}}
+	r := &Runner{job: j, live: &engine.Live{}}
+	r.aim(t)
+	return r
 }
 
-// Open gets in touch with the servers, and settles who counts tokens. Nothing is
-// generated yet.
+// aim makes the runner ready for a target.
+func (r *Runner) aim(t *Target) {
+	r.Target, r.counting = t, &counting{job: r.job, target: t}
+	r.feed = &feed{r.job, t, r.counting}
+}
+
+// Open gets in touch with the servers of the first level, and settles who counts
+// tokens. Nothing is generated yet.
 func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, error) {
 	j, err := newJob(p, env, hooks)
 	if err != nil {
 		return nil, err
 	}
 	r := newRunner(j, &Target{job: j})
+	if err := r.open(ctx, r.order()[0]); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// open gets in touch with the servers of a level.
+func (r *Runner) open(ctx context.Context, l plan.Level) error {
+	r.Level, r.Plan, r.opened, r.fresh, r.tries, r.idsRefused = l, l.Plan, opening(l.Coordinates), true, 0, ""
+	r.aim(&Target{job: r.job})
+	takeVersion(&r.Plan)
 	for _, step := range []func(context.Context) error{
+		r.startServer,
 		r.Target.connect,
 		r.Target.findModel,
 		r.counting.findTokenizer,
@@ -106,10 +131,18 @@ func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, erro
 	} {
 		if err := step(ctx); err != nil {
 			r.Close()
-			return nil, err
+			return err
 		}
 	}
-	return r, nil
+	return nil
+}
+
+// startServer has the server started that the plan brings along.
+func (r *Runner) startServer(context.Context) (err error) {
+	if r.hooks.Serve != nil {
+		r.stop, err = r.hooks.Serve(&r.Plan, r.Seed)
+	}
+	return err
 }
 
 // openServers makes the servers ready for requests. Where there is a tokenizer,
@@ -125,6 +158,10 @@ func (r *Runner) Counter() token.Counter { return r.counting.counter }
 func (r *Runner) Close() {
 	for _, c := range r.Target.clients {
 		c.Close()
+	}
+	if r.stop != nil {
+		r.stop()
+		r.stop = nil
 	}
 }
 

@@ -96,12 +96,19 @@ type result struct {
 
 func planFor(url string, change func(*plan.Plan)) plan.Plan {
 	p := plan.Default()
-	p.BaseURL, p.NumPrompts, p.NoTrial = []string{url}, plan.IntLevels{6}, true
+	p.BaseURL, p.NumPrompts, p.NoTrial = []string{url}, 6, true
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(20), workload.Fixed(5)
 	if change != nil {
 		change(&p)
 	}
 	return p
+}
+
+// list gives an option several values.
+func list(p *plan.Plan, name, values string) {
+	if err := p.Set(name, values); err != nil {
+		panic(err)
+	}
 }
 
 func execute(ctx context.Context, p plan.Plan, env run.Env) (out result) {
@@ -163,7 +170,7 @@ func TestPromptsDiffer(t *testing.T) {
 	bodiesOf := func(change func(*plan.Plan), random uint64) (measured, others map[string]int) {
 		url, got := serve(t, nil)
 		p := planFor(url, func(p *plan.Plan) {
-			p.NumPrompts = plan.IntLevels{3, 3}
+			list(p, "num-prompts", "3,3")
 			p.NumWarmups, p.ReadyCheck = 4, 10
 			change(p)
 		})
@@ -205,7 +212,7 @@ func TestPromptsDiffer(t *testing.T) {
 				t.Errorf("with a seed: a prompt came %d times in a second run", d[body])
 			}
 		}
-		alone, _ := bodiesOf(func(p *plan.Plan) { seeded(p); p.NumPrompts = plan.IntLevels{3} }, 3)
+		alone, _ := bodiesOf(func(p *plan.Plan) { seeded(p); list(p, "num-prompts", "3") }, 3)
 		for body := range alone {
 			if c[body] != 1 {
 				t.Errorf("with a seed: a run of one level sends what no level of several does: %.80s", body)
@@ -302,7 +309,7 @@ func TestServerDies(t *testing.T) {
 	srv.Start()
 	defer srv.Close()
 	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
-		p.NumPrompts, p.MaxConcurrency = plan.IntLevels{40}, plan.IntLevels{2}
+		p.NumPrompts, p.MaxConcurrency = 40, 2
 	}))
 	s := out.summaries[0]
 	if s.Completed == 0 || s.Completed+s.Failed != 40 || s.Failed < 28 {
@@ -359,7 +366,7 @@ func TestReadyCheckWaits(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	url, _ := serve(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	p := planFor(url, func(p *plan.Plan) { p.NumPrompts, p.MaxConcurrency = plan.IntLevels{100_000}, plan.IntLevels{4} })
+	p := planFor(url, func(p *plan.Plan) { p.NumPrompts, p.MaxConcurrency = 100_000, 4 })
 	n := 0
 	var out result
 	r, err := run.Open(ctx, p, run.Env{}, run.Hooks{})
@@ -422,7 +429,7 @@ func TestMaxSeconds(t *testing.T) {
 	url, _ := serve(t, nil)
 	out := do(t, planFor(url, func(p *plan.Plan) {
 		p.NumPrompts = plan.Default().NumPrompts
-		p.MaxSeconds, p.RequestRate = 0.5, plan.FloatLevels{100}
+		p.MaxSeconds, p.RequestRate = 0.5, 100
 	}))
 	for _, r := range out.records {
 		if r.Due >= 500*time.Millisecond {

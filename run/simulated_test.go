@@ -32,7 +32,7 @@ func fast(t *testing.T, page http.HandlerFunc, change func(*plan.Plan)) result {
 	t.Cleanup(srv.Close)
 	return do(t, planFor(srv.URL, func(p *plan.Plan) {
 		p.Sim, p.SimSpeedup, p.Backend = "some-engine", 100, "vllm"
-		p.NumPrompts, p.RequestRate = plan.IntLevels{5}, plan.FloatLevels{2}
+		p.NumPrompts, p.RequestRate = 5, 2
 		if change != nil {
 			change(p)
 		}

@@ -89,7 +89,7 @@ func TestServerKeepsNoConnection(t *testing.T) {
 	srv.Start()
 	t.Cleanup(func() { srv.Close(); _ = s.Close() })
 	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
-		p.Backend, p.NumPrompts, p.MaxConcurrency = "openai-chat", plan.IntLevels{200}, plan.IntLevels{8}
+		p.Backend, p.NumPrompts, p.MaxConcurrency = "openai-chat", 200, 8
 	}))
 	sum := out.summaries[0]
 	known := slices.ContainsFunc(sum.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" })
@@ -179,7 +179,7 @@ func TestRetriesAreTold(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	s := do(t, planFor(url, func(p *plan.Plan) { p.Retries, p.MaxConcurrency = 2, plan.IntLevels{1} })).summaries[0]
+	s := do(t, planFor(url, func(p *plan.Plan) { p.Retries, p.MaxConcurrency = 2, 1 })).summaries[0]
 	if s.Completed != 6 || s.Resent != 1 || !slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "resent" }) {
 		t.Errorf("%d completed, %d sent again, %+v", s.Completed, s.Resent, s.Verdict)
 	}
@@ -205,7 +205,7 @@ func TestContextLimit(t *testing.T) {
 
 func TestFlushCache(t *testing.T) {
 	url, got := serve(t, nil)
-	do(t, planFor(url, func(p *plan.Plan) { p.FlushCache, p.NumPrompts = true, plan.IntLevels{2, 3} }))
+	do(t, planFor(url, func(p *plan.Plan) { p.FlushCache = true; list(p, "num-prompts", "2,3") }))
 	n := 0
 	got.mu.Lock()
 	defer got.mu.Unlock()

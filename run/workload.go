@@ -118,12 +118,13 @@ func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hoo
 		return nil, nil, &UsageError{err}
 	}
 	env.learn(p)
-	j := &job{Plan: *p, env: env, hooks: hooks}
+	l := p.Levels()[0]
+	j := &job{Asked: *p, Plan: l.Plan, env: env, hooks: hooks}
 	r := newRunner(j, &Target{job: j, kind: kind})
 	if err := r.counting.countAlone(ctx); err != nil {
 		return nil, nil, err
 	}
-	work, err := r.feed.workload(ctx, p.Levels()[0], seed)
+	work, err := r.feed.workload(ctx, l, seed)
 	return work, r.Counter(), err
 }
 

@@ -9,7 +9,7 @@ package workload
 // help, with a + in front where vllm bench serve has no such flag. A kind that has
 // options keeps them in a struct in its own file; the struct is named here.
 type Dataset struct {
-	DatasetName string   `flag:"dataset-name" default:"random" help:"where prompts come from: see the list below"`
+	DatasetName string   `flag:"dataset-name" list:"yes" default:"random" help:"where prompts come from: see the list below"`
 	DatasetPath string   `flag:"dataset-path" help:"file or directory with the data; .gz and .zst are unpacked; hf also takes owner/name on the hub, all take hf://datasets/owner/name/file"`
 	InputLen    Length   `flag:"input-len" help:"prompt tokens, for any dataset; like all lengths a number, or uniform(A,B), normal(MEAN,SD), lognormal(MEDIAN,SIGMA), gamma(SHAPE,MEAN), zipf(S,MAX), file(HISTOGRAM), with [LOW,HIGH] after it"`
 	OutputLen   Length   `flag:"output-len" help:"output tokens, for any dataset"`

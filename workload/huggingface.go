@@ -27,8 +27,8 @@ var huggingFace = Kind{
 
 // hubFlags are the options of hf.
 type hubFlags struct {
-	HFSubset       string  `flag:"hf-subset" help:"hf: subset of a dataset on the hub; of local files, those with this in their names"`
-	HFSplit        string  `flag:"hf-split" help:"hf: split, such as train or test; of local files, those with this in their names"`
+	HFSubset       string  `flag:"hf-subset" list:"yes" help:"hf: subset of a dataset on the hub; of local files, those with this in their names"`
+	HFSplit        string  `flag:"hf-split" list:"yes" help:"hf: split, such as train or test; of local files, those with this in their names"`
 	HFName         string  `flag:"hf-name" help:"hf: the dataset's name on the hub, if the path is local; prompts are then built as vLLM builds them"`
 	HFOutputLen    Length  `flag:"hf-output-len" help:"hf: output tokens; by default what vLLM uses for this dataset, else 256, and 1024 for transcription"`
 	ASRMinS        float64 `flag:"asr-min-audio-len-sec" help:"hf: leave out audio shorter than this, in seconds"`

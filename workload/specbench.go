@@ -41,10 +41,10 @@ var speedBench = Kind{
 // speculativeFlags are the options of both.
 type speculativeFlags struct {
 	SpecOutputLen  Length `flag:"spec-bench-output-len" default:"256" help:"spec_bench: output tokens"`
-	SpecCategory   string `flag:"spec-bench-category" help:"spec_bench: only questions of this category"`
-	SpeedSubset    string `flag:"speed-bench-dataset-subset" default:"qualitative" help:"speed_bench: file in its directory, without .jsonl"`
+	SpecCategory   string `flag:"spec-bench-category" list:"yes" help:"spec_bench: only questions of this category"`
+	SpeedSubset    string `flag:"speed-bench-dataset-subset" list:"yes" default:"qualitative" help:"speed_bench: file in its directory, without .jsonl"`
 	SpeedOutputLen Length `flag:"speed-bench-output-len" default:"4096" help:"speed_bench: output tokens"`
-	SpeedCategory  string `flag:"speed-bench-category" help:"speed_bench: only questions of this category"`
+	SpeedCategory  string `flag:"speed-bench-category" list:"yes" help:"speed_bench: only questions of this category"`
 }
 
 // newSpeculative reads a file of questions, some of them in several turns, of

@@ -63,7 +63,7 @@ var layers = map[string]string{
 	"report/page":                   ". instrument metric outcome stat",
 	"instrument":                    "internal/limit metric",
 	"sim":                           "internal/wav sim/step sim/words wire/*",
-	"plan":                          ". backend internal/redact internal/spelling metric pace workload",
+	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
 	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan token transport transport/tap workload",
 	"cli":                           ". archive backend engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome plan report run sim sim/step store token workload",
 	"cmd/tacho":                     "cli",

@@ -59,7 +59,7 @@ type Seen struct {
 func Measure(ctx context.Context, url string, l Load) (*Seen, error) {
 	p := plan.Default()
 	p.Backend, p.BaseURL, p.Clock = "vllm", []string{url}, cmp.Or(l.Clock, p.Clock)
-	p.NumPrompts, p.RequestRate, p.Burstiness = plan.IntLevels{l.Requests}, plan.FloatLevels{l.Rate}, l.Burstiness
+	p.NumPrompts, p.RequestRate, p.Burstiness = l.Requests, l.Rate, l.Burstiness
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(4), workload.Fixed(l.Tokens)
 	var seed uint64 = 1 // the same load every time
 	p.Seed = &seed
