@@ -24,8 +24,8 @@ import (
 type Server interface {
 	Add(now time.Duration, r *step.Request) error
 	Cancel(id uint64)
-	Next() (at time.Duration, ok bool)                      // when something happens next; false: nothing before the next Add
-	Advance(now time.Duration, deliver func(step.Emission)) // lets happen what is due
+	Next() (at time.Duration, ok bool)                       // when something happens next; false: nothing before the next Add
+	Advance(now time.Duration, deliver func(*step.Emission)) // lets happen what is due
 }
 
 // A Stage is one experiment with fixed load, as engine.Stage is.
@@ -46,7 +46,7 @@ type Stage struct {
 func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	next, stop := iter.Pull2(s.Arrivals)
 	defer stop()
-	r := &runner{Stage: s, sink: sink, arrival: next, flights: map[uint64]*flight{}}
+	r := &runner{Stage: s, sink: sink, arrival: next}
 	r.advance()
 	for n := 0; r.err == nil; n++ {
 		if n%checkEvery == 0 && r.halted(ctx) {
@@ -74,15 +74,15 @@ type runner struct {
 	now     time.Duration
 	err     error
 
-	head    *start             // the session that arrives next; nil: there are no more
-	queued  bool               // head is in ready
-	later   dues               // turns that wait for their time
-	ready   []*start           // what is due and waits for a slot, in order
-	flights map[uint64]*flight // in flight, by the server's number for them
-	expiry  []*flight          // the same, in the order in which their time is up
-	users   int                // sessions of a closed loop under way
-	noted   int                // turns, so far
-	lastID  uint64
+	head   *start    // the session that arrives next; nil: there are no more
+	queued bool      // head is in ready
+	later  dues      // turns that wait for their time
+	ready  []*start  // what is due and waits for a slot, in order
+	flying int       // requests
+	expiry []*flight // the same, in the order in which their time is up
+	users  int       // sessions of a closed loop under way
+	noted  int       // turns, so far
+	lastID uint64
 }
 
 // A start is a request that is to be sent.
@@ -160,7 +160,7 @@ func (r *runner) begin() {
 			r.ready = append(r.ready, heap.Pop(&r.later).(*start))
 		}
 		r.queueHead()
-		if len(r.ready) == 0 || r.Limit > 0 && len(r.flights) >= r.Limit {
+		if len(r.ready) == 0 || r.Limit > 0 && r.flying >= r.Limit {
 			return
 		}
 		s := r.ready[0]
@@ -240,7 +240,7 @@ func (r *runner) send(s *start) {
 		return
 	}
 	rec.Input = ask.Prompt
-	r.flights[f.id] = f
+	r.flying++
 	if r.Timeout > 0 {
 		f.until = r.now + r.Timeout
 		r.expiry = append(r.expiry, f)
@@ -253,7 +253,7 @@ func (r *runner) ask(f *flight) *step.Request {
 	p := words.Prompt{Every: r.BlockTokens}
 	fill(&p, &q.Input)
 	f.seed = p.Seed
-	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed}
+	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Of: f}
 	if q.InputTokens > 0 && q.InputTokens != p.Tokens && p.Tokens > 0 {
 		// The tokens of the model are not those of the simulator: its blocks end elsewhere.
 		p = words.Prompt{Every: max(r.BlockTokens*p.Tokens/q.InputTokens, 1)}
@@ -280,12 +280,12 @@ func fill(p *words.Prompt, in *tacho.Input) {
 }
 
 // deliver takes what the server wrote.
-func (r *runner) deliver(e step.Emission) {
-	f := r.flights[e.ID]
-	if f == nil {
-		return
-	}
+func (r *runner) deliver(e *step.Emission) {
+	f := e.Of.(*flight)
 	rec := f.rec
+	if rec == nil {
+		return // it was given up
+	}
 	if e.First {
 		rec.Head = e.At
 		rec.Server = &tacho.ServerTimes{Queue: e.Admitted - rec.Sent}
@@ -328,7 +328,7 @@ func (r *runner) oldest() *flight {
 
 // land takes a request out of flight.
 func (r *runner) land(f *flight) {
-	delete(r.flights, f.id)
+	r.flying--
 	r.end(f)
 	f.rec, f.start = nil, nil // it may be remembered for as long as older ones are in flight
 }

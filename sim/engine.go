@@ -54,7 +54,7 @@ func (m *batched) drive(ctx context.Context) {
 }
 
 // emit is called with the lock held.
-func (m *batched) emit(e step.Emission) {
+func (m *batched) emit(e *step.Emission) {
 	r := m.runs[e.ID]
 	if r == nil {
 		return

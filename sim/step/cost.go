@@ -12,6 +12,7 @@ import (
 type Cost struct {
 	Step    []Knot `yaml:"step"`    // time over the tokens in the step, straight between the knots
 	Prefill []Knot `yaml:"prefill"` // the same for steps without decodes; empty: Step serves both
+	Decode  []Knot `yaml:"decode"`  // and for steps that only decode; empty: Step serves both
 
 	DecodeNsPerContextToken     float64 `yaml:"decode_ns_per_context_token"`      // for each token of context of each decode
 	PrefillNsPerTokenAndContext float64 `yaml:"prefill_ns_per_token_and_context"` // for each pair of a computed token and one it attends to
@@ -34,6 +35,7 @@ type Knot struct {
 type load struct {
 	prefill        int     // prompt tokens
 	decode         int     // tokens of sequences that decode, drafts included
+	sequences      int     // that decode
 	prefillPairs   float64 // sum over prompt tokens of the context each attends to
 	decodeContext  float64 // sum over decoding sequences of their context
 	longestContext int     // of the decoding sequences
@@ -47,8 +49,11 @@ const longestStep = time.Hour
 
 func (c *Cost) stepTime(l load, rng *rand.Rand) time.Duration {
 	line := c.Step
-	if l.decode == 0 && len(c.Prefill) > 0 {
+	switch {
+	case l.decode == 0 && len(c.Prefill) > 0:
 		line = c.Prefill
+	case l.prefill == 0 && len(c.Decode) > 0:
+		line = c.Decode
 	}
 	ms := interpolate(line, float64(l.prefill+l.decode))
 	ms += (c.DecodeNsPerContextToken*l.decodeContext + c.PrefillNsPerTokenAndContext*l.prefillPairs) / 1e6
@@ -88,7 +93,7 @@ func (c *Cost) validate() error {
 	for _, line := range []struct {
 		field string
 		knots []Knot
-	}{{"step", c.Step}, {"prefill", c.Prefill}} {
+	}{{"step", c.Step}, {"prefill", c.Prefill}, {"decode", c.Decode}} {
 		last := 0
 		for i, k := range line.knots {
 			if k.Tokens <= last || k.Tokens > maxCount {

@@ -36,23 +36,27 @@ type Request struct {
 	IgnoreEOS bool     // generate exactly MaxNew
 	Output    int      // tokens the model would generate before it stops; 0: the profile's distribution
 	Draw      uint64   // which draw of that distribution is its own; 0: that of its ID
-
-	index int // of the arrival, for Simulate
+	Of        any      // whose it is: emissions say so too
 }
 
 // An Emission is what one step produced for one request.
 type Emission struct {
 	ID     uint64
+	Of     any           // as in the request
 	At     time.Duration // when it came out
 	Tokens int           // tokens generated, the end-of-sequence token included
-	EOS    bool          // the last of Tokens is the end-of-sequence token: it counts and has no text
 	First  bool          // nothing came before
 	Last   bool          // nothing comes after
-	Finish string        // why it ended, on Last: FinishStop or FinishLength
 
+	// On First and Last.
 	Admitted    time.Duration // when it first got into the running batch
 	Cached      int           // prompt tokens taken from the prefix cache at admission
 	Preemptions int           // times it has been preempted so far
+
+	// On Last.
+	EOS    bool          // the last of Tokens is the end-of-sequence token: it counts and has no text
+	Finish string        // why it ended: FinishStop or FinishLength
+	Ends   time.Duration // when the answer is over: not before At
 }
 
 // The reasons for which a request ends.
@@ -101,12 +105,17 @@ type Engine struct {
 
 	waitedSteps int // decode steps since the last prefill, for the reserve policy
 
-	load     load   // of the step being planned or under way
-	planned  []*seq // those it advances
-	gone     bool   // some of the batch are finished or cancelled
-	stepping bool
+	load     load          // of the step being planned
+	planned  []*seq        // those it advances
+	admitted int           // requests new to the batch in it
+	gone     bool          // some of the batch are finished or cancelled
+	flying   int           // steps that are planned and not over
+	now      time.Duration // when the latest was planned
+	spare    []*batch
+
+	stepping bool // between Next and Finish
+	step     *batch
 	stepEnd  time.Duration
-	now      time.Duration // when it began
 
 	stats Stats
 }
@@ -123,18 +132,44 @@ type seq struct {
 	inBatch     bool
 	cancelled   bool
 
-	computed  int // tokens of the prefill that are in the KV cache
-	prefill   int // tokens to prefill: the prompt, and after a preemption what was generated too
-	generated int
+	computed  int  // tokens of the prefill that are in the KV cache
+	prefill   int  // tokens to prefill: the prompt, and after a preemption what was generated too
+	generated int  // tokens, those of steps under way included
+	said      int  // tokens that are out
+	over      bool // all of them are
 	cached    int
 	preempts  int
 	blocks    holding
 
 	work     int // tokens of it in the step under way
 	decoding bool
+
+	// In the API process.
+	arrived time.Duration // when it can be seen there
+	turns   int           // of the work on it that are done
+	pending int           // tokens that wait to be written
+	writing bool          // they are in the queue for it
+	written int
 }
 
+// gone says whether a queue is to pass over it.
+func (s *seq) gone() bool { return s.cancelled || s.over }
+
 func (s *seq) prefilled() bool { return s.computed >= s.prefill }
+
+// A batch is a step: what it computes, and what comes out of it.
+type batch struct {
+	load load
+	new  int // requests that were not in the step before
+	took time.Duration
+	out  []output
+}
+
+// An output is the tokens of one request in a step.
+type output struct {
+	s      *seq
+	tokens int
+}
 
 // context is how many tokens a decode attends to.
 func (s *seq) context() int { return s.Prompt + s.generated }
@@ -157,21 +192,29 @@ func New(p Profile, seed uint64) (*Engine, error) {
 // Add hands over a request that arrived at now. It may be called between Next
 // and Finish; the request is not part of the step under way.
 func (e *Engine) Add(now time.Duration, r *Request) error {
+	s, err := e.take(r)
+	if err == nil {
+		e.front.add(now, s)
+	}
+	return err
+}
+
+// take accepts a request, which is then on its way to the front end.
+func (e *Engine) take(r *Request) (*seq, error) {
 	if _, ok := e.live[r.ID]; ok {
-		return fmt.Errorf("request %d is already in flight", r.ID)
+		return nil, fmt.Errorf("request %d is already in flight", r.ID)
 	}
 	s := &seq{Request: *r, prefill: r.Prompt}
 	if s.MaxNew == 0 {
 		s.MaxNew = e.p.Output.Max
 	}
 	if err := e.check(s); err != nil {
-		return err
+		return nil, err
 	}
 	s.emits, s.stops = e.outcome(s)
 	e.live[s.ID] = s
-	e.front.add(now, s)
 	e.stats.Waiting++
-	return nil
+	return s, nil
 }
 
 func (e *Engine) check(s *seq) error {
@@ -225,7 +268,7 @@ func (e *Engine) Cancel(id uint64) bool {
 		e.stats.Waiting--
 		return true
 	}
-	if e.stepping {
+	if e.flying > 0 {
 		e.gone = true
 	} else {
 		e.leave()
@@ -241,65 +284,107 @@ func (e *Engine) Next(now time.Duration) (end time.Duration, ok bool) {
 	if e.stepping {
 		return e.stepEnd, true
 	}
+	if e.step = e.plan(now); e.step == nil {
+		e.stepEnd, e.stepping = e.front.ready()
+		return e.stepEnd, e.stepping
+	}
+	e.stepping, e.stepEnd = true, now+e.step.took
+	return e.stepEnd, true
+}
+
+// plan settles what the step that begins at now computes, and what comes out of
+// it; nil: there is nothing to do. Several steps may be planned before the first
+// of them is over.
+func (e *Engine) plan(now time.Duration) *batch {
 	e.now = now
 	for s := e.front.pop(now); s != nil; s = e.front.pop(now) {
 		e.waiting.push(s)
 	}
-	e.load = load{}
-	e.planned = e.planned[:0]
+	e.load, e.planned, e.admitted = load{}, e.planned[:0], 0
 	e.policy.plan(e)
 	if len(e.planned) == 0 {
-		e.stepEnd, e.stepping = e.front.ready()
-		return e.stepEnd, e.stepping
+		return nil
 	}
-	took := e.p.Cost.stepTime(e.load, e.rng)
+	b := e.newBatch()
+	b.load, b.new, b.took = e.load, e.admitted, e.p.Cost.stepTime(e.load, e.rng)
+	for _, s := range e.planned {
+		if tokens := e.advance(s); tokens > 0 {
+			s.generated += tokens
+			b.out = append(b.out, output{s, tokens})
+		}
+	}
+	e.flying++
 	e.stats.Steps++
-	e.stats.BusyTime += took
-	e.stats.PromptTokens += int64(e.load.prefill)
-	e.stepping, e.stepEnd = true, now+took
-	return e.stepEnd, true
+	e.stats.BusyTime += b.took
+	e.stats.PromptTokens += int64(b.load.prefill)
+	return b
+}
+
+func (e *Engine) newBatch() *batch {
+	if n := len(e.spare); n > 0 {
+		b := e.spare[n-1]
+		e.spare = e.spare[:n-1]
+		return b
+	}
+	return &batch{}
 }
 
 // Finish ends the step under way and calls emit for each request that got
 // tokens, in the order in which the policy took them. Without a step it does
 // nothing.
 func (e *Engine) Finish(emit func(Emission)) {
-	e.finish(func(s *seq, tokens int) { emit(s.emission(e.stepEnd, tokens)) })
-}
-
-func (e *Engine) finish(emit func(s *seq, tokens int)) {
 	if !e.stepping {
 		return
 	}
-	e.stepping = false
-	for _, s := range e.planned {
-		tokens := e.advance(s)
-		if tokens == 0 || s.cancelled {
+	e.stepping, e.planned = false, e.planned[:0]
+	if e.step != nil {
+		e.result(e.step, func(s *seq, tokens int) { emit(s.emission(e.stepEnd, s.said-tokens, tokens)) })
+	}
+}
+
+// result hands out what came of a step.
+func (e *Engine) result(b *batch, emit func(s *seq, tokens int)) {
+	e.flying--
+	for _, o := range b.out {
+		s := o.s
+		if s.cancelled {
 			continue
 		}
-		s.generated += tokens
-		e.stats.GeneratedTokens += int64(tokens)
-		if s.generated == s.emits {
-			delete(e.live, s.ID)
-			e.gone = true
-			e.stats.Finished++
+		s.said += o.tokens
+		e.stats.GeneratedTokens += int64(o.tokens)
+		if s.said == s.emits {
+			e.finish(s)
 		}
-		emit(s, tokens)
+		emit(s, o.tokens)
 	}
-	e.planned = e.planned[:0]
+	clear(b.out)
+	b.out = b.out[:0]
+	e.spare = append(e.spare, b)
 	if e.gone {
 		e.leave()
 	}
 }
 
-// emission is what the latest tokens of s are to the world.
-func (s *seq) emission(at time.Duration, tokens int) Emission {
-	m := Emission{
-		ID: s.ID, At: at, Tokens: tokens, First: s.generated == tokens, Last: s.generated == s.emits,
-		Admitted: s.admitted, Cached: s.cached, Preemptions: s.preempts,
+// finish takes a request out whose last token is there.
+func (e *Engine) finish(s *seq) {
+	delete(e.live, s.ID)
+	s.over = true
+	e.stats.Finished++
+	if s.inBatch {
+		e.gone = true
+	} else { // preempted while its last token was under way
+		e.stats.Waiting--
+	}
+}
+
+// emission is what tokens of s are to the world, with so many before them.
+func (s *seq) emission(at time.Duration, before, tokens int) Emission {
+	m := Emission{ID: s.ID, Of: s.Of, At: at, Tokens: tokens, First: before == 0, Last: before+tokens == s.emits}
+	if m.First || m.Last {
+		m.Admitted, m.Cached, m.Preemptions = s.admitted, s.cached, s.preempts
 	}
 	if m.Last {
-		m.EOS, m.Finish = s.stops, s.reason()
+		m.EOS, m.Finish, m.Ends = s.stops, s.reason(), at
 	}
 	return m
 }
@@ -332,7 +417,7 @@ func (e *Engine) advance(s *seq) (tokens int) {
 func (e *Engine) leave() {
 	e.gone = false
 	e.running = slices.DeleteFunc(e.running, func(s *seq) bool {
-		if !s.cancelled && s.generated < s.emits {
+		if !s.gone() {
 			return false
 		}
 		e.kv.release(&s.blocks)

@@ -8,6 +8,7 @@ type frontEnd struct {
 	fixed, perRequest time.Duration
 	holdsBurst        bool
 	queue             fifo
+	told              int            // of those in it, the first that fresh has told of
 	burst             *time.Duration // when the last request of the latest burst is through
 }
 
@@ -54,24 +55,32 @@ func (f *frontEnd) pop(now time.Duration) *seq {
 	if at, ok := f.ready(); !ok || at > now {
 		return nil
 	}
+	f.told = max(f.told-1, 0)
 	return f.queue.pop()
 }
 
-// A fifo is a queue that passes over cancelled requests.
-type fifo struct {
-	items []*seq
-	head  int
+// fresh are the requests that have come out by now and were not among those of
+// the last call. Nobody has taken them yet.
+func (f *frontEnd) fresh(now time.Duration) []*seq {
+	from := f.queue.head + f.told
+	to := from
+	for to < len(f.queue.items) && f.queue.items[to].slot.through+f.fixed <= now {
+		to++
+	}
+	f.told += to - from
+	return f.queue.items[from:to]
 }
 
-func (q *fifo) push(s *seq) { q.items = append(q.items, s) }
+// A fifo is a queue that passes over requests that are gone.
+type fifo struct{ queue[*seq] }
 
-// peek returns the first request that is not cancelled, or nil.
+// peek returns the first request that is not gone, or nil.
 func (q *fifo) peek() *seq {
-	for q.head < len(q.items) {
-		if s := q.items[q.head]; !s.cancelled {
+	for q.len() > 0 {
+		if s := q.first(); !s.gone() {
 			return s
 		}
-		q.drop()
+		q.queue.pop()
 	}
 	return nil
 }
@@ -79,19 +88,7 @@ func (q *fifo) peek() *seq {
 func (q *fifo) pop() *seq {
 	s := q.peek()
 	if s != nil {
-		q.drop()
+		q.queue.pop()
 	}
 	return s
-}
-
-func (q *fifo) drop() {
-	q.items[q.head] = nil // for the garbage collector
-	q.head++
-	if q.head == len(q.items) {
-		q.items, q.head = q.items[:0], 0
-	} else if q.head > 1024 && q.head > len(q.items)/2 {
-		n := copy(q.items, q.items[q.head:])
-		clear(q.items[n:])
-		q.items, q.head = q.items[:n], 0
-	}
 }

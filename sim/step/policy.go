@@ -21,7 +21,7 @@ func policyNames() []string {
 // before those that never ran.
 func (e *Engine) nextWaiting() *seq {
 	for n := len(e.preempted); n > 0; n = len(e.preempted) {
-		if s := e.preempted[n-1]; !s.cancelled {
+		if s := e.preempted[n-1]; !s.gone() {
 			return s
 		}
 		e.preempted = e.preempted[:n-1]
@@ -62,6 +62,7 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 			e.stats.PrefixHitTokens += int64(m.tokens)
 		}
 	}
+	e.admitted++
 	e.running = append(e.running, s)
 	e.stats.Waiting--
 	e.stats.Running++
@@ -136,6 +137,7 @@ func (e *Engine) planDecode(s *seq, n int) {
 	context := s.context()
 	e.kv.share(&s.blocks, s.Blocks, context)
 	e.load.decode += n
+	e.load.sequences++
 	e.load.decodeContext += float64(context)
 	e.load.longestContext = max(e.load.longestContext, context)
 }
@@ -151,7 +153,7 @@ func (e *Engine) decodeTokens(s *seq) int {
 func (e *Engine) planDecodes(budget int) (left int) {
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		s := e.running[i]
-		if !s.prefilled() {
+		if !s.prefilled() || s.generated == s.emits {
 			continue
 		}
 		n := min(e.decodeTokens(s), budget)

@@ -33,7 +33,7 @@ func (e *Engine) canReserve(least int) bool {
 	budget, room := e.p.StepTokens, e.p.MaxSequences-len(e.running)
 	fit := 0
 	for _, s := range e.waiting.items[e.waiting.head:] {
-		if s.cancelled {
+		if s.gone() {
 			continue
 		}
 		free -= e.kv.blocksFor(s.Prompt + s.MaxNew)

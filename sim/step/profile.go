@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -35,6 +37,8 @@ type Profile struct {
 	Speculation Speculation `yaml:"speculation"`
 	Output      Lengths     `yaml:"output"`
 	FrontEnd    FrontEnd    `yaml:"front_end"`
+	API         API         `yaml:"api"`
+	Host        Host        `yaml:"host"`
 	Cost        Cost        `yaml:"cost"`
 }
 
@@ -172,12 +176,42 @@ func (p *Profile) validateNumbers() error {
 		{"front_end.fixed_ms", p.FrontEnd.FixedMs, 0, maxMs},
 		{"front_end.per_request_ms", p.FrontEnd.PerRequestMs, 0, maxMs},
 		{"front_end.per_event_ms", p.FrontEnd.PerEventMs, 0, maxMs},
+		{"host.steps_in_flight", float64(p.Host.StepsInFlight), 0, 2},
+		{"host.graph_tokens", float64(p.Host.GraphTokens), 0, maxCount},
+		{"host.noise", p.Host.Noise, 0, 2},
+		{"api.turns", float64(p.API.Turns), 0, 1000},
+		{"api.piece_tokens", float64(p.API.PieceTokens), 0, maxCount},
 	} {
 		if err := within(f.field, f.value, f.lo, f.hi); err != nil {
 			return err
 		}
 	}
+	for name, v := range allTimes("host", reflect.ValueOf(p.Host)) {
+		if err := within(name, v, 0, maxMs); err != nil {
+			return err
+		}
+	}
+	for name, v := range allTimes("api", reflect.ValueOf(p.API)) {
+		if err := within(name, v, 0, maxMs); err != nil {
+			return err
+		}
+	}
+	if p.API != (API{}) && p.FrontEnd != (FrontEnd{}) {
+		return errors.New("front_end and api: both describe what is before the engine: keep one of them")
+	}
 	return nil
+}
+
+// allTimes are the fields of a section that are numbers with a fraction, by
+// their names in a file.
+func allTimes(section string, v reflect.Value) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for i := range v.NumField() {
+			if v.Field(i).Kind() == reflect.Float64 && !yield(section+"."+v.Type().Field(i).Tag.Get("yaml"), v.Field(i).Float()) {
+				return
+			}
+		}
+	}
 }
 
 // within complains about a value outside [lo, hi], and about NaN.

@@ -34,7 +34,7 @@ type TokenEvent struct {
 // Simulate serves the arrivals in virtual time and returns a trace for each,
 // in their order, and the state of the engine at the end.
 func Simulate(p Profile, seed uint64, arrivals []Arrival) ([]Trace, Stats, error) {
-	e, err := New(p, seed)
+	server, err := NewServer(p, seed)
 	if err != nil {
 		return nil, Stats{}, err
 	}
@@ -45,37 +45,31 @@ func Simulate(p Profile, seed uint64, arrivals []Arrival) ([]Trace, Stats, error
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(arrivals[a].At, arrivals[b].At) })
 
 	traces := make([]Trace, len(arrivals))
-	var end time.Duration
-	collect := func(s *seq, tokens int) {
-		t := &traces[s.index]
-		if t.Events == nil {
-			t.Admitted, t.Cached = s.admitted, s.cached
-			t.Events = make([]TokenEvent, 0, s.emits)
+	collect := func(m *Emission) {
+		t := m.Of.(*Trace)
+		if m.First {
+			t.Admitted, t.Cached = m.Admitted, m.Cached
+			t.Events = make([]TokenEvent, 0, 64)
 		}
-		t.Events = append(t.Events, TokenEvent{end, tokens})
-		if s.generated == s.emits {
-			t.Finish, t.EOS, t.Preempts = s.reason(), s.stops, s.preempts
+		t.Events = append(t.Events, TokenEvent{m.At, m.Tokens})
+		if m.Last {
+			t.Finish, t.EOS, t.Preempts = m.Finish, m.EOS, m.Preemptions
 		}
 	}
-	var now time.Duration
 	for {
-		for len(order) > 0 && arrivals[order[0]].At <= now {
+		at, busy := server.Next()
+		for len(order) > 0 && (!busy || arrivals[order[0]].At <= at) {
 			i := order[0]
 			order = order[1:]
 			a := arrivals[i]
-			a.index = i
+			a.Of = &traces[i]
 			traces[i] = Trace{ID: a.ID, Arrival: a.At}
-			traces[i].Err = e.Add(a.At, &a.Request)
+			traces[i].Err = server.Add(a.At, &a.Request)
+			at, busy = server.Next()
 		}
-		var busy bool
-		if end, busy = e.Next(now); busy {
-			e.finish(collect)
-			now = end
-			continue
+		if !busy {
+			return traces, server.Stats(), nil
 		}
-		if len(order) == 0 {
-			return traces, e.Stats(), nil
-		}
-		now = arrivals[order[0]].At
+		server.Advance(at, collect)
 	}
 }
