@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"tacho"
@@ -35,10 +36,11 @@ type Stage struct {
 	Limit       int                              // most requests in flight, and of a closed loop most sessions under way; 0 is no limit
 	Source      tacho.Source
 	Server      Server
-	BlockTokens int             // tokens in a KV block of the server; 0: it has no use for blocks
-	Timeout     time.Duration   // for one request, from its start; 0 is none
-	MaxTime     time.Duration   // no session starts later than this; 0 is no limit
-	Enough      <-chan struct{} // once closed, no request is sent any more; what is in flight is let finish; may be nil
+	BlockTokens int                      // tokens in a KV block of the server; 0: it has no use for blocks
+	Cached      func(*tacho.Request) int // prompt tokens that count as cached; nil: the server's prefix cache tells
+	Timeout     time.Duration            // for one request, from its start; 0 is none
+	MaxTime     time.Duration            // no session starts later than this; 0 is no limit
+	Enough      <-chan struct{}          // once closed, no request is sent any more; what is in flight is let finish; may be nil
 }
 
 // Run runs the stage to its end, or until ctx is done, and emits one Record for
@@ -89,9 +91,10 @@ type runner struct {
 type start struct {
 	due     time.Duration
 	request *tacho.Request
-	talk    *talk // nil: a session of one turn
-	first   bool  // it begins its session
-	order   int   // among those noted for later
+	talk    *talk   // nil: a session of one turn
+	first   bool    // it begins its session
+	order   int     // among those noted for later
+	lands   *flight // or it is no request, but the end of an answer
 }
 
 // A talk is a session under way.
@@ -107,6 +110,7 @@ type flight struct {
 	id    uint64
 	rec   *tacho.Record
 	seed  uint64        // of the answer
+	made  time.Duration // when the engine had its first token
 	until time.Duration // it is given up then
 }
 
@@ -115,7 +119,9 @@ type flight struct {
 func (r *runner) halted(ctx context.Context) bool {
 	select {
 	case <-r.Enough:
-		r.head, r.ready, r.later = nil, nil, nil
+		r.head, r.ready = nil, nil
+		r.later = slices.DeleteFunc(r.later, func(s *start) bool { return s.lands == nil })
+		heap.Init(&r.later)
 	default:
 	}
 	return ctx.Err() != nil
@@ -157,7 +163,11 @@ func (r *runner) past(t time.Duration) bool { return r.MaxTime > 0 && t >= r.Max
 func (r *runner) begin() {
 	for r.err == nil {
 		for len(r.later) > 0 && r.later[0].due <= r.now {
-			r.ready = append(r.ready, heap.Pop(&r.later).(*start))
+			if s := heap.Pop(&r.later).(*start); s.lands == nil {
+				r.ready = append(r.ready, s)
+			} else if s.lands.rec != nil {
+				r.land(s.lands)
+			}
 		}
 		r.queueHead()
 		if len(r.ready) == 0 || r.Limit > 0 && r.flying >= r.Limit {
@@ -265,7 +275,9 @@ func (r *runner) ask(f *flight) *step.Request {
 	if q.InputTokens > 0 {
 		out.Prompt = q.InputTokens
 	}
-	if r.BlockTokens > 0 {
+	if r.Cached != nil {
+		out.Cached = r.Cached(q)
+	} else if r.BlockTokens > 0 {
 		out.Blocks = p.WithAnswer(q.MaxTokens)
 	}
 	return out
@@ -287,8 +299,9 @@ func (r *runner) deliver(e *step.Emission) {
 		return // it was given up
 	}
 	if e.First {
-		rec.Head = e.At
+		rec.Head = min(max(e.Accepted, rec.Sent), e.At)
 		rec.Server = &tacho.ServerTimes{Queue: e.Admitted - rec.Sent}
+		f.made = e.Made
 	}
 	if tokens := e.Tokens; !e.EOS || tokens > 1 {
 		rec.Events = append(rec.Events, tacho.Event{At: e.At, Tokens: int16(min(tokens, 1<<15-1))})
@@ -297,10 +310,16 @@ func (r *runner) deliver(e *step.Emission) {
 	if !e.Last {
 		return
 	}
-	rec.OutputFrom, rec.Finish, rec.End = tacho.FromUsage, e.Finish, e.At
+	rec.Server.Decode = e.Made - f.made
+	rec.OutputFrom, rec.Finish, rec.End = tacho.FromUsage, e.Finish, e.Ends
 	rec.Usage = &tacho.Usage{Prompt: rec.Input, Completion: rec.Output, Cached: e.Cached}
 	if len(rec.Events) == 0 {
 		rec.Failure = &tacho.Failure{Cause: tacho.Empty, Phase: "stream", Message: "the answer has no token"}
+	}
+	if e.Ends > r.now { // its slot is free when the answer is over
+		r.noted++
+		heap.Push(&r.later, &start{due: e.Ends, lands: f, order: r.noted})
+		return
 	}
 	r.land(f)
 }

@@ -47,7 +47,7 @@ var layers = map[string]string{
 	"sim/step":                      "sim/profiles",
 	"sim/profiles":                  "",
 	"sim/words":                     "",
-	"predict":                       ". session sim/step sim/words",
+	"predict":                       ". archive metric outcome session sim/step sim/words stat",
 	"pace":                          ". stat",
 	"session":                       ".",
 	"engine":                        ". session",

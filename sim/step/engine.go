@@ -36,6 +36,7 @@ type Request struct {
 	IgnoreEOS bool     // generate exactly MaxNew
 	Output    int      // tokens the model would generate before it stops; 0: the profile's distribution
 	Draw      uint64   // which draw of that distribution is its own; 0: that of its ID
+	Cached    int      // prompt tokens that count as cached, where Blocks does not tell
 	Of        any      // whose it is: emissions say so too
 }
 
@@ -43,12 +44,14 @@ type Request struct {
 type Emission struct {
 	ID     uint64
 	Of     any           // as in the request
+	Made   time.Duration // when the engine had made it
 	At     time.Duration // when it came out
 	Tokens int           // tokens generated, the end-of-sequence token included
 	First  bool          // nothing came before
 	Last   bool          // nothing comes after
 
 	// On First and Last.
+	Accepted    time.Duration // when the engine was given it: a server answers its client then
 	Admitted    time.Duration // when it first got into the running batch
 	Cached      int           // prompt tokens taken from the prefix cache at admission
 	Preemptions int           // times it has been preempted so far
@@ -132,11 +135,12 @@ type seq struct {
 	inBatch     bool
 	cancelled   bool
 
-	computed  int  // tokens of the prefill that are in the KV cache
-	prefill   int  // tokens to prefill: the prompt, and after a preemption what was generated too
-	generated int  // tokens, those of steps under way included
-	said      int  // tokens that are out
-	over      bool // all of them are
+	computed  int           // tokens of the prefill that are in the KV cache
+	prefill   int           // tokens to prefill: the prompt, and after a preemption what was generated too
+	generated int           // tokens, those of steps under way included
+	said      int           // tokens that are out
+	made      time.Duration // the latest of them
+	over      bool          // all of them are
 	cached    int
 	preempts  int
 	blocks    holding
@@ -338,12 +342,12 @@ func (e *Engine) Finish(emit func(Emission)) {
 	}
 	e.stepping, e.planned = false, e.planned[:0]
 	if e.step != nil {
-		e.result(e.step, func(s *seq, tokens int) { emit(s.emission(e.stepEnd, s.said-tokens, tokens)) })
+		e.result(e.stepEnd, e.step, func(s *seq, tokens int) { emit(s.emission(e.stepEnd, s.said-tokens, tokens)) })
 	}
 }
 
-// result hands out what came of a step.
-func (e *Engine) result(b *batch, emit func(s *seq, tokens int)) {
+// result hands out what came of a step that is over at that time.
+func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int)) {
 	e.flying--
 	for _, o := range b.out {
 		s := o.s
@@ -351,6 +355,7 @@ func (e *Engine) result(b *batch, emit func(s *seq, tokens int)) {
 			continue
 		}
 		s.said += o.tokens
+		s.made = at
 		e.stats.GeneratedTokens += int64(o.tokens)
 		if s.said == s.emits {
 			e.finish(s)
@@ -379,9 +384,9 @@ func (e *Engine) finish(s *seq) {
 
 // emission is what tokens of s are to the world, with so many before them.
 func (s *seq) emission(at time.Duration, before, tokens int) Emission {
-	m := Emission{ID: s.ID, Of: s.Of, At: at, Tokens: tokens, First: before == 0, Last: before+tokens == s.emits}
+	m := Emission{ID: s.ID, Of: s.Of, Made: s.made, At: at, Tokens: tokens, First: before == 0, Last: before+tokens == s.emits}
 	if m.First || m.Last {
-		m.Admitted, m.Cached, m.Preemptions = s.admitted, s.cached, s.preempts
+		m.Accepted, m.Admitted, m.Cached, m.Preemptions = s.slot.through, s.admitted, s.cached, s.preempts
 	}
 	if m.Last {
 		m.EOS, m.Finish, m.Ends = s.stops, s.reason(), at

@@ -82,7 +82,7 @@ func (h *host) step(a *api, deliver func(*Emission)) {
 	case waiting:
 		first := h.flying[0]
 		h.flying = append(h.flying[:0], h.flying[1:]...)
-		h.engine.result(first.batch, func(s *seq, tokens int) { a.take(h.at, s, tokens, deliver) })
+		h.engine.result(h.at, first.batch, func(s *seq, tokens int) { a.take(h.at, s, tokens, deliver) })
 		a.taken()
 		h.phase, h.at = planning, h.at+milliseconds(h.c.UpdateMs)
 	}

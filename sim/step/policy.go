@@ -32,7 +32,11 @@ func (e *Engine) nextWaiting() *seq {
 // lookUp is what an admission of s would find in the prefix cache.
 func (e *Engine) lookUp(s *seq) prefixMatch {
 	blocks, idle := e.kv.match(s.Blocks, s.prefill)
-	return prefixMatch{blocks: blocks, idle: idle, tokens: blocks * e.p.KV.BlockTokens}
+	tokens := blocks * e.p.KV.BlockTokens
+	if len(s.Blocks) == 0 {
+		tokens = min(s.Cached, s.prefill-1)
+	}
+	return prefixMatch{blocks: blocks, idle: idle, tokens: tokens}
 }
 
 // A prefixMatch is the part of a prompt that is in the prefix cache.
