@@ -1,6 +1,7 @@
-// Package archive reads a kept run back into the very outcomes that were
+// Package archive reads any run, or anybody's report of one, back into the same
+// outcomes. Of a run that bench kept they are the very outcomes that were
 // measured: a report of what was read is the report of what was run, byte for
-// byte.
+// byte. Of somebody's result they are what it tells, one file for each form.
 package archive
 
 import (
@@ -17,9 +18,21 @@ import (
 	"tacho/store"
 )
 
-// Open reads the run in a directory. change may replace what a summary is asked
-// for; nil leaves it as it was.
-func Open(dir string, change func(*metric.Config) error) (*outcome.Run, error) {
+// Open reads the one run that path holds, as All does. change may replace what a
+// summary is asked for; nil leaves it as it was.
+func Open(path string, change func(*metric.Config) error) (*outcome.Run, error) {
+	runs, err := All(path, change)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) > 1 {
+		return nil, fmt.Errorf("%s holds %d runs: name one of them", path, len(runs))
+	}
+	return &runs[0], nil
+}
+
+// openKept reads a run that bench kept in a directory.
+func openKept(dir string, change func(*metric.Config) error) (*outcome.Run, error) {
 	kept, err := store.Open(dir)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -29,12 +30,15 @@ type reportOptions struct {
 func newReport(env *Env) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
-		Use:   "report RUN-DIRECTORY|REPORT.txt ...",
-		Short: "Print a run again, or read a text report, in any layout or format",
+		Use:   "report RUN-DIRECTORY|RESULT|FOLDER ...",
+		Short: "Print a run again, or anybody's result, in any layout or format",
 		Long: `report prints runs that bench has kept, in any layout, whole or cut short; and
-it reads text reports of the "Serving Benchmark Result" family, whoever wrote
-them, and prints them again byte for byte, or as JSON or CSV.
+it reads the results of other tools, and prints them as if they were its own. A
+folder of results is a sweep. A text report of the "Serving Benchmark Result"
+family alone is printed again byte for byte, or as JSON or CSV.
 
+Results that are read:
+` + kindLines() + `
 Formats of a run:
 ` + formatLines(report.Formats) + `
 Formats of a text report:
@@ -43,10 +47,11 @@ Layouts of the classic block:
 ` + strings.TrimSuffix(styleLines(), "\n"),
 		Example: `  tacho report runs/20260301-120000-vllm
   tacho report runs/20260301-120000-vllm --report-style old --metric-percentiles 50,90,99
-  tacho report report.txt --format csv`,
+  tacho report report.txt --format csv
+  tacho report results/ --format levels`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("report needs a run directory or a text report; runs are kept in runs/")
+				return errors.New("report needs a run directory or somebody's result; runs are kept in runs/")
 			}
 			return nil
 		},
@@ -74,6 +79,15 @@ func formatLines[T any](formats []report.FormatOf[T]) string {
 	return b.String()
 }
 
+// kindLines has a line for each form of result.
+func kindLines() string {
+	var b strings.Builder
+	for _, k := range archive.Kinds {
+		fmt.Fprintf(&b, "  %-15s %s\n", k.Name, k.Doc)
+	}
+	return b.String()
+}
+
 // styleLines has a line for each layout of the classic block.
 func styleLines() string {
 	var b strings.Builder
@@ -83,28 +97,29 @@ func styleLines() string {
 	return b.String()
 }
 
-// print shows runs together, and text reports one by one.
+// print shows runs together. A text report alone is printed again as it is,
+// unless that format is one of runs only.
 func (o *reportOptions) print(env *Env, paths []string) error {
+	if len(paths) == 1 && o.level == 0 {
+		if printed, err := o.printFile(env, paths[0]); printed || err != nil {
+			return err
+		}
+	}
 	r := report.Report{Style: o.style, Rows: o.rows, Detailed: o.detailed}
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
+		runs, err := archive.All(path, o.change)
+		if errors.Is(err, fs.ErrNotExist) {
 			return usage(err)
 		}
-		if !info.IsDir() {
-			if len(paths) > 1 {
-				return usage(fmt.Errorf("%s: a text report is printed alone: name one file, or run directories", path))
-			}
-			return o.printFile(env, path)
-		}
-		run, err := archive.Open(path, o.change)
 		if err != nil {
 			return err
 		}
-		if err := o.choose(run); err != nil {
-			return usage(fmt.Errorf("%s: %w", path, err))
+		for i := range runs {
+			if err := o.choose(&runs[i]); err != nil {
+				return usage(fmt.Errorf("%s: %w", path, err))
+			}
 		}
-		r.Runs = append(r.Runs, *run)
+		r.Runs = append(r.Runs, runs...)
 	}
 	return show(env.Stdout, o.format, &r)
 }
@@ -121,24 +136,26 @@ func (o *reportOptions) choose(run *outcome.Run) error {
 	return nil
 }
 
-// printFile prints somebody's text report.
-func (o *reportOptions) printFile(env *Env, path string) error {
+// printFile prints somebody's text report, if path is one and the format is one
+// of those.
+func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
+	format, err := report.FileFormatNamed(o.format)
+	info, missing := os.Stat(path)
+	if err != nil || missing != nil || info.IsDir() {
+		return false, nil // whoever reads runs has the better words
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	f, err := report.Parse(string(b))
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return false, nil
 	}
 	for _, n := range f.Notes {
 		_, _ = fmt.Fprintf(env.Stderr, "%s:%d: %s: %s\n", path, n.Line, n.Why, n.Text) // for information
 	}
-	format, err := report.FileFormatNamed(o.format)
-	if err != nil {
-		return usage(err)
-	}
-	return format.Render(env.Stdout, f)
+	return true, format.Render(env.Stdout, f)
 }
 
 // change puts the options that are set in the place of the run's.

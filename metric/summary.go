@@ -1,6 +1,8 @@
 package metric
 
 import (
+	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 
@@ -151,7 +153,8 @@ type Dist struct {
 	Stats *Stats `json:"stats"`
 }
 
-// Stats are the statistics of a sample of at least one value.
+// Stats are the statistics of a sample of at least one value. Where somebody
+// else's result tells only some of them, the others are no numbers.
 type Stats struct {
 	Mean        float64      `json:"mean"`
 	Median      float64      `json:"median"`
@@ -160,6 +163,25 @@ type Stats struct {
 	Max         float64      `json:"max"`
 	Percentiles []Percentile `json:"percentiles"`
 	Error       float64      `json:"error,omitempty"` // how far median, percentiles and deviation may be off, as a part of them; 0 is exact
+}
+
+// MarshalJSON leaves out what is no number, which JSON could not hold.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type plain Stats
+	known := func(v *float64) *float64 {
+		if math.IsNaN(*v) {
+			return nil
+		}
+		return v
+	}
+	return json.Marshal(struct {
+		Mean   *float64 `json:"mean,omitempty"`
+		Median *float64 `json:"median,omitempty"`
+		Std    *float64 `json:"std,omitempty"`
+		Min    *float64 `json:"min,omitempty"`
+		Max    *float64 `json:"max,omitempty"`
+		plain
+	}{known(&s.Mean), known(&s.Median), known(&s.Std), known(&s.Min), known(&s.Max), plain(s)})
 }
 
 // A Percentile is one quantile of a sample.
@@ -189,6 +211,11 @@ func (s *Summary) Beside(instruments []Instruments, probe *Probe) {
 func (s *Summary) judge() {
 	s.Figures = figures(s)
 	s.Verdict = Judge(s)
+}
+
+// MeanInput is the length of a prompt on average; 0 where nothing is known of it.
+func (s *Summary) MeanInput() float64 {
+	return float64(s.Tokens.Input) / float64(max(s.Completed, 1))
 }
 
 // At is the distribution of m, a classic metric, at the server that has a metrics

@@ -20,6 +20,7 @@ const (
 	Valid    Severity = "VALID"
 	Degraded Severity = "DEGRADED"
 	Invalid  Severity = "INVALID"
+	Unjudged Severity = "NOT JUDGED" // somebody else measured it
 )
 
 // A Verdict says how far the numbers of a run can be trusted, and why.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"iter"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -116,7 +117,10 @@ func statistic(name string, m *metric.Metric, of func(*metric.Stats) *float64) s
 		if stats == nil {
 			return nil
 		}
-		return of(stats)
+		if v := of(stats); v != nil && !math.IsNaN(*v) {
+			return v
+		}
+		return nil
 	})
 }
 

@@ -53,7 +53,7 @@ var layers = map[string]string{
 	"engine":                        ". session",
 	"outcome":                       ". instrument metric",
 	"store":                         ". instrument internal/wholefile metric outcome",
-	"archive":                       ". instrument metric outcome store",
+	"archive":                       ". instrument internal/wholefile metric outcome report store",
 	"transport":                     ". internal/limit transport/tap",
 	"transport/tap":                 "",
 	"workload":                      ". internal/jsonscan internal/rows internal/spelling internal/wav internal/wholefile stat token",

@@ -1,0 +1,346 @@
+package archive
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tacho/internal/wholefile"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/store"
+)
+
+// A Kind is one form in which somebody's results come.
+type Kind struct {
+	Name, Doc string
+	// Copies are files that tools write beside others which say the same: in a
+	// folder they are left out.
+	Copies []string
+	// read gives the levels of a file, none where it is of another kind.
+	read func(f *file) ([]entry, error)
+}
+
+func (k Kind) String() string { return k.Name }
+
+// Kinds are all the forms, in the order they are tried: those with the clearest
+// marks first.
+var Kinds = []Kind{documentKind, guidellmKind, aiperfKind, inferencePerfKind, genaiBenchKind, llmperfKind, sglangKind, vllmKind, textKind}
+
+// An entry is one level of somebody's result, and what it is of.
+type entry struct {
+	about outcome.About
+	level outcome.Level
+}
+
+// All reads every run that path holds: a directory that bench kept, a result or
+// report of this program or of another, or a folder of any of these. Levels of
+// one client, model and server are one run, as the files of a sweep are.
+func All(path string, change func(*metric.Config) error) ([]outcome.Run, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() && isKept(path) {
+		run, err := openKept(path, change)
+		if err != nil {
+			return nil, err
+		}
+		return []outcome.Run{*run}, nil
+	}
+	var runs []outcome.Run
+	if info.IsDir() {
+		runs, err = readFolder(path, change)
+	} else {
+		runs, err = readResult(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs {
+		if err := adopt(&runs[i], change); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return runs, nil
+}
+
+// isKept says whether bench keeps a run in dir.
+func isKept(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, store.ManifestFile))
+	return err == nil
+}
+
+// readResult reads one file.
+func readResult(path string) ([]outcome.Run, error) {
+	entries, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("%s: no result that is known here: want a run directory, or a result or report of %s", path, kindNames())
+	}
+	return group(entries, filepath.Base(path)), nil
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range Kinds {
+		names = append(names, k.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// readFile gives the levels of a file, none where nobody knows it.
+func readFile(path string) ([]entry, error) {
+	b, err := wholefile.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{path: path, bytes: b}
+	for _, k := range Kinds {
+		entries, err := k.read(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: a result of %s, but: %w", path, k.Name, err)
+		}
+		if f.cut != nil {
+			return nil, fmt.Errorf("%s: no whole JSON (%w): copy it again from where it was made", path, f.cut)
+		}
+		if len(entries) > 0 {
+			for i := range entries {
+				entries[i].about.Name = cmp.Or(entries[i].about.Name, filepath.Base(path))
+			}
+			return entries, nil
+		}
+	}
+	return nil, nil
+}
+
+// readFolder reads what is in a folder and below it. What is no result is left
+// out; what is one, and damaged, is an error.
+func readFolder(dir string, change func(*metric.Config) error) ([]outcome.Run, error) {
+	var runs []outcome.Run
+	var entries, copies []entry
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if !isKept(path) {
+				return nil
+			}
+			run, err := openKept(path, change)
+			if err != nil {
+				return err
+			}
+			runs = append(runs, *run)
+			return fs.SkipDir
+		}
+		if !mayBeResult(d.Name()) {
+			return nil
+		}
+		found, err := readFile(path)
+		if isCopy(d.Name()) {
+			copies = append(copies, found...)
+		} else {
+			entries = append(entries, found...)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		entries = copies
+	}
+	runs = append(runs, group(entries, "")...)
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("%s: no run and no result in it; runs are kept in runs/", dir)
+	}
+	return runs, nil
+}
+
+// mayBeResult says whether a file's name is one that results have.
+func mayBeResult(name string) bool {
+	return slices.Contains([]string{".json", ".jsonl", ".txt", ".log", ".out", ".csv", ".md"}, strings.ToLower(filepath.Ext(name)))
+}
+
+func isCopy(name string) bool {
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Copies, name) })
+}
+
+// group makes runs of levels: those of one client, server, model and label are
+// of one run, in the order they were found. name is what the first is called;
+// empty is the name of its file.
+func group(entries []entry, name string) []outcome.Run {
+	var runs []outcome.Run
+	at := map[string]int{}
+	for _, e := range entries {
+		a := &e.about
+		key := strings.Join([]string{a.Tool, a.Backend, a.Model, a.Label, a.Dataset, strings.Join(a.URLs, " ")}, "\x00")
+		if a.Backend == "" && a.Model == "" { // nothing says that two files are of one server
+			key += "\x00" + a.Name
+		}
+		i, seen := at[key]
+		if !seen {
+			i = len(runs)
+			at[key] = i
+			runs = append(runs, outcome.Run{About: e.about})
+		}
+		e.level.Index = len(runs[i].Levels)
+		runs[i].Levels = append(runs[i].Levels, e.level)
+	}
+	if len(runs) == 1 && name != "" {
+		runs[0].Name = name
+	}
+	return runs
+}
+
+// adopt completes a run that was read from somebody's files: what varies, what
+// its levels are called, and what is shown of it.
+func adopt(run *outcome.Run, change func(*metric.Config) error) error {
+	if strings.HasPrefix(run.Tool, "tacho") {
+		return nil
+	}
+	nameLevels(run)
+	for i := range run.Levels {
+		l := &run.Levels[i]
+		if change == nil {
+			continue
+		}
+		if err := change(&l.Summary.Config); err != nil {
+			return err
+		}
+		if err := l.Summary.Config.Validate(); err != nil {
+			return err
+		}
+		if err := hasPercentiles(&l.Summary); err != nil {
+			return err
+		}
+	}
+	if len(run.Levels) > 0 && run.Began.IsZero() {
+		run.Began = run.Levels[0].Epoch
+	}
+	return nil
+}
+
+// hasPercentiles complains about a percentile that is asked for and that the
+// result does not tell.
+func hasPercentiles(s *metric.Summary) error {
+	for i := range metric.Sections {
+		section := &metric.Sections[i]
+		stats := s.Dist(section.Metric).Stats
+		if !s.Config.Shows(section) || stats == nil {
+			continue
+		}
+		for _, p := range s.Config.Percentiles {
+			if !slices.ContainsFunc(stats.Percentiles, func(v metric.Percentile) bool { return v.P == p }) {
+				return fmt.Errorf("P%v of %s is not in the result: it has %s", p, section.Key, percentileList(stats))
+			}
+		}
+	}
+	return nil
+}
+
+func percentileList(s *metric.Stats) string {
+	var list []string
+	for _, p := range s.Percentiles {
+		list = append(list, fmt.Sprintf("P%v", p.P))
+	}
+	return cmp.Or(strings.Join(list, ", "), "none")
+}
+
+// A coordinate is what may set one level apart from another.
+type coordinate struct {
+	flag string
+	of   func(*outcome.Level) string
+}
+
+var coordinates = []coordinate{
+	{"num-prompts", func(l *outcome.Level) string { return number(float64(l.Prompts), "0") }},
+	{"request-rate", func(l *outcome.Level) string { return number(l.Rate, "inf") }},
+	{"max-concurrency", func(l *outcome.Level) string { return number(float64(l.Concurrency), "0") }},
+	{"input-len", func(l *outcome.Level) string { return number(math.Round(l.Summary.MeanInput()), "0") }},
+}
+
+func number(v float64, none string) string {
+	if v <= 0 {
+		return none
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// nameLevels says what sets the levels of a run apart. The number of prompts is
+// left out where it only follows from a rate or a limit; the length of prompts,
+// which differs by chance too, is there only where nothing else tells two levels
+// apart.
+func nameLevels(run *outcome.Run) {
+	prompts, load, length := coordinates[:1], coordinates[1:3], coordinates[3:]
+	chosen := varying(run, load)
+	if len(chosen) == 0 || !telling(run, chosen) {
+		chosen = slices.Concat(varying(run, prompts), chosen)
+	}
+	if !telling(run, chosen) && spreadOfInput(run) > 1.25 {
+		chosen = append(chosen, length...)
+	}
+	var names []string
+	for _, c := range chosen {
+		names = append(names, c.flag)
+	}
+	run.Varies = cmp.Or(run.Varies, strings.Join(names, ", "))
+	for i := range run.Levels {
+		l := &run.Levels[i]
+		if l.Name != "" {
+			continue
+		}
+		var flags, values []string
+		for _, c := range chosen {
+			flags, values = append(flags, "--"+c.flag+" "+c.of(l)), append(values, c.of(l))
+		}
+		l.Name, l.Value = strings.Join(flags, " "), strings.Join(values, ", ")
+	}
+}
+
+// varying are the coordinates that are not the same in all levels.
+func varying(run *outcome.Run, of []coordinate) []coordinate {
+	var out []coordinate
+	for _, c := range of {
+		if slices.ContainsFunc(run.Levels, func(l outcome.Level) bool { return c.of(&l) != c.of(&run.Levels[0]) }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// telling says whether coordinates tell every level from every other.
+func telling(run *outcome.Run, of []coordinate) bool {
+	seen := map[string]bool{}
+	for i := range run.Levels {
+		key := ""
+		for _, c := range of {
+			key += c.of(&run.Levels[i]) + " "
+		}
+		if seen[key] {
+			return false
+		}
+		seen[key] = true
+	}
+	return true
+}
+
+// spreadOfInput is how many times longer the longest prompts are than the
+// shortest.
+func spreadOfInput(run *outcome.Run) float64 {
+	low, high := math.Inf(1), 0.0
+	for i := range run.Levels {
+		n := run.Levels[i].Summary.MeanInput()
+		low, high = min(low, n), max(high, n)
+	}
+	return high / max(low, 1)
+}
