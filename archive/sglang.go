@@ -1,7 +1,5 @@
 package archive
 
-import "fmt"
-
 // sglangKind is what SGLang's serving benchmark appends to its output file.
 var sglangKind = Kind{
 	Name: "sglang", Doc: "JSON lines of sglang.bench_serving, with or without --output-details",
@@ -10,9 +8,6 @@ var sglangKind = Kind{
 			s := newSheet("sglang.bench_serving", d.text("server_info", "version"))
 			s.about.Label, s.about.Dataset = d.text("tag"), d.text("dataset_name")
 			s.about.Model, s.about.Tokenizer = d.text("server_info", "model_path"), d.text("server_info", "tokenizer_path")
-			if s.about.Dataset == "random" || s.about.Dataset == "random-ids" {
-				s.about.Dataset += fmt.Sprintf(" %dx%d", d.whole("random_input_len"), d.whole("random_output_len"))
-			}
 			return s, nil
 		})
 	},
