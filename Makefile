@@ -25,11 +25,26 @@ run: build
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/tacho ./cmd/tacho
 
-## test: all tests, with the race detector
+## test: all tests, with the race detector; those of the page in a real browser
 .PHONY: test
-test:
-	go test -race -timeout 25m ./...
+test: chromium
+	go test -race -tags browser -timeout 25m ./...
 	go test ./sim/step ./metric ./internal/hostile # what they skip under the race detector: the fit to the seeds, ten million token events, most shapes
+
+## chromium: install the browser that looks at the page, where it is missing (Debian; as root)
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-liberation; }
+
+SHOTS ?= .cache/shots
+
+## shots: pictures of the page of a run against the simulated engine, light and dark, wide and narrow, in SHOTS (.cache/shots)
+.PHONY: shots
+shots: build chromium
+	rm -rf $(SHOTS)/runs
+	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 30 --random-input-len 400 --random-range-ratio 0.8 \
+		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm >/dev/null
+	go run ./internal/browser/shoot $(SHOTS)/runs/*/report.html $(SHOTS)/report
 
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
@@ -107,7 +122,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags engines,vllm,oracle,hostile,large ./... # what only the slower targets run must compile too
+	go vet -tags browser,engines,vllm,oracle,hostile,large ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

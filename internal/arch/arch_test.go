@@ -42,6 +42,8 @@ var layers = map[string]string{
 	"internal/spelling":             "",
 	"internal/redact":               "",
 	"internal/visible":              "",
+	"internal/browser":              "",
+	"internal/browser/shoot":        "internal/browser",
 	"internal/wav":                  "",
 	"internal/fakehub":              "",
 	"sim/step":                      "sim/profiles",

@@ -186,21 +186,24 @@ func brief(v float64) float64 {
 	return out
 }
 
-// A histogram counts values in bins of equal width on a log axis.
-const perDecade = 16
+// A histogram counts values in bins of equal width on a log axis, from a
+// nanosecond to more than a day.
+const (
+	perDecade  = 16
+	leastPower = -6 // of ten, in milliseconds
+	decades    = 15
+)
 
 // A curveGatherer makes the curve of a metric.
 type curveGatherer struct {
 	digest stat.Digest
-	counts map[int]int // by floor(log10(ms) * perDecade)
+	counts [perDecade * decades]int
 }
 
 func (c *curveGatherer) add(v float64) {
 	c.digest.Add(v)
-	if c.counts == nil {
-		c.counts = map[int]int{}
-	}
-	c.counts[int(math.Floor(math.Log10(max(v, 1e-6))*perDecade))]++
+	at := int((math.Log10(max(v, math.Pow10(leastPower))) - leastPower) * perDecade)
+	c.counts[min(at, len(c.counts)-1)]++
 }
 
 // curve is nil of nothing.
@@ -217,13 +220,11 @@ func (c *curveGatherer) curve() *curve {
 		}
 	}
 	out.Values = append(out.Values, brief(c.digest.Max()))
-	low, high := math.MaxInt, math.MinInt
-	for at := range c.counts {
-		low, high = min(low, at), max(high, at)
-	}
-	out.From, out.Counts = low, make([]int, high-low+1)
-	for at, n := range c.counts {
-		out.Counts[at-low] = n
+	used := func(n int) bool { return n > 0 }
+	low := slices.IndexFunc(c.counts[:], used)
+	out.From, out.Counts = low+leastPower*perDecade, c.counts[low:]
+	for out.Counts[len(out.Counts)-1] == 0 {
+		out.Counts = out.Counts[:len(out.Counts)-1]
 	}
 	return out
 }

@@ -121,7 +121,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	about.Args = nil // they are the command
 	r := &run{
 		About: clipped(about), Command: command(from.Args), GPUs: gpus(from.GPUs), LeftOut: len(from.Levels) - n,
-		Knee: knee(from.Levels[:n]), Answer: answer(from, n),
+		Knee: knee(from.Levels[:n]), Answer: answer(from, n), Levels: []level{},
 	}
 	for _, note := range from.Notes {
 		note.Text = clip(note.Text)

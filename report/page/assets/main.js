@@ -75,7 +75,10 @@ addEventListener('afterprint', () => { if (before != null) { theme(before); befo
 const flags = new Map(location.hash.slice(1).split('&').map((s) => s.split('='))); // #dark, #light, #level=40, joined by &
 if (flags.has('dark') || flags.has('light')) theme(flags.has('dark') ? 'dark' : 'light');
 if (flags.has('level')) RUNS.forEach((r) => { const i = r.levels.findIndex((l) => shortName(l) === flags.get('level')); if (i >= 0) state.picked[r.k] = i; });
-if (RUNS.some((r) => r.levels.length)) {
+if (!RUNS.some((r) => r.levels.length)) {
+  header();
+  for (const part of document.querySelectorAll('main section')) part.hidden = true;
+} else {
   sweep('Throughput', 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and those that kept every objective' : ''}`, 'requests/s', [{ get: (l) => l.rps }, { get: (l) => l.good, label: 'good', apart: true }], true);
   sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [{ get: (l) => l.ttft?.p50, label: 'p50' }, { get: (l) => l.ttft?.p99, label: 'p99', tail: true }]);
   sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [{ get: (l) => l.tpot?.p50, label: 'p50' }, { get: (l) => l.tpot?.p99, label: 'p99', tail: true }]);

@@ -1,0 +1,61 @@
+// Command shoot takes pictures of a page, as people see it on a desk and on a
+// telephone, in light and in dark:
+//
+//	go run ./internal/browser/shoot runs/NAME/report.html pictures/name
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"tacho/internal/browser"
+)
+
+var views = map[string]browser.View{
+	"light": {Width: 1400, Height: 900}, "dark": {Width: 1400, Height: 900, Dark: true},
+	"narrow": {Width: 390, Height: 844}, "narrow-dark": {Width: 390, Height: 844, Dark: true},
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: shoot PAGE.html PREFIX")
+	}
+	if err := shoot(os.Args[1], os.Args[2]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func shoot(page, prefix string) (err error) {
+	path, err := filepath.Abs(page)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(prefix), 0o755); err != nil {
+		return err
+	}
+	b, err := browser.Start()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	for name, view := range views {
+		p, err := b.Open("file://"+path, view)
+		if err != nil {
+			return err
+		}
+		picture, err := p.Screenshot()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(fmt.Sprintf("%s-%s.png", prefix, name), picture, 0o600); err != nil {
+			return err
+		}
+		if err := p.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

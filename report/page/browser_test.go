@@ -1,0 +1,520 @@
+//go:build browser
+
+package page_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tacho/internal/browser"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/report/page"
+	"tacho/stat"
+)
+
+var (
+	chromium *browser.Browser
+	startErr error
+	start    sync.Once
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if chromium != nil {
+		_ = chromium.Close()
+	}
+	os.Exit(code)
+}
+
+var desk = browser.View{Width: 1600, Height: 1000}
+
+// open opens a page of runs from disk.
+func open(t testing.TB, view browser.View, hash string, runs ...outcome.Run) *tab {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, write(t, runs...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return openFile(t, view, "file://"+path+hash)
+}
+
+func openFile(t testing.TB, view browser.View, address string) *tab {
+	t.Helper()
+	start.Do(func() { chromium, startErr = browser.Start() })
+	if startErr != nil {
+		t.Fatal(startErr)
+	}
+	p, err := chromium.Open(address, view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if problems := p.Problems(); len(problems) > 0 {
+			t.Errorf("the page complains: %s", problems)
+		}
+		bare, _, _ := strings.Cut(address, "#")
+		for _, url := range p.Requests() {
+			own := strings.HasPrefix(url, bare) || strings.HasPrefix(url, "data:image/svg+xml") || strings.HasPrefix(url, "blob:null/")
+			if !own { // its own pictures, when they are saved, come from itself
+				t.Errorf("the page asks for %s", url)
+			}
+		}
+		_ = p.Close()
+	})
+	return &tab{p, t}
+}
+
+// A tab is a page in a test.
+type tab struct {
+	*browser.Page
+	t testing.TB
+}
+
+// eval is the value of an expression in the page.
+func eval[T any](p *tab, expression string) (out T) {
+	p.t.Helper()
+	if err := p.Eval(expression, &out); err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+func (p *tab) do(expression string) {
+	p.t.Helper()
+	if err := p.Eval(expression+"; 0", nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *tab) keys(shift bool, names ...string) {
+	p.t.Helper()
+	for _, name := range names {
+		if err := p.Key(name, shift); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// chart is the selector of a figure.
+func chart(name string) string { return fmt.Sprintf(`[data-figure=%q]`, name) }
+
+// values are those of the marks that a selector finds.
+func (p *tab) values(selector string) []float64 {
+	p.t.Helper()
+	return eval[[]float64](p, fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => +e.dataset.value)`, selector))
+}
+
+// place is where the middle of an element is in the window.
+func (p *tab) place(selector string) (x, y, width, height float64) {
+	p.t.Helper()
+	box := eval[[4]float64](p, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({ block: 'center' }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, b.width, b.height] })()`, selector))
+	return box[0], box[1], box[2], box[3]
+}
+
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	x, y, _, _ := p.place(selector)
+	if err := p.Click(x, y); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *tab) mouse(m browser.Mouse) {
+	p.t.Helper()
+	if err := p.Mouse(m); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// saved is what a button of a chart's menu saves.
+func (p *tab) saved(name, button, file string) []byte {
+	p.t.Helper()
+	p.click(chart(name) + " .menu summary")
+	p.click(chart(name) + " [data-do=" + button + "]")
+	text, err := chromium.Downloaded(file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return text
+}
+
+// Every chart is there and draws what the records say.
+func TestMarksAreTheRecords(t *testing.T) {
+	lists := levels()
+	run := measured(about, lists...)
+	p := open(t, desk, "", run)
+	hidden := eval[[]string](p, `figures.filter((f) => f.el.hidden).map((f) => f.name)`)
+	if len(hidden) > 0 {
+		t.Errorf("charts without data: %q", hidden)
+	}
+	var rps, ttft, gpu []float64
+	for i := range run.Levels {
+		s := &run.Levels[i].Summary
+		rps = append(rps, s.Throughput.RequestsPerS)
+		ttft = append(ttft, s.Dist(metric.TTFT).Stats.Median)
+		gpu = append(gpu, s.Throughput.OutputTokensPerS/2)
+	}
+	for selector, want := range map[string][]float64{chart("Throughput") + " .pick": rps, chart("Pareto") + " .pick": gpu} {
+		if got := p.values(selector); !slices.EqualFunc(got, want, near) {
+			t.Errorf("%s draws %v, want %v", selector, got, want)
+		}
+	}
+	for i, v := range p.values(chart("TTFT over load") + " .pick")[:3] {
+		if !near(v, ttft[i]) {
+			t.Errorf("TTFT p50 at level %d is drawn as %v, want %v", i, v, ttft[i])
+		}
+	}
+	for _, m := range metric.Classic {
+		picked := eval[int](p, "state.picked[0]")
+		stats := run.Levels[picked].Summary.Dist(m).Stats
+		want := []float64{stats.Median, stats.Percentile(90), stats.Percentile(99)}
+		if got := p.values(chart(strings.ToUpper(m.Name)) + " .percentile"); !slices.EqualFunc(got, want, near) {
+			t.Errorf("%s: percentiles %v, want %v", m.Name, got, want)
+		}
+	}
+	checkTime(p, run)
+	checkPlace(p)
+}
+
+// checkTime holds the lines over time against the records of the picked level.
+func checkTime(p *tab, run outcome.Run) {
+	p.t.Helper()
+	lines := eval[map[string][]*float64](p, `Object.fromEntries([...document.querySelectorAll('[data-line]')].map((e) => [e.dataset.line, JSON.parse(e.dataset.values)]))`)
+	width := eval[float64](p, "picked(first()).p.bins.width_s")
+	picked := eval[int](p, "state.picked[0]")
+	for _, name := range []string{"requests/s asked", "requests/s served", "requests in flight", "requests running (server)", "TTFT, ms p50", "ITL, ms p99", "output tokens/s received", "KV cache, % in use (server)", "GPU, % busy", "power, W all GPUs"} {
+		if len(lines[name]) == 0 {
+			p.t.Errorf("no line %q over time", name)
+		}
+	}
+	byBin := map[int][]float64{}
+	for r := range run.Records() {
+		if r.Stage == picked && r.OK() {
+			at := int(r.Sent.Seconds() / width)
+			byBin[at] = append(byBin[at], float64(r.First()-r.Sent)/1e6)
+		}
+	}
+	for at, values := range byBin {
+		if got := lines["TTFT, ms p50"][2*at]; got == nil || !near(*got, stat.New(values).Median()) { // a step has two ends
+			p.t.Errorf("TTFT p50 in piece %d: got %v, want %v", at, got, stat.New(values).Median())
+		}
+	}
+}
+
+// checkPlace looks where a mark stands, not only what it says: the axis and the
+// mark must agree.
+func checkPlace(p *tab) {
+	p.t.Helper()
+	p.do(`set('log', false)`)
+	type mark struct{ V, Y float64 }
+	marks := eval[[]mark](p, fmt.Sprintf(`[...document.querySelectorAll('%s .pick')].map((e) => ({ V: +e.dataset.value, Y: +e.getAttribute('cy') }))`, chart("TTFT over load")))
+	zero := eval[float64](p, fmt.Sprintf(`+document.querySelector('%s .axis-line').getAttribute('y1')`, chart("TTFT over load")))
+	for _, m := range marks[1:] {
+		if want := (zero - m.Y) / (zero - marks[0].Y); math.Abs(m.V/marks[0].V-want) > 0.03*want {
+			p.t.Errorf("a mark of %v stands %v times as high as one of %v", m.V, want, marks[0].V)
+		}
+	}
+}
+
+// The same page of several runs draws each on the same axes, and can hide one.
+func TestSeveralRuns(t *testing.T) {
+	other := about
+	other.Name, other.Label, other.Model = "other", "plain", "llama-3.1-8b"
+	a, b := measured(about, levels()...), measured(other, requests(0, 50, 10, 0), requests(1, 100, 20, 0))
+	p := open(t, desk, "", a, b)
+	if n := len(p.values(chart("Throughput") + " .pick")); n != 5 {
+		t.Errorf("%d marks of five levels", n)
+	}
+	text := eval[string](p, "document.body.innerText")
+	for _, word := range []string{"tuned", "plain", "Against that"} {
+		if !strings.Contains(text, word) {
+			t.Errorf("the page does not say %q", word)
+		}
+	}
+	p.click("[data-run='1']")
+	if n := len(p.values(chart("Throughput") + " .pick")); n != 3 {
+		t.Errorf("%d marks with one run hidden", n)
+	}
+	// What was asked differs in kind: x becomes what both have.
+	b.Varies = "max-concurrency"
+	p = open(t, desk, "", a, b)
+	if kind := eval[string](p, "xKind()"); kind != "flight" {
+		t.Errorf("the axis is %q", kind)
+	}
+}
+
+func TestPicking(t *testing.T) {
+	p := open(t, desk, "#level=10", measured(about, levels()...))
+	if i := eval[int](p, "state.picked[0]"); i != 0 {
+		t.Fatalf("level %d is picked", i)
+	}
+	p.click(chart("Throughput") + " .pick:nth-of-type(3)")
+	if title := eval[string](p, "document.getElementById('h-level').textContent"); title != "At 30 requests/s" {
+		t.Errorf("after a click on a mark: %q", title)
+	}
+	p.do(`document.querySelector('input[data-pick="0:1"]').focus(); document.querySelector('input[data-pick="0:1"]').click()`)
+	if title := eval[string](p, "document.getElementById('h-level').textContent"); title != "At 20 requests/s" {
+		t.Errorf("by the table: %q", title)
+	}
+	if said := eval[string](p, "document.getElementById('failures').innerText"); !strings.Contains(said, "status 503") {
+		t.Errorf("failures: %q", said)
+	}
+	p.click(`.seg[data-key=shape] button:nth-of-type(3)`)
+	counts := p.values(chart("ITL") + " .bar")
+	n := 0.0
+	for _, v := range counts {
+		n += v
+	}
+	if want := eval[float64](p, "picked(first()).itl.n"); n == 0 || n > want || n < 0.9*want {
+		t.Errorf("the histogram has %v values of %v", n, want)
+	}
+}
+
+// The timeline zooms both ways, by keys, wheel and buttons, and shows what is
+// under the pointer.
+func TestTimeline(t *testing.T) {
+	p := open(t, desk, "#level=20", measured(about, levels()...))
+	canvas := chart("Timeline of requests") + " canvas"
+	spans := func() [2]float64 { return eval[[2]float64](p, "[view.t1 - view.t0, view.r1 - view.r0]") }
+	whole := spans()
+	x, y, _, height := p.place(canvas)
+	if err := p.Click(x, y); err != nil {
+		t.Fatal(err)
+	}
+	p.keys(false, "w")
+	inTime := spans()
+	p.keys(true, "W")
+	inBoth := spans()
+	if inTime[0] >= whole[0] || inTime[1] != whole[1] || inBoth[1] >= whole[1] {
+		t.Errorf("keys: from %v to %v to %v", whole, inTime, inBoth)
+	}
+	p.mouse(browser.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200})
+	p.mouse(browser.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200, Shift: true})
+	for i, v := range spans() {
+		if v >= inBoth[i] && v > 3 {
+			t.Errorf("wheel: %v after %v", spans(), inBoth)
+		}
+	}
+	p.keys(false, "0")
+	if spans() != whole {
+		t.Errorf("0 leaves %v of %v", spans(), whole)
+	}
+	p.click(chart("Timeline of requests") + " [data-zoom='0.6']")
+	if v := spans(); v[0] >= whole[0] || v[1] >= whole[1] {
+		t.Errorf("a button leaves %v of %v", v, whole)
+	}
+	p.click(chart("Timeline of requests") + " [data-zoom='0']")
+	// A failure is drawn in its own colour, and tells why when pointed at.
+	place := eval[[2]float64](p, `(() => { const q = rowsOf(timelineLevel()).find((v) => v.error), b = document.querySelector('canvas').getBoundingClientRect();
+		return [b.x + linear(view.t0, view.t1, PAD.left, b.width - PAD.right)(q.end), b.y + linear(view.r0, view.r1, PAD.top, b.height - PAD.bottom)(rowOf(q) + 0.5)] })()`)
+	p.mouse(browser.Mouse{Kind: "mouseMoved", X: place[0], Y: place[1]})
+	if tip := eval[string](p, "document.getElementById('tip').innerText"); !strings.Contains(tip, "503") && !strings.Contains(tip, "busy") {
+		t.Errorf("at a failure it says %q", tip)
+	}
+	red := eval[int](p, `(() => { const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, want = rgb(ink('bad'));
+		let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] === want[0] && d[i + 1] === want[1] && d[i + 2] === want[2]) n++; return n })()`)
+	if red < 10*8 || height < 100 {
+		t.Errorf("%d red pixels of ten failures", red)
+	}
+}
+
+// Charts tell their values under the pointer and by the arrow keys; a screen
+// reader has the tables.
+func TestHoverAndKeyboard(t *testing.T) {
+	p := open(t, desk, "", measured(about, levels()...))
+	tip := func() string {
+		return eval[string](p, "document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText")
+	}
+	x, y, _, _ := p.place(chart("Over time") + " .plot")
+	p.mouse(browser.Mouse{Kind: "mouseMoved", X: x, Y: y})
+	if !strings.Contains(tip(), "TTFT p50") {
+		t.Errorf("over time it says %q", tip())
+	}
+	p.mouse(browser.Mouse{Kind: "mouseMoved", X: 2, Y: 2})
+	p.do(`document.querySelector('[data-figure="TTFT"] .plot').focus()`)
+	p.keys(false, "ArrowRight")
+	if !strings.Contains(tip(), "at or below") {
+		t.Errorf("by the keyboard it says %q", tip())
+	}
+	p.keys(false, "Escape")
+	if tip() != "" {
+		t.Error("escape leaves the tip")
+	}
+	// From the top, the tabulator reaches every kind of control.
+	p.do(`document.activeElement.blur(); scrollTo(0, 0)`)
+	reached := map[string]bool{}
+	for range 120 {
+		p.keys(false, "Tab")
+		reached[eval[string](p, `(() => { const e = document.activeElement; return e.id || e.dataset.do || e.dataset.key || e.closest('.seg')?.dataset.key || e.tagName.toLowerCase() })()`)] = true
+	}
+	for _, want := range []string{"theme-button", "summary", "abbr", "x", "pick", "canvas", "input", "button"} {
+		if !reached[want] {
+			t.Errorf("the tabulator never reaches %s: %v", want, reached)
+		}
+	}
+	p.do(`document.querySelector('[data-figure="Over time"] summary').focus()`)
+	p.keys(false, "Enter", "Tab", "Enter") // the menu, its first button
+	rows := eval[int](p, `document.querySelectorAll('[data-figure="Over time"] .data tbody tr').length`)
+	if bins := eval[int](p, "picked(first()).p.bins.asked.length"); rows != bins {
+		t.Errorf("the table behind the chart has %d rows of %d", rows, bins)
+	}
+	unnamed := eval[[]string](p, `[...document.querySelectorAll('button, summary, canvas, .plot[role=img], input')].filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))`)
+	if len(unnamed) > 0 {
+		t.Errorf("without a name: %q", unnamed)
+	}
+}
+
+// Charts are saved as pictures and as tables.
+func TestExport(t *testing.T) {
+	run := measured(about, levels()...)
+	p := open(t, desk, "#level=20", run)
+	table, err := csv.NewReader(bytes.NewReader(p.saved("TTFT over load", "csv", "tacho-ttft-over-load.csv"))).ReadAll()
+	if err != nil || len(table) != 4 || !slices.Equal(table[0][:3], []string{"run", "level", "TTFT over load p50"}) {
+		t.Fatalf("%v %q", err, table)
+	}
+	if got, _ := strconv.ParseFloat(table[2][2], 64); !near(got, run.Levels[1].Summary.Dist(metric.TTFT).Stats.Median) {
+		t.Errorf("p50 is saved as %s", table[2][2])
+	}
+	drawing := string(p.saved("Pareto", "svg", "tacho-pareto.svg"))
+	if !strings.HasPrefix(drawing, "<svg") || !strings.Contains(drawing, "tokens/s per GPU") || strings.Count(drawing, "<circle") != 3 || strings.Contains(drawing, "var(--") {
+		t.Errorf("the SVG is %.300s", drawing)
+	}
+	for name, file := range map[string]string{"ITL": "tacho-itl.png", "Timeline of requests": "tacho-timeline-of-requests.png"} {
+		picture, err := png.Decode(bytes.NewReader(p.saved(name, "png", file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		colours := map[string]bool{}
+		for x := range picture.Bounds().Dx() {
+			for y := range picture.Bounds().Dy() {
+				colours[fmt.Sprint(picture.At(x, y))] = true
+			}
+		}
+		if len(colours) < 8 {
+			t.Errorf("%s has %d colours", file, len(colours))
+		}
+	}
+	requests, err := csv.NewReader(bytes.NewReader(p.saved("Timeline of requests", "csv", "tacho-timeline-of-requests.csv"))).ReadAll()
+	if err != nil || len(requests) != 121 {
+		t.Errorf("%v: %d lines of 120 requests", err, len(requests))
+	}
+	for _, line := range requests[1:] {
+		if strings.HasPrefix(line[11], "=") {
+			t.Errorf("a spreadsheet would run %q", line[11])
+		}
+	}
+}
+
+// Whatever names and messages hold, it is text.
+func TestHostileText(t *testing.T) {
+	bad := about
+	bad.Name, bad.Label, bad.Model, bad.Dataset, bad.GPUs, bad.Host, bad.Version, bad.Varies = hostile, hostile, hostile, hostile, hostile, hostile, hostile, hostile
+	bad.URLs, bad.Args, bad.Metadata = []string{hostile}, []string{"bench", hostile}, []outcome.Field{{Name: hostile, Value: hostile}}
+	run := measured(bad, requests(0, 60, 10, 5), requests(1, 60, 20, 5))
+	run.Notes = []metric.Reason{{Code: "x", Severity: metric.Note, Text: hostile}}
+	for i := range run.Levels {
+		l := &run.Levels[i]
+		l.Name, l.Value = hostile, hostile
+		l.Summary.Verdict.Reasons = append(l.Summary.Verdict.Reasons, metric.Reason{Code: hostile, Severity: metric.Note, Text: hostile})
+		for k := range l.Summary.Groups {
+			l.Summary.Groups[k].By, l.Summary.Groups[k].Value = hostile, hostile+strconv.Itoa(k)
+		}
+		l.Summary.Finishes = []metric.FinishCount{{Reason: hostile, Requests: 1}}
+	}
+	p := open(t, desk, "", run, run)
+	p.do(`for (const f of figures) act(f, 'data')`)
+	for _, selector := range []string{"[data-tip]", "abbr", ".pick"} { // tips hold markup of our own
+		p.do(fmt.Sprintf(`for (const e of document.querySelectorAll(%q)) showTip(e.dataset.tip || '', 10, 10)`, selector))
+	}
+	if hacked := eval[bool](p, "'hacked' in window"); hacked {
+		t.Error("the page runs what a name says")
+	}
+	if n := eval[int](p, "document.querySelectorAll('script, img, iframe, object, link').length"); n != 2 {
+		t.Errorf("%d elements that load or run, want its own two", n)
+	}
+	if text := eval[string](p, "document.body.innerText"); !strings.Contains(text, "<script>window.hacked=1</script>") {
+		t.Error("the words are not shown")
+	}
+}
+
+// The page reads well on a telephone and on a desk, light and dark, and on paper.
+func TestLooks(t *testing.T) {
+	runs := map[string][]outcome.Run{
+		"sweep": {measured(about, levels()...)},
+		"one":   {measured(outcome.About{Model: "tiny"}, requests(0, 40, 10, 4))},
+		"two":   {measured(about, levels()...), measured(outcome.About{Name: "other", Varies: "request-rate"}, requests(0, 50, 10, 0))},
+		"empty": {{Levels: []outcome.Level{{}}}},
+		"none":  {{}},
+	}
+	for name, list := range runs {
+		for _, width := range []int{390, 1600} {
+			for _, dark := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %d dark %v", name, width, dark), func(t *testing.T) {
+					p := open(t, browser.View{Width: width, Height: 900, Dark: dark}, "", list...)
+					if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+						t.Errorf("%d pixels wider than the window: %s", over, eval[string](p, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .data')).map((e) => e.tagName + '.' + e.className).slice(0, 5).join()`))
+					}
+					if bright := eval[float64](p, "sumOf(rgb(getComputedStyle(document.body).backgroundColor), (v) => v)"); (bright < 384) != dark {
+						t.Errorf("brightness %v", bright)
+					}
+					small := eval[[]string](p, `[...document.querySelectorAll('body *')].filter((e) => e.textContent && !e.children.length && e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) < 9).map((e) => e.textContent)`)
+					if len(small) > 0 {
+						t.Errorf("too small to read: %q", small)
+					}
+					checkOverlap(p)
+				})
+			}
+		}
+	}
+	p := open(t, desk, "", runs["sweep"]...)
+	if pdf, err := p.Print(); err != nil || !bytes.HasPrefix(pdf, []byte("%PDF")) || len(pdf) < 20_000 {
+		t.Errorf("%v, %d bytes of PDF", err, len(pdf))
+	}
+}
+
+// checkOverlap finds labels of an axis that stand on each other.
+func checkOverlap(p *tab) {
+	p.t.Helper()
+	const script = `[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
+		const all = [...svg.querySelectorAll('text:not(.halo)')].map((e) => [e.textContent, e.getBoundingClientRect()]).filter(([, b]) => b.width);
+		return all.flatMap(([s, a], i) => all.slice(i + 1).filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 4 && b.top < a.bottom - 4).map(([o]) => s + ' on ' + o + ' in ' + svg.closest('figure').dataset.figure)) })`
+	if bad := eval[[]string](p, script); len(bad) > 0 {
+		p.t.Errorf("labels overlap: %q", bad)
+	}
+}
+
+// A page of a hundred thousand requests opens, and is used, without a wait. The
+// figures are printed; only its length is a limit, for machines differ.
+func TestManyRequestsInBrowser(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.html")
+	html := write(t, large(100_000, 1000))
+	if len(html) > page.MostBytes {
+		t.Errorf("%d bytes", len(html))
+	}
+	if err := os.WriteFile(path, html, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p := openFile(t, desk, "file://"+path)
+	opened := time.Since(began)
+	var paint float64
+	paint = eval[float64](p, `(() => { const f = figures.find((v) => v.setUp), a = performance.now(); zoom('t', 0.5, 0.5); f.paint(f.plot.clientWidth); return performance.now() - a })()`)
+	ready, _ := json.Marshal(eval[map[string]float64](p, `(() => { const n = performance.getEntriesByType('navigation')[0]; return { interactive_ms: n.domInteractive, complete_ms: n.loadEventEnd } })()`))
+	t.Logf("%d bytes, there after %v (%s), a zoom takes %.0f ms", len(html), opened.Round(time.Millisecond), ready, paint)
+	if said := eval[string](p, `document.querySelector('[data-figure="Timeline of requests"]').innerText`); !strings.Contains(said, "of 100,000 requests: one in") {
+		t.Errorf("it does not say that it is a sample: %.300q", said)
+	}
+}

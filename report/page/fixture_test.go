@@ -1,0 +1,122 @@
+package page_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/instrument"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/report/page"
+)
+
+const ms = time.Millisecond
+
+// hostile is what a server or a user may put where a name or a message goes.
+const hostile = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2">'"&lt; ` + "\u202e =cmd|' /C calc'!A0"
+
+// requests are n requests of a level, sent at a rate; one in failing fails.
+func requests(stage, n int, rate float64, failing int) []*tacho.Record {
+	rng := rand.New(rand.NewPCG(uint64(stage), 1))
+	var list []*tacho.Record
+	for i := range n {
+		r := &tacho.Record{Stage: stage, Session: uint64(i), Timeline: tacho.NewTimeline(time.Duration(float64(i) / rate * 1e9)), Asked: 32}
+		r.Turn, r.Turns = i%3, 3
+		r.Labels = tacho.Labels{{Key: "tenant", Value: []string{"blue", "green"}[i%2]}}
+		r.Endpoint = []string{"http://127.0.0.1:8000", "http://127.0.0.1:8001"}[i%2]
+		r.Input = 100 + rng.IntN(900)
+		r.Slot, r.Start, r.Conn = r.Due, r.Due+ms/10, r.Due+ms/5
+		r.Sent, r.Wrote, r.Head = r.Due+ms/4, r.Due+ms/2, r.Due+5*ms
+		r.Clock, r.Conns = tacho.KernelClock, 1
+		at := r.Sent + 20*ms + time.Duration(r.Input)*50*time.Microsecond + time.Duration(rng.IntN(int(20*rate)))*ms/10
+		for range 20 + rng.IntN(20) {
+			r.Events = append(r.Events, tacho.Event{At: at, ReadLag: 20_000, Tokens: 1})
+			at += 5*ms + time.Duration(rng.IntN(int(10*ms)))
+		}
+		r.End = r.Last() + ms
+		r.Output, r.OutputFrom = len(r.Events), tacho.FromUsage
+		r.Usage = &tacho.Usage{Prompt: r.Input, Completion: r.Output}
+		if failing > 0 && i%failing == failing-1 {
+			r.Events, r.Output = nil, 0
+			r.Failure = &tacho.Failure{Cause: tacho.Status, Status: 503, Message: "busy: " + hostile}
+		}
+		list = append(list, r)
+	}
+	slices.SortStableFunc(list, func(a, b *tacho.Record) int { return int(a.End - b.End) }) // as they end
+	return list
+}
+
+// measured is a run of these levels.
+func measured(about outcome.About, levels ...[]*tacho.Record) outcome.Run {
+	run := outcome.Run{About: about, Records: func() iter.Seq2[*tacho.Record, error] { return all(slices.Concat(levels...)) }}
+	for i, list := range levels {
+		rate := float64(10 * (i + 1))
+		c := metric.DefaultConfig()
+		c.RequestRate = rate
+		var sum metric.Accumulator
+		for _, r := range list {
+			if err := sum.Add(r); err != nil {
+				panic(err)
+			}
+		}
+		l := outcome.Level{Setting: outcome.Setting{Index: i, Name: fmt.Sprintf("--request-rate %g", rate), Value: fmt.Sprint(rate), Rate: rate}, Summary: sum.Summary(c)}
+		for s := range int(l.Summary.DurationS) + 1 {
+			l.Samples = append(l.Samples, instrument.Sample{Target: "http://127.0.0.1:8000/metrics", At: time.Duration(s) * time.Second, Values: map[instrument.Quantity]float64{
+				"running": float64(3 * s), "queued": float64(s), "kv_share": 0.1 * float64(s%10), "gpu_share": 0.9, "power_w": 400 + float64(s),
+			}})
+		}
+		l.Summary.Beside(instrument.Summarize(l.Samples, l.Summary.DurationS), nil)
+		run.Levels = append(run.Levels, l)
+	}
+	return run
+}
+
+func all(list []*tacho.Record) iter.Seq2[*tacho.Record, error] {
+	return func(yield func(*tacho.Record, error) bool) {
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+var about = outcome.About{
+	Name: "20260301-120000-vllm", Tool: "tacho", Version: "v1", Began: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Varies: "request-rate", Label: "tuned",
+	Backend: "vllm", Model: "llama-3.1-8b", Dataset: "random", URLs: []string{"http://127.0.0.1:8000"}, GPUs: "2 x H200", Host: "load-1, 16 cores, linux/amd64",
+	Args: []string{"bench", "--request-rate", "10,20,30", "--metadata", "note=it's fine"},
+}
+
+// levels are the requests of three levels; the second has failures.
+func levels() [][]*tacho.Record {
+	return [][]*tacho.Record{requests(0, 60, 10, 0), requests(1, 120, 20, 12), requests(2, 180, 30, 0)}
+}
+
+func write(t testing.TB, runs ...outcome.Run) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := page.Write(&b, runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// data is what the page has been given, as JSON has it.
+func data(t testing.TB, html []byte, into any) {
+	t.Helper()
+	_, rest, _ := bytes.Cut(html, []byte(`<script type="application/json" id="data">`))
+	text, _, found := bytes.Cut(rest, []byte("</script>"))
+	if !found {
+		t.Fatal("the page has no data")
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
