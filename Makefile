@@ -156,6 +156,13 @@ ranks:
 bench:
 	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./internal/proof
 
+RUNS ?= 224
+
+## test-verdict: the verdict against the truth, in RUNS runs of many kinds (two cores to itself; quarter of an hour; KIND='late burst' for one kind)
+.PHONY: test-verdict
+test-verdict:
+	VERDICT=$(RUNS) VERDICT_KIND="$(KIND)" go test -run TestVerdictIsTrue -count 1 -timeout 2h -v ./internal/proof
+
 ## fuzz: every fuzz target for FUZZTIME (30s)
 .PHONY: fuzz
 fuzz:

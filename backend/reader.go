@@ -196,6 +196,9 @@ func (r *reader) event(e sse.Event) {
 		r.token(c, r.arrival(e.End))
 	case len(c.finish) > 0:
 		r.closing = &closing{r.arrival(e.End), c.blank}
+		r.behind(r.closing.at)
+	default:
+		r.behind(r.arrival(e.End))
 	}
 	if r.client.KeepText {
 		r.keep(c)
@@ -268,6 +271,19 @@ func (r *reader) token(c *chunk, at transport.Read) {
 		Tokens:  int16(min(c.tokens, math.MaxInt16)),
 		Kind:    c.kind,
 	})
+}
+
+// lateRead is for how long a connection may go unread while the client is well.
+const lateRead = 10 * time.Millisecond
+
+// behind is told of an event that is no token. If it was received together with
+// the last token, that may have come before it: right before it, as the end of an
+// answer follows its last token, unless the client was late to read.
+func (r *reader) behind(at transport.Read) {
+	n := len(r.rec.Events)
+	if n > 0 && at.Recv == r.lastRecv && !at.Wire && time.Duration(r.lastSince) > lateRead {
+		r.rec.Events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
+	}
 }
 
 // finish is told that no more will come.

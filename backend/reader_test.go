@@ -120,6 +120,30 @@ func TestCoalesced(t *testing.T) {
 	}
 }
 
+// A last token that was read together with the end of its answer came right
+// before it, unless the connection was not looked at for long.
+func TestLastTokenReadWithTheEnd(t *testing.T) {
+	token, usage := "data: {\"choices\":[{\"text\":\"a\"}]}\n\n", "data: {\"choices\":[],\"usage\":{\"completion_tokens\":5}}\n\n"
+	for since, want := range map[time.Duration]tacho.Slack{
+		lateRead: 0, lateRead + 1: tacho.SlackOf(lateRead + 1), 3 * lateRead: tacho.SlackOf(3 * lateRead),
+	} {
+		for _, wire := range []bool{false, true} {
+			r := testReader(vllm)
+			r.Consume([]byte(token+token+usage), []transport.Read{
+				{End: len(token), At: 2000, Recv: 1, Wire: wire},
+				{End: 2*len(token) + len(usage), At: 3000, Since: int32(since), Recv: 2, Wire: wire},
+			})
+			r.finish()
+			if wire {
+				want = 0
+			}
+			if e := r.rec.Events; len(e) != 2 || e[0].Slack != 0 || e[1].Slack != want {
+				t.Errorf("not looked at for %v, wire %v: %+v, want the last to be off by %v", since, wire, e, want.Duration())
+			}
+		}
+	}
+}
+
 // Segments that were seen at the network device have times of their own: events
 // of one segment came together. What was not seen there is counted.
 func TestWireTimes(t *testing.T) {

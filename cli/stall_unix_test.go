@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,20 +19,24 @@ import (
 
 // A client that is stopped for two seconds never gets away with it, whatever
 // the load, and the reason names the stall. The server goes on meanwhile: it is
-// a process of its own. A kept run is judged the same.
+// a process of its own. Where all had been sent by then, the times can still be
+// right. A kept run is judged the same.
 func TestStoppedClientIsNotValid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes some ten seconds of real time")
 	}
-	for name, load := range map[string]string{
-		"closed loop": "--max-concurrency 4 --max-seconds 4",
-		"open loop":   "--request-rate 5 --max-seconds 4",
-		"burst":       "--num-prompts 60",
+	for name, c := range map[string]struct {
+		load string
+		may  []metric.Severity
+	}{
+		"closed loop": {"--max-concurrency 4 --max-seconds 4", []metric.Severity{metric.Invalid}},
+		"open loop":   {"--request-rate 5 --max-seconds 4", []metric.Severity{metric.Invalid}},
+		"burst":       {"--num-prompts 60", []metric.Severity{metric.Invalid, metric.Degraded}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			args := strings.Fields("bench --sim vllm-8b-h100 --random-input-len 64 --random-output-len 128 --seed 1 --runs-dir " + dir + " " + load)
+			args := strings.Fields("bench --sim vllm-8b-h100 --random-input-len 64 --random-output-len 128 --seed 1 --runs-dir " + dir + " " + c.load)
 			cmd := exec.Command("tacho", args...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -50,10 +55,10 @@ func TestStoppedClientIsNotValid(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-over // the exit code is the verdict's
-			if text := stdout.String(); !strings.Contains(text, "client-stall: the client did not run for ") || !strings.Contains(text, "INVALID") {
+			if text := stdout.String(); !strings.Contains(text, "client-stall: the client did not run for ") {
 				t.Errorf("stopped for 2 s:\n%s%s", text, stderr.String())
 			}
-			checkKept(t, dir)
+			checkKept(t, dir, c.may)
 		})
 	}
 }
@@ -74,7 +79,7 @@ func awaitStage(t *testing.T, dir string, over <-chan error, stderr *bytes.Buffe
 }
 
 // checkKept judges a run again from what was kept of it.
-func checkKept(t *testing.T, dir string) {
+func checkKept(t *testing.T, dir string, may []metric.Severity) {
 	t.Helper()
 	runs, _ := filepath.Glob(filepath.Join(dir, "*"))
 	out, err := exec.Command("tacho", append([]string{"report", "--format", "json"}, runs...)...).Output()
@@ -87,7 +92,7 @@ func checkKept(t *testing.T, dir string) {
 	}
 	for _, l := range kept.Runs[0].Levels {
 		for _, r := range l.Summary.Verdict.Reasons {
-			if r.Code == "client-stall" && l.Summary.Verdict.Severity == metric.Invalid {
+			if r.Code == "client-stall" && slices.Contains(may, l.Summary.Verdict.Severity) {
 				return
 			}
 		}

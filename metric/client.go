@@ -31,11 +31,21 @@ func clientRule(r Rule, value func(s *Summary, c *Client) float64) Rule {
 	return r
 }
 
+// longStall is how many milliseconds without a heartbeat are too many.
+const longStall = 1000
+
+// stallMatters says whether a client that stands still changes the load or the
+// times. Where all was sent at once it does not change the load, and what it
+// does to times that the kernel or the network device stamped is known.
+func stallMatters(s *Summary) bool {
+	return !allAtOnce(s) || s.Sessions != nil || s.Clock.Read > 0
+}
+
 // clientRules ask whether the client could do its work.
 var clientRules = []Rule{
 	clientRule(Rule{
-		Code: "client-stall", Unit: "ms", Note: never, Degraded: 250, Invalid: 1000,
-		Doc: "longest time without a heartbeat of the client, also while the machine is suspended: what was due then was sent late or not at all, and what arrived was read late",
+		Code: "client-stall", Unit: "ms", Note: never, Degraded: 250, Invalid: longStall,
+		Doc: "longest time without a heartbeat of the client, also while the machine is suspended: what was due then was sent late or not at all, and what arrived was read late. Where all was sent at once the load did not change, and it is never INVALID for this",
 		Do:  "see what stopped it (a suspended machine, a stopped process, a CPU quota, swapping) and measure again",
 		inWords: func(s *Summary, v float64) string {
 			p := s.Config.Client.Pauses
@@ -45,15 +55,25 @@ var clientRules = []Rule{
 			}
 			return text
 		},
-	}, func(_ *Summary, c *Client) float64 { return c.Pauses.LongestMillis }),
+	}, func(s *Summary, c *Client) float64 {
+		if !stallMatters(s) {
+			return min(c.Pauses.LongestMillis, longStall)
+		}
+		return c.Pauses.LongestMillis
+	}),
 	clientRule(Rule{
 		Code: "client-stalled", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
-		Doc: "time without a heartbeat, in pauses of 0.1 s and more / duration: the load was less than the plan says by about as much",
+		Doc: "time without a heartbeat, in pauses of 0.1 s and more / duration, where requests had to be sent all along: the load was less than the plan says by about as much",
 		Do:  "give the client a core of its own and measure again",
 		inWords: func(s *Summary, v float64) string {
 			return fmt.Sprintf("the client did not run for %.1f s of %.1f s (%s)", s.Config.Client.Pauses.TotalS, s.DurationS, percent(v))
 		},
-	}, func(s *Summary, c *Client) float64 { return c.Pauses.TotalS / max(s.DurationS, c.Pauses.TotalS, 1e-9) }),
+	}, func(s *Summary, c *Client) float64 {
+		if !stallMatters(s) {
+			return 0
+		}
+		return c.Pauses.TotalS / max(s.DurationS, c.Pauses.TotalS, 1e-9)
+	}),
 	clientRule(Rule{
 		Code: "client-cpu", Unit: "share", Note: never, Degraded: 0.85, Invalid: never,
 		Doc: "processor time of the client / that of the machine: a server beside it, or its own streams, had to wait for it",

@@ -171,6 +171,14 @@ var verdictCases = []struct {
 	{"too few samples of what nobody asked for", func(s *metric.Summary) { setSamples(s, metric.E2EL, 1) }, ""},
 	{"a client that stood still", func(s *metric.Summary) { client(s).Pauses.LongestMillis = 251 }, "client-stall DEGRADED"},
 	{"a client that stood still for long", func(s *metric.Summary) { client(s).Pauses.LongestMillis = 1001 }, "client-stall INVALID"},
+	{"a client that stood still when all was sent", func(s *metric.Summary) {
+		s.Rate.ScheduledPerS = nil
+		client(s).Pauses = metric.Pauses{LongestMillis: 1001, TotalS: 10.1}
+	}, "client-stall DEGRADED"},
+	{"a client that stood still between turns", func(s *metric.Summary) {
+		s.Rate.ScheduledPerS, s.Sessions = nil, &metric.Sessions{}
+		client(s).Pauses.LongestMillis = 1001
+	}, "client-stall INVALID"},
 	{"a client that often stood still", func(s *metric.Summary) { client(s).Pauses.TotalS = 2.1 }, "client-stalled DEGRADED"},
 	{"a client that mostly stood still", func(s *metric.Summary) { client(s).Pauses.TotalS = 10.1 }, "client-stalled INVALID"},
 	{"a busy client", func(s *metric.Summary) { client(s).BusyShare = 0.9 }, "client-cpu DEGRADED"},

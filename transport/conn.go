@@ -102,7 +102,9 @@ func (c *conn) Write(p []byte) (int, error) {
 	if s == nil {
 		return c.Conn.Write(p)
 	}
-	s.writing()
+	if s.writing() && c.kernel != nil {
+		c.kernel.leave(s.before + int64(len(p)))
+	}
 	n, err := c.Conn.Write(p)
 	c.lease.wrote.Add(int64(n - len(p)))
 	s.written(err)
@@ -159,14 +161,16 @@ func newSpan(shared bool) *span {
 	return s
 }
 
-func (s *span) writing() {
+// writing notes that a write begins, and says whether it is the first.
+func (s *span) writing() (first bool) {
 	t := now()
 	s.mu.Lock()
-	if s.sent == 0 {
+	defer s.mu.Unlock()
+	if first = s.sent == 0; first {
 		s.sent = t
 	}
 	s.busy = true
-	s.mu.Unlock()
+	return first
 }
 
 func (s *span) written(err error) {

@@ -50,7 +50,20 @@ func (r *receiver) receive(fd int) (n int, at int64, err error) {
 	if errno != 0 {
 		return 0, 0, errno
 	}
-	return int(got), receiveTime(r.control[:min(int(r.msg.Controllen), len(r.control))]), nil
+	at, _ = stampIn(r.control[:min(int(r.msg.Controllen), len(r.control))])
+	return int(got), at, nil
+}
+
+// leaving says when a segment left that ended a write, and the number of its last
+// byte, counted from 0.
+func (r *receiver) leaving(fd int) (number uint32, at int64, ok bool) {
+	r.msg.SetControllen(len(r.control))
+	_, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+	if errno != 0 {
+		return 0, 0, false
+	}
+	at, number = stampIn(r.control[:min(int(r.msg.Controllen), len(r.control))])
+	return number, at, true
 }
 
 // A kernelClock makes connections that know when the kernel received what
@@ -123,8 +136,11 @@ func (k *kernelClock) take(nc net.Conn, mayBeHeld bool) (*polled, error) {
 		return nil, err
 	}
 	c, err := p.poll(tcp, mayBeHeld)
-	if c != nil {
-		c.wire = k.track(c.local, c.remote)
+	if c == nil {
+		return nil, err
+	}
+	if c.wire = k.track(c.local, c.remote); c.wire == nil {
+		c.onSocket(stampSends)
 	}
 	return c, err
 }
@@ -143,29 +159,41 @@ func stampReceives(fd int) error {
 		unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE)
 }
 
-// receiveTime finds the software receive time among control messages: the
-// first of the three timespecs of SCM_TIMESTAMPING. Lengths and times are of
-// the machine's word size.
-func receiveTime(control []byte) int64 {
-	const word = bits.UintSize / 8
+// stampSends has what is sent stamped, too, where the kernel can: a write then
+// leaves the number of its last byte, and when that left.
+func stampSends(fd int) {
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING,
+		unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_TX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE|
+			unix.SOF_TIMESTAMPING_OPT_ID|unix.SOF_TIMESTAMPING_OPT_TSONLY)
+}
+
+// stampIn finds the software time among control messages, the first of the three
+// timespecs of SCM_TIMESTAMPING; and of a segment that was sent its number, the
+// last word of the error that tells of it. Lengths and times are of the machine's
+// word size.
+func stampIn(control []byte) (at int64, number uint32) {
+	const word, info = bits.UintSize / 8, 12
 	for len(control) >= unix.SizeofCmsghdr {
 		size := int(nativeWord(control))
 		if size < unix.SizeofCmsghdr || size > len(control) {
-			return 0
+			break
 		}
 		level := int32(binary.NativeEndian.Uint32(control[word:]))
 		kind := int32(binary.NativeEndian.Uint32(control[word+4:]))
 		data := control[unix.SizeofCmsghdr:size]
-		if level == unix.SOL_SOCKET && kind == unix.SO_TIMESTAMPING && len(data) >= 2*word {
-			return int64(nativeWord(data))*int64(time.Second) + int64(nativeWord(data[word:]))
+		switch {
+		case level == unix.SOL_SOCKET && kind == unix.SO_TIMESTAMPING && len(data) >= 2*word:
+			at = int64(nativeWord(data))*int64(time.Second) + int64(nativeWord(data[word:]))
+		case (level == unix.SOL_IP || level == unix.SOL_IPV6) && len(data) >= info+4:
+			number = binary.NativeEndian.Uint32(data[info:])
 		}
 		next := unix.CmsgSpace(len(data))
 		if next > len(control) {
-			return 0
+			break
 		}
 		control = control[next:]
 	}
-	return 0
+	return at, number
 }
 
 func nativeWord(b []byte) uint64 {

@@ -2,8 +2,12 @@ package transport
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -200,6 +204,48 @@ func TestNagleIsNotMadeWorse(t *testing.T) {
 	}
 }
 
+// A request that is held up after it was handed to the connection was sent when it
+// left, on a connection that is used again, too.
+func TestSentIsWhenItLeft(t *testing.T) {
+	for name, secure := range map[string]bool{"plain": false, "tls": true} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w, time.Now().UnixNano())
+			}))
+			if secure {
+				s.StartTLS()
+			} else {
+				s.Start()
+			}
+			t.Cleanup(s.Close)
+			c := newClient(t, Options{BaseURL: s.URL, TLS: &tls.Config{InsecureSkipVerify: true}})
+			target := preparedConn(t, c)
+			for round := range 3 {
+				target.writing.Lock()
+				letGo := make(chan int64, 1)
+				time.AfterFunc(20*time.Millisecond, func() {
+					letGo <- time.Now().UnixNano()
+					target.writing.Unlock()
+				})
+				x, sink := mustPost(t, c, "hello")
+				answered, _ := strconv.ParseInt(string(sink.data), 10, 64)
+				if free := <-letGo; x.Sent < free || x.Sent > answered || x.SentBy != x.Sent || x.Reused != (round > 0) {
+					t.Errorf("round %d: it could leave at %d, was answered at %d, and is said to have left from %d to %d; %+v", round, free, answered, x.Sent, x.SentBy, x)
+				}
+			}
+		})
+	}
+}
+
+// Where the kernel does not tell, it left while it was written.
+func TestSentIsWithinItsWrite(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+	x, _ := mustPost(t, newClient(t, Options{BaseURL: "http://" + addr, Clock: tacho.ReadClock}), "")
+	if x.SentBy <= x.Sent || x.SentBy > x.Wrote {
+		t.Errorf("it left from %d to %d and was written at %d", x.Sent, x.SentBy, x.Wrote)
+	}
+}
+
 // TLS lies above the connection that stamps.
 func TestKernelTimeUnderTLS(t *testing.T) {
 	s := tlsSite(t, nil)
@@ -272,7 +318,7 @@ func message(kind int, words ...uint64) []byte {
 	return b
 }
 
-func TestReceiveTime(t *testing.T) {
+func TestStampIn(t *testing.T) {
 	if unix.SizeofPtr != 8 {
 		t.Skip("message lays out 64-bit control messages")
 	}
@@ -289,13 +335,13 @@ func TestReceiveTime(t *testing.T) {
 		{"cut", stamp[:len(stamp)-1], 0},
 		{"no data", message(unix.SO_TIMESTAMPING), 0},
 	} {
-		if got := receiveTime(tt.control); got != tt.want {
+		if got, _ := stampIn(tt.control); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
 }
 
-func FuzzReceiveTime(f *testing.F) {
+func FuzzStampIn(f *testing.F) {
 	f.Add(message(unix.SO_TIMESTAMPING, 1, 2, 0, 0, 0, 0))
-	f.Fuzz(func(_ *testing.T, control []byte) { receiveTime(control) })
+	f.Fuzz(func(_ *testing.T, control []byte) { stampIn(control) })
 }

@@ -42,6 +42,10 @@ func (*polled) left(_, _ uint64) (first, last int64, ok bool) { return 0, 0, fal
 
 func (*polled) await() {}
 
+func (*polled) leave(int64) {}
+
+func (*polled) leftBy() int64 { return 0 }
+
 func (*polled) quiet() bool { return false }
 
 // alive says whether the peer still holds the connection open, as far as can

@@ -258,10 +258,20 @@ func (t *trail) finish(err error) {
 	}
 }
 
-// leave takes the times of sending from the network device, where they were seen.
+// leave takes the times of sending from the network device, where they were seen,
+// or else from the kernel. The kernel tells when the last byte of the first write
+// left: if that was within the write, so did the first byte.
 func (t *trail) leave(s *span) {
 	x := t.x
-	if t.conn == nil || t.conn.kernel == nil || x.Wrote == 0 {
+	if t.conn == nil || t.conn.kernel == nil || x.Sent == 0 {
+		return
+	}
+	if left := t.conn.kernel.leftBy(); left > x.SentBy {
+		x.SentBy = left
+	} else if left >= x.Sent {
+		x.Sent, x.SentBy = left, left
+	}
+	if x.Wrote == 0 {
 		return
 	}
 	if first, last, ok := t.conn.kernel.left(uint64(s.before), uint64(t.conn.lease.wrote.Load())); ok {

@@ -12,8 +12,8 @@ import (
 // everything is on that clock); 0 is a moment that did not come.
 type Exchange struct {
 	Conn   int64 // a connection was ready
-	Sent   int64 // just before the first byte of the request was written; by the wire clock, it left
-	SentBy int64 // by then that byte had left: just after the write that brought it
+	Sent   int64 // the first byte of the request left, by the wire clock or the kernel's; or just before it was written
+	SentBy int64 // by then that byte had left: Sent, or just after it was written
 	Wrote  int64 // just after the last byte of the request was written; 0 too if the answer came before
 	Head   int64 // the first byte of the response arrived
 	End    int64 // the last byte of the response arrived, or it failed

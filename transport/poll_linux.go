@@ -228,6 +228,9 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 	if c.closed {
 		return
 	}
+	if events&unix.EPOLLERR != 0 && c.takeLeaving(r) {
+		events &^= unix.EPOLLERR // it was no error
+	}
 	if events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		c.wantsRoom = false // or a write will tell why there is none
 		_ = c.watch()       // it is watched already, and a change of that does not fail

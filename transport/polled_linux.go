@@ -48,6 +48,9 @@ type polled struct {
 	closed    bool
 	err       error // what ended the receiving
 
+	leaving uint32 // the number of a byte that is being sent,
+	leftAt  int64  // and when it left; 0 is not known
+
 	held      bool
 	due       bool // it was held long enough
 	heldUntil int64
@@ -270,6 +273,35 @@ func (c *polled) drained() {
 			c.err = err
 		}
 	}
+}
+
+// leave is told that the byte with this number, counted from 1, is about to be
+// sent as the last of a write, and that one wants to know when it left.
+func (c *polled) leave(number int64) {
+	c.mu.Lock()
+	c.leaving, c.leftAt = uint32(number-1), 0
+	c.mu.Unlock()
+}
+
+// takeLeaving takes what the kernel says of segments that left.
+func (c *polled) takeLeaving(r *receiver) (any bool) {
+	for {
+		number, at, ok := r.leaving(c.fd)
+		if !ok {
+			return any
+		}
+		any = true
+		if number == c.leaving && c.leftAt == 0 {
+			c.leftAt = at
+		}
+	}
+}
+
+// leftBy is when that byte left; 0 is not known.
+func (c *polled) leftBy() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leftAt
 }
 
 // Read implements net.Conn.

@@ -52,6 +52,12 @@ type used struct {
 // command has tacho bench measure servers, in a process of its own.
 func command(b testing.TB, urls []string, flags ...string) used {
 	b.Helper()
+	return commandWith(b, (*exec.Cmd).Start, urls, flags...)
+}
+
+// commandWith is command with a way to start the process.
+func commandWith(b testing.TB, start func(*exec.Cmd) error, urls []string, flags ...string) used {
+	b.Helper()
 	binary, err := built()
 	if err != nil {
 		b.Fatal(err)
@@ -67,7 +73,7 @@ func command(b testing.TB, urls []string, flags ...string) used {
 	cmd.Dir = dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		b.Fatal(err)
 	}
 	over := make(chan struct{})

@@ -1,0 +1,372 @@
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tacho/stat"
+)
+
+// A trial is a server, a load and a client that may be in trouble.
+type trial struct {
+	speech  speech
+	streams int
+	tokens  int
+	flags   []string
+	busy    int           // loops that want the client's core, too
+	churn   int           // processes beside it that use memory, disk and the kernel
+	stops   int           // how often the client is stopped,
+	stopAt  time.Duration // from when on,
+	stopFor time.Duration // and for how long
+	shared  bool          // server and client have the same core
+}
+
+func (c *trial) lasts() time.Duration { return c.speech.TTFT + time.Duration(c.tokens)*c.speech.Gap }
+
+// between is a number from low to high.
+func between(r *rand.Rand, low, high int) int { return low + r.IntN(high-low+1) }
+
+func millis(r *rand.Rand, low, high int) time.Duration {
+	return time.Duration(between(r, low, high)) * time.Millisecond
+}
+
+// steady is a server without faults, and a load that it bears.
+func steady(r *rand.Rand) trial {
+	gap := millis(r, 15, 60)
+	return trial{
+		speech: speech{TTFT: millis(r, 100, 400), Gap: gap}, streams: between(r, 50, 400),
+		tokens: int(time.Duration(between(r, 1500, 2500)) * time.Millisecond / gap),
+	}
+}
+
+// kinds are what runs can be like.
+var kinds = []struct {
+	name string
+	of   func(r *rand.Rand, c *trial)
+}{
+	{"steady", func(*rand.Rand, *trial) {}},
+	{"few streams", func(r *rand.Rand, c *trial) { c.streams = between(r, 1, 10) }},
+	{"many streams", func(r *rand.Rand, c *trial) {
+		c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = between(r, 800, 1500), 60*time.Millisecond, 30, time.Second
+	}},
+	{"uneven gaps", func(_ *rand.Rand, c *trial) { c.speech.Jitter = 1.5 }},
+	{"bursts", func(r *rand.Rand, c *trial) { c.speech.Burst = between(r, 2, 10) }},
+	{"bursts in one write", func(r *rand.Rand, c *trial) { c.speech.Burst, c.speech.Together = between(r, 2, 10), true }},
+	{"saturated server", func(_ *rand.Rand, c *trial) {
+		c.speech.Spin = 2 * c.speech.Gap / time.Duration(c.streams)
+		c.tokens /= 2
+	}},
+	{"late burst", func(r *rand.Rand, c *trial) {
+		c.speech.HoldAt, c.speech.Hold = between(r, 1, c.tokens-1), millis(r, 200, 800)
+	}},
+	{"starved", func(_ *rand.Rand, c *trial) { c.busy = 2 }},
+	{"starved, bursts", func(r *rand.Rand, c *trial) { c.busy, c.speech.Burst = 2, between(r, 2, 10) }},
+	{"starved, many streams", func(r *rand.Rand, c *trial) {
+		c.busy, c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = 2, between(r, 600, 1000), 50*time.Millisecond, 40, time.Second
+	}},
+	{"beside a build", func(_ *rand.Rand, c *trial) { c.churn = 2 }},
+	{"stopped", func(r *rand.Rand, c *trial) {
+		c.stops, c.stopAt, c.stopFor = 1, c.speech.TTFT+millis(r, 300, 1500), millis(r, 20, 600)
+	}},
+	{"stopped often", func(r *rand.Rand, c *trial) {
+		c.stops, c.stopAt, c.stopFor = between(r, 5, 15), c.speech.TTFT, millis(r, 5, 60)
+	}},
+	{"stopped at the end", func(r *rand.Rand, c *trial) {
+		c.stops, c.stopAt, c.stopFor = 1, c.lasts()+200*time.Millisecond, millis(r, 200, 500)
+		c.speech.EndLate = millis(r, 0, 30)
+	}},
+	{"stopped, late end", func(r *rand.Rand, c *trial) {
+		c.tokens = 10
+		c.stops, c.stopAt, c.stopFor = 20, 0, millis(r, 20, 60)
+		c.speech.EndLate = millis(r, 20, 50)
+	}},
+	{"TLS", func(_ *rand.Rand, c *trial) { c.speech.TLS = true }},
+	{"TLS, bursts", func(r *rand.Rand, c *trial) { c.speech.TLS, c.speech.Burst = true, between(r, 2, 10) }},
+	{"TLS, starved", func(_ *rand.Rand, c *trial) { c.speech.TLS, c.busy = true, 2 }},
+	{"Nagle", func(_ *rand.Rand, c *trial) { c.speech.Nagle = true }},
+	{"IPv6", func(_ *rand.Rand, c *trial) { c.speech.IPv6 = true }},
+	{"open loop", func(r *rand.Rand, c *trial) {
+		rate := between(r, 100, 400)
+		c.streams, c.tokens, c.speech.TTFT = 4*rate, 5, millis(r, 30, 100)
+		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
+	}},
+	{"open loop, starved", func(r *rand.Rand, c *trial) {
+		rate := between(r, 50, 200)
+		c.streams, c.tokens, c.busy, c.speech.TTFT = 4*rate, 5, 2, millis(r, 30, 100)
+		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
+	}},
+	{"closed loop", func(r *rand.Rand, c *trial) {
+		limit := between(r, 10, 100)
+		c.streams, c.tokens, c.speech.TTFT = 10*limit, 5, millis(r, 30, 100)
+		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
+	}},
+	{"closed loop, stopped", func(r *rand.Rand, c *trial) {
+		limit := between(r, 10, 100)
+		c.streams, c.tokens, c.speech.TTFT = 10*limit, 5, millis(r, 30, 100)
+		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
+		c.stops, c.stopAt, c.stopFor = 3, 500*time.Millisecond, millis(r, 20, 300)
+	}},
+	{"open loop, stopped", func(r *rand.Rand, c *trial) {
+		rate := between(r, 50, 200)
+		c.streams, c.tokens, c.speech.TTFT = 4*rate, 5, millis(r, 30, 100)
+		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
+		c.stops, c.stopAt, c.stopFor = 2, 800*time.Millisecond, millis(r, 20, 800)
+	}},
+	{"burst that leaves late", func(r *rand.Rand, c *trial) {
+		c.streams, c.tokens, c.busy, c.speech.TTFT = between(r, 1000, 2000), 5, between(r, 0, 2), millis(r, 50, 200)
+	}},
+	{"one core for both", func(_ *rand.Rand, c *trial) { c.shared = true }},
+}
+
+// What the verdict may not do.
+const (
+	validMost    = 0.02  // no VALID with an error above this part of the value
+	invalidLeast = 0.002 // no INVALID with one below,
+	loadMost     = 0.10  // unless the load was so far from the one asked for
+)
+
+// The verdict is right about runs of many kinds, against a server whose kernel
+// knows when its tokens left. VERDICT says how many runs.
+func TestVerdictIsTrue(t *testing.T) {
+	runs, _ := strconv.Atoi(os.Getenv("VERDICT"))
+	if runs == 0 {
+		t.Skip("make test-verdict does it: minutes, and a core of its own for each end")
+	}
+	only := os.Getenv("VERDICT_KIND")
+	table := map[string][3]int{}
+	for i := 0; runs > 0; i++ {
+		kind, clock := kinds[i/2%len(kinds)], []string{"kernel", "wire"}[i%2]
+		if only != "" && kind.name != only {
+			continue
+		}
+		runs--
+		r := rand.New(rand.NewPCG(uint64(i), 12))
+		c := steady(r)
+		kind.of(r, &c)
+		o := c.run(t, clock)
+		column := 1
+		if o.worst() < invalidLeast {
+			column = 0
+		} else if o.worst() > validMost {
+			column = 2
+		}
+		row := table[o.word]
+		row[column]++
+		table[o.word] = row
+		wrong := ""
+		if o.word == "VALID" && column == 2 || o.word == "INVALID" && column == 0 && o.load < loadMost || o.missing > 0 {
+			wrong = "WRONG "
+			t.Fail()
+		}
+		fmt.Printf("%s%-22s %-6s %4d x %3d: %s %s\n", wrong, kind.name, clock, c.streams, c.tokens, o, o.said)
+	}
+	fmt.Printf("%-10s %10s %10s %10s\n", "error", "< 0.2 %", "", "> 2 %")
+	for _, word := range []string{"VALID", "DEGRADED", "INVALID"} {
+		fmt.Printf("%-10s %10d %10d %10d\n", word, table[word][0], table[word][1], table[word][2])
+	}
+}
+
+// An observation is how far a run was from the truth, as parts of true p99s.
+type observation struct {
+	word    string
+	said    string
+	ttft    deviation
+	itl     deviation
+	load    float64 // how late requests reached the server at p99, as a part of the TTFT; or for how much of a paced run the client was stopped
+	missing int
+}
+
+// A deviation is of each value and of their p99.
+type deviation struct {
+	p99    float64 // true, in milliseconds
+	values float64 // p99 of |reported - true|, in milliseconds
+	off    float64 // of the p99 itself
+}
+
+func (d deviation) part() float64 { return max(d.values, d.off) / d.p99 }
+
+func (d deviation) String() string {
+	return fmt.Sprintf("%7.2f ms off by %6.3f, p99 itself by %6.3f", d.p99, d.values, d.off)
+}
+
+func (o observation) worst() float64 { return max(o.ttft.part(), o.itl.part()) }
+
+func (o observation) String() string {
+	return fmt.Sprintf("%-8s %6.2f %%; TTFT %v; ITL %v; load %.1f %%; %d missing;", o.word, 100*o.worst(), o.ttft, o.itl, 100*o.load, o.missing)
+}
+
+// deviate compares reported with true values.
+func deviate(reported, truth []float64) deviation {
+	apart := make([]float64, len(truth))
+	for i := range truth {
+		apart[i] = max(reported[i]-truth[i], truth[i]-reported[i])
+	}
+	told, was := stat.New(reported).Quantile(.99), stat.New(truth).Quantile(.99)
+	return deviation{p99: was, values: stat.New(apart).Quantile(.99), off: max(told-was, was-told)}
+}
+
+func (c *trial) run(t *testing.T, clock string) observation {
+	t.Helper()
+	here, there := 0, runtime.NumCPU()-1
+	if c.shared {
+		there = here
+	}
+	file := filepath.Join(t.TempDir(), "testimony")
+	words, err := json.Marshal(c.speech)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *child
+	onCore(here, func() { w = start(t, "witness", string(words), file) })
+	scheme, flags := "http://", append(c.flags, "--clock", clock, "--num-prompts", strconv.Itoa(c.streams), "--random-output-len", strconv.Itoa(c.tokens))
+	if c.speech.TLS {
+		scheme, flags = "https://", append(flags, "--insecure")
+	}
+	url := scheme + w.line()
+	onCore(there, func() {
+		for range c.busy {
+			defer start(t, "busy").stop()
+		}
+		for range c.churn {
+			defer start(t, "churn", t.TempDir()).stop()
+		}
+	})
+	u := commandWith(t, func(cmd *exec.Cmd) (err error) {
+		onCore(there, func() { err = cmd.Start() })
+		if err == nil && c.stops > 0 {
+			go c.stop(cmd.Process.Pid)
+		}
+		return err
+	}, []string{url}, flags...)
+	w.stop()
+	truth, err := testimonies(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := heldAgainst(u, truth)
+	if len(c.flags) > 0 {
+		o.load = max(o.load, float64(time.Duration(c.stops)*c.stopFor)/float64(c.lasts()+2*time.Second))
+	}
+	return o
+}
+
+// heldAgainst holds a run against the testimonies.
+func heldAgainst(u used, truth map[string]testimony) observation {
+	var ttft, itl, trueTTFT, trueITL, late []float64
+	o := observation{said: u.verdict()}
+	o.word, o.said, _ = strings.Cut(o.said, "; ")
+	ms := func(nanos int64) float64 { return float64(nanos) / 1e6 }
+	for i := range u.records {
+		r := &u.records[i]
+		w, ok := truth[r.ID]
+		if !ok || len(w.Left) != len(r.Events) || !r.OK() {
+			o.missing++
+			continue
+		}
+		for k, e := range r.Events {
+			if k == 0 {
+				late = append(late, ms(int64(r.Sent-r.Due)))
+				ttft, trueTTFT = append(ttft, ms(int64(e.At-r.Sent))), append(trueTTFT, ms(w.Left[0]-w.Received))
+			} else {
+				itl, trueITL = append(itl, ms(int64(e.At-r.Events[k-1].At))), append(trueITL, ms(w.Left[k]-w.Left[k-1]))
+			}
+		}
+	}
+	if len(itl) > 0 {
+		o.ttft, o.itl = deviate(ttft, trueTTFT), deviate(itl, trueITL)
+		o.load = stat.New(late).Quantile(.99) / o.ttft.p99
+	}
+	return o
+}
+
+// stop stops a process and lets it go on, again and again.
+func (c *trial) stop(pid int) {
+	time.Sleep(300*time.Millisecond + c.stopAt) // it has to start first
+	for range c.stops {
+		if unix.Kill(pid, unix.SIGSTOP) != nil {
+			return
+		}
+		time.Sleep(c.stopFor)
+		_ = unix.Kill(pid, unix.SIGCONT) // or it is over
+		time.Sleep(c.stopFor + 20*time.Millisecond)
+	}
+}
+
+// onCore has a process that is started within run on one core.
+func onCore(core int, start func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: its affinity ends with it
+		var set unix.CPUSet
+		set.Set(core)
+		_ = unix.SchedSetaffinity(0, &set)
+		start()
+	}()
+	<-done
+}
+
+// busyLoop is the role of a process that wants a processor.
+func busyLoop([]string) error {
+	end := make(chan struct{})
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		close(end)
+	}()
+	for x := 1.0; ; x *= 1.0000001 {
+		select {
+		case <-end:
+			return nil
+		default:
+		}
+	}
+}
+
+// churn is the role of a process that does what a compiler does: it touches
+// fresh memory, writes files and starts processes.
+func churn(args []string) error {
+	end := make(chan struct{})
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		close(end)
+	}()
+	for {
+		select {
+		case <-end:
+			return nil
+		default:
+		}
+		b, err := unix.Mmap(-1, 0, 32<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		f, err := os.Create(filepath.Join(args[0], "object"))
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(b[:8<<20])
+		if err == nil {
+			err = f.Sync()
+		}
+		_ = f.Close()
+		_ = unix.Munmap(b)
+		_ = exec.Command("/bin/true").Run()
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package proof
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"sort"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A speech is how the witness answers.
+type speech struct {
+	TTFT, Gap time.Duration
+	Burst     int           // so many tokens are said in a row, and then none for as many gaps
+	Together  bool          // the tokens of a burst go out with one write
+	Jitter    float64       // gaps differ by so much of themselves
+	HoldAt    int           // before this token of each answer it holds its breath,
+	Hold      time.Duration // for so long, and then says all that was due
+	Spin      time.Duration // of processor time before each write
+	EndLate   time.Duration // between the last token and the end of the answer
+	Nagle     bool
+	TLS       bool
+	IPv6      bool
+}
+
+func init() { roles["witness"], roles["busy"], roles["churn"] = witness, busyLoop, churn }
+
+// witness is the role of a server that knows when its tokens truly left: the
+// kernel stamps its segments as they pass the network device. args are a speech
+// and a file, which gets one testimony for each answer when the input ends.
+func witness(args []string) error {
+	runtime.GOMAXPROCS(1)
+	w := &witnessing{}
+	if err := json.Unmarshal([]byte(args[0]), &w.speech); err != nil {
+		return err
+	}
+	host := "127.0.0.1"
+	if w.speech.IPv6 {
+		host = "::1"
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return err
+	}
+	var config *tls.Config
+	if w.speech.TLS {
+		if config, err = selfSigned(); err != nil {
+			return err
+		}
+	}
+	fmt.Println(l.Addr())
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.serve(c.(*net.TCPConn), config)
+		}
+	}()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	w.answering.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b, err := json.Marshal(w.told)
+	return errors.Join(err, os.WriteFile(args[1], b, 0o600))
+}
+
+// A testimony is what truly happened to a request: the kernel had it, and the
+// tokens of its answer left.
+type testimony struct {
+	ID       string
+	Received int64
+	Left     []int64
+}
+
+type witnessing struct {
+	speech    speech
+	answering sync.WaitGroup
+
+	mu   sync.Mutex
+	told []testimony
+}
+
+func (w *witnessing) serve(tcp *net.TCPConn, config *tls.Config) {
+	defer tcp.Close() //nolint:errcheck // all that matters was written
+	_ = tcp.SetNoDelay(!w.speech.Nagle)
+	s, err := newSworn(tcp)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "witness:", err)
+		return
+	}
+	var c net.Conn = s
+	if config != nil {
+		secure := tls.Server(s, config)
+		if secure.Handshake() != nil { // the first byte of a request comes after it
+			return
+		}
+		c = secure
+	}
+	in := bufio.NewReader(c)
+	for {
+		s.first = 0
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		if w.answer(s, c, req) != nil {
+			return
+		}
+	}
+}
+
+// answer says all tokens of an answer, and notes when they left.
+func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
+	var asked struct {
+		Prompt    []int `json:"prompt"`
+		MaxTokens int   `json:"max_tokens"`
+	}
+	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
+		_, err = io.WriteString(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+		return err
+	}
+	w.answering.Add(1)
+	defer w.answering.Done()
+	received := s.first
+	out := bufio.NewWriterSize(c, 64<<10)
+	fmt.Fprint(out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	ends, err := w.tokens(s, out, time.Unix(0, received), asked.MaxTokens)
+	if err != nil {
+		return err
+	}
+	time.Sleep(w.speech.EndLate)
+	event(out, fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
+		len(asked.Prompt), asked.MaxTokens, len(asked.Prompt)+asked.MaxTokens))
+	event(out, "[DONE]")
+	fmt.Fprint(out, "0\r\n\r\n")
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	left, err := s.when(ends)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, testimony{req.Header.Get("X-Request-Id"), received, left})
+	return nil
+}
+
+// tokens says them by the plan, and returns where each ended in the stream.
+func (w *witnessing) tokens(s *sworn, out *bufio.Writer, begun time.Time, n int) (ends []uint64, err error) {
+	p := &w.speech
+	random := mathrand.New(mathrand.NewPCG(uint64(begun.UnixNano()), 0))
+	late := time.Duration(0)
+	for i := range n {
+		if p.Hold > 0 && i == p.HoldAt {
+			late = p.Hold
+		}
+		group := i / max(p.Burst, 1) * max(p.Burst, 1)
+		due := p.TTFT + time.Duration(group)*p.Gap
+		if i > 0 {
+			due += time.Duration(p.Jitter * (random.Float64() - 0.5) * float64(p.Gap))
+		}
+		if due < late+p.TTFT+time.Duration(p.HoldAt)*p.Gap {
+			due = late + p.TTFT + time.Duration(p.HoldAt)*p.Gap
+		}
+		time.Sleep(time.Until(begun.Add(due)))
+		for end := time.Now().Add(p.Spin); time.Now().Before(end); {
+		}
+		finish := "null"
+		if i == n-1 {
+			finish = `"length"`
+		}
+		event(out, `{"object":"text_completion","model":"sim","choices":[{"index":0,"text":" word","finish_reason":`+finish+`}]}`)
+		last := i == n-1 || (i+1)%max(p.Burst, 1) == 0
+		if p.Together && !last {
+			ends = append(ends, 0)
+			continue
+		}
+		if err := out.Flush(); err != nil {
+			return nil, err
+		}
+		ends = append(ends, s.written)
+		for k := len(ends) - 2; k >= 0 && ends[k] == 0; k-- {
+			ends[k] = s.written
+		}
+		if i%16 == 15 {
+			s.testify()
+		}
+	}
+	return ends, nil
+}
+
+func event(w io.Writer, data string) {
+	fmt.Fprintf(w, "%x\r\ndata: %s\n\n\r\n", len(data)+8, data)
+}
+
+// A sworn is a connection that knows when the kernel had what it reads, and when
+// what it writes left.
+type sworn struct {
+	*net.TCPConn
+	raw     interface{ Control(func(uintptr)) error }
+	reading interface {
+		Read(func(uintptr) bool) error
+	}
+	first   int64 // when the kernel had what was read first since it was set to 0
+	written uint64
+	stamps  []leaving
+}
+
+// A leaving is when so many bytes had left.
+type leaving struct {
+	end uint64
+	at  int64
+}
+
+func newSworn(tcp *net.TCPConn) (*sworn, error) {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	s := &sworn{TCPConn: tcp, raw: raw, reading: raw}
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_SOFTWARE|
+			unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_TX_SOFTWARE|unix.SOF_TIMESTAMPING_OPT_ID|unix.SOF_TIMESTAMPING_OPT_TSONLY)
+	})
+	return s, errors.Join(err, set)
+}
+
+func (s *sworn) Read(p []byte) (n int, err error) {
+	var control [256]byte
+	var oob int
+	again := s.reading.Read(func(fd uintptr) bool {
+		n, oob, _, _, err = unix.Recvmsg(int(fd), p, control[:], 0)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if err = errors.Join(again, err); err != nil {
+		return 0, err
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	if at, _ := stamps(control[:oob]); s.first == 0 {
+		s.first = at
+	}
+	return n, nil
+}
+
+func (s *sworn) Write(p []byte) (int, error) {
+	n, err := s.TCPConn.Write(p)
+	s.written += uint64(n)
+	return n, err
+}
+
+// testify asks the kernel what has left since it was last asked.
+func (s *sworn) testify() {
+	_ = s.raw.Control(func(fd uintptr) {
+		var control [256]byte
+		for {
+			_, oob, _, _, err := unix.Recvmsg(int(fd), nil, control[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+			if err != nil {
+				return
+			}
+			at, id := stamps(control[:oob])
+			// The kernel numbers the last byte of a write, in 32 bits.
+			end := s.written - uint64(uint32(s.written)-(id+1))
+			s.stamps = append(s.stamps, leaving{end, at})
+		}
+	})
+}
+
+// when says when the stream had got so far, for each place.
+func (s *sworn) when(ends []uint64) ([]int64, error) {
+	missing := func() bool { return len(s.stamps) == 0 || s.stamps[len(s.stamps)-1].end < s.written }
+	for until := time.Now().Add(2 * time.Second); missing() && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		s.testify()
+	}
+	sort.Slice(s.stamps, func(i, k int) bool { return s.stamps[i].end < s.stamps[k].end })
+	out := make([]int64, len(ends))
+	for i, end := range ends {
+		k := sort.Search(len(s.stamps), func(k int) bool { return s.stamps[k].end >= end })
+		if k == len(s.stamps) {
+			return nil, fmt.Errorf("nobody saw byte %d leave", end)
+		}
+		out[i] = s.stamps[k].at
+	}
+	s.stamps = s.stamps[:0]
+	return out, nil
+}
+
+// stamps finds the software time and the number of a sent packet.
+func stamps(control []byte) (at int64, id uint32) {
+	messages, _ := unix.ParseSocketControlMessage(control)
+	for _, m := range messages {
+		switch {
+		case m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPING && len(m.Data) >= 16:
+			at = int64(binary.NativeEndian.Uint64(m.Data))*int64(time.Second) + int64(binary.NativeEndian.Uint64(m.Data[8:]))
+		case len(m.Data) >= 16: // sock_extended_err
+			id = binary.NativeEndian.Uint32(m.Data[12:])
+		}
+	}
+	return at, id
+}
+
+func selfSigned() (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// testimonies reads what a witness wrote down.
+func testimonies(file string) (map[string]testimony, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var all []testimony
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&all); err != nil {
+		return nil, err
+	}
+	out := map[string]testimony{}
+	for _, t := range all {
+		out[t.ID] = t
+	}
+	return out, nil
+}
