@@ -63,6 +63,7 @@ func openKept(dir string, change func(*metric.Config) error) (*outcome.Run, erro
 	if len(run.Levels) > 0 {
 		run.Began = run.Levels[0].Epoch
 	}
+	run.Order()
 	return run, nil
 }
 
@@ -167,7 +168,7 @@ func About(dir string, m *store.Manifest) outcome.About {
 	}
 	_ = json.Unmarshal(m.Plan, &plan) // what it does not tell is left out
 	a := outcome.About{
-		Name: filepath.Base(dir), Tool: m.Tool, Version: m.Version, Began: m.Started, Varies: m.Varies, Args: m.Args, Host: hostOf(m.Host),
+		Name: filepath.Base(dir), Tool: m.Tool, Version: m.Version, Began: m.Started, Varies: m.Varies, Swept: m.Swept, Args: m.Args, Host: hostOf(m.Host),
 		Label: plan.Label, Backend: m.Target.Backend, Model: m.Target.Model, Tokenizer: plan.Tokenizer, Dataset: m.Target.Dataset, URLs: plan.BaseURL,
 	}
 	if plan.Path != "" {

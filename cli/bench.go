@@ -266,6 +266,7 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 }
 
 func (b *benchRun) summarize(ctx context.Context, err error) error {
+	b.run.Order()
 	r := report.Report{Runs: []outcome.Run{b.run}}
 	if b.env.seen != nil {
 		b.env.seen(&b.run)

@@ -27,7 +27,7 @@ func (b *benchRun) manifest() store.Manifest {
 			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),
 		},
-		Varies: r.Asked.Varies(),
+		Varies: r.Asked.Varies(), Swept: r.Asked.Swept(),
 		Plan:   b.given,
 		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}

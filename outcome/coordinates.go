@@ -2,7 +2,10 @@ package outcome
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -58,6 +61,29 @@ func (a About) Of(l *Level) *About {
 		}
 	}
 	return &a
+}
+
+// Order brings the levels of a run into the order of their coordinates, whatever
+// the order in which they ran: that of their indexes, and in a sweep that of its
+// loads.
+func (r *Run) Order() {
+	slices.SortStableFunc(r.Levels, func(a, b Level) int { return cmp.Compare(a.Index, b.Index) })
+	if r.Swept == "" {
+		return
+	}
+	first := map[string]int{} // levels that differ in nothing but their load
+	others := func(l Level) string { return fmt.Sprint(l.Coordinates.Without(r.Swept)) }
+	load := func(l Level) float64 {
+		value, _ := l.Coordinates.Of(r.Swept)
+		f, _ := strconv.ParseFloat(value, 64) // a sweep has numbers only
+		return f
+	}
+	for i, l := range slices.Backward(r.Levels) {
+		first[others(l)] = i
+	}
+	slices.SortStableFunc(r.Levels, func(a, b Level) int {
+		return cmp.Or(cmp.Compare(first[others(a)], first[others(b)]), cmp.Compare(load(a), load(b)), cmp.Compare(a.Repeat, b.Repeat))
+	})
 }
 
 // SimulatedEngine begins the name of a server that was none.

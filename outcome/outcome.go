@@ -11,7 +11,7 @@ import (
 	"tacho/metric"
 )
 
-// A Run is one run and its levels, in the order in which they ran.
+// A Run is one run and its levels, in the order of their coordinates.
 type Run struct {
 	About
 	Notes  []metric.Reason `json:"notes,omitempty"` // on the run as a whole
@@ -35,6 +35,7 @@ type About struct {
 	GPUs      string    `json:"gpus,omitempty"`
 	Metadata  []Field   `json:"metadata,omitempty"` // entries that the user gave
 	Varies    string    `json:"varies,omitempty"`   // the options that are lists: "num-prompts"
+	Swept     string    `json:"swept,omitempty"`    // the option that found its own levels
 	Args      []string  `json:"args,omitempty"`     // the command line, secrets taken out
 	Host      string    `json:"host,omitempty"`     // the machine the load came from
 }

@@ -80,16 +80,16 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 
 // warmups is the source of the warm-up.
 type warmups struct {
-	work   workload.Workload
-	job    *job
-	prefix string // of the level
+	work workload.Workload
+	job  *job
+	name string // of these requests
 }
 
 // Session implements tacho.Source.
 func (w warmups) Session(i uint64) (tacho.Session, error) {
 	s, err := w.work.Warmup(i)
 	if err == nil {
-		s.Turns[0].Request.ID = w.job.requestID(fmt.Sprintf("%swarmup-%d", w.prefix, i))
+		s.Turns[0].Request.ID = w.job.requestID(fmt.Sprintf("%s-%d", w.name, i))
 	}
 	return s, err
 }

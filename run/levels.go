@@ -9,28 +9,83 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
+	"tacho/search"
 )
 
-// Run measures all levels of the plan, one after the other, and hands each to
-// done. A stopped run returns ctx's error, after the outcome of what finished.
-func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Level)) error {
-	for i, l := range r.order() {
-		if i > 0 {
-			if err := r.rest(ctx); err != nil {
-				return err
-			}
-		}
-		out, err := r.Measure(ctx, l, sink)
-		if out != nil {
-			done(out)
-		}
-		if err != nil {
+// Run measures the levels of the plan, one after the other, and hands each to
+// done. Those that were measured before are not measured again. A stopped run
+// returns ctx's error, after the outcome of what finished.
+func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Level), before ...outcome.Level) error {
+	c := &course{r: r, sink: sink, done: done}
+	for i := range before {
+		c.note(&before[i])
+	}
+	if r.Asked.Swept() != "" {
+		return c.sweeps(ctx)
+	}
+	c.left = slices.DeleteFunc(r.order(), func(l plan.Level) bool { return c.has(l.Index) })
+	for len(c.left) > 0 {
+		l := c.left[0]
+		c.left = c.left[1:]
+		if err := c.measure(ctx, l); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// A course is the levels of a run as they go by.
+type course struct {
+	r     *Runner
+	sink  tacho.Sink
+	done  func(*outcome.Level)
+	past  []pastLevel
+	left  []plan.Level // of a list
+	begun bool         // a level was measured
+}
+
+// A pastLevel is one that is over.
+type pastLevel struct {
+	outcome.Setting
+	search.Seen
+}
+
+func (c *course) note(l *outcome.Level) {
+	c.past = append(c.past, pastLevel{l.Setting, seen(&l.Summary)})
+}
+
+func (c *course) has(index int) bool {
+	return slices.ContainsFunc(c.past, func(p pastLevel) bool { return p.Index == index })
+}
+
+// seen is what a level came to, as the shape of a curve needs it.
+func seen(s *metric.Summary) search.Seen {
+	out := search.Seen{Latency: s.Classic(metric.E2EL).Mean, Failed: s.Completed == 0 && s.Failed > 0}
+	if s.Throughput != nil {
+		out.Throughput = s.Throughput.RequestsPerS
+	}
+	return out
+}
+
+// measure measures one level.
+func (c *course) measure(ctx context.Context, l plan.Level) error {
+	if c.begun {
+		if err := c.r.rest(ctx); err != nil {
+			return err
+		}
+	}
+	c.begun = true
+	c.r.judge = func(s *metric.Summary) []metric.Reason { return c.end(l, seen(s)) }
+	out, err := c.r.Measure(ctx, l, c.sink)
+	c.r.judge = nil
+	if out != nil {
+		c.note(out)
+		c.done(out)
+	}
+	return err
 }
 
 // order is the levels of the plan in the order in which they run. Repeats are

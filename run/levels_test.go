@@ -1,11 +1,15 @@
 package run_test
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"tacho/metric"
 	"tacho/plan"
 )
 
@@ -74,5 +78,71 @@ func TestOrderOfLevels(t *testing.T) {
 	slices.Sort(shuffled)
 	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(shuffled, want) {
 		t.Errorf("shuffled levels %v", shuffled)
+	}
+}
+
+// slow is a server that has so many requests in hand at once, for some time each.
+func slow(atOnce int, each time.Duration) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		slots := make(chan struct{}, atOnce)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "completions") {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				time.Sleep(each)
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+}
+
+func indexes(out result) (list []int) {
+	for _, l := range out.levels {
+		list = append(list, l.Index)
+	}
+	return list
+}
+
+// A list ends where all requests fail.
+func TestListEndsWhereAllFails(t *testing.T) {
+	var n atomic.Int64
+	url, _ := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "completions") && n.Add(1) > 2 {
+				http.Error(w, "out of memory", http.StatusInternalServerError)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	out := do(t, planFor(url, func(p *plan.Plan) { list(p, "num-prompts", "2,3,4,5") }))
+	if want := []int{0, 1}; !slices.Equal(indexes(out), want) {
+		t.Fatalf("levels %v, want %v", indexes(out), want)
+	}
+	if r := out.levels[1].Summary.Verdict.Reasons; !slices.ContainsFunc(r, func(r metric.Reason) bool { return strings.Contains(r.Text, "left out (2): all requests failed here") }) {
+		t.Errorf("%v", r)
+	}
+}
+
+// A sweep goes from one at a time past saturation, and places what is left of its
+// levels in between.
+func TestSweep(t *testing.T) {
+	url, _ := serve(t, slow(4, 20*time.Millisecond))
+	for option, least := range map[string]float64{"max-concurrency": 4, "request-rate": 150} {
+		out := do(t, planFor(url, func(p *plan.Plan) {
+			p.NumPrompts, p.SweepPoints = 24, 5
+			list(p, option, plan.Sweep)
+		}))
+		var loads []float64
+		for i, l := range out.levels {
+			load, ok := l.Coordinates[0].Number()
+			if l.Index != i || !ok || len(l.Coordinates) != 1 || l.Coordinates[0].Name != option {
+				t.Errorf("level %d: %+v", i, l.Setting)
+			}
+			loads = append(loads, load)
+		}
+		if len(loads) > 5 || slices.Max(loads) < least || option == "max-concurrency" && loads[0] != 1 || loads[0] > slices.Max(loads)/3 {
+			t.Errorf("--%s sweep: %v", option, loads)
+		}
 	}
 }

@@ -210,6 +210,12 @@ func (r *Runner) sumUp(s *level, sum *metric.Accumulator, probe *metric.Probe) {
 	scrubSamples(r.env.Secrets, out.Samples)
 	scrubReasons(r.env.Secrets, s.config.Known)
 	out.Summary = sum.Summary(s.config)
+	if r.judge != nil {
+		if more := r.judge(&out.Summary); len(more) > 0 {
+			s.config.Known = append(s.config.Known, more...)
+			out.Summary = sum.Summary(s.config)
+		}
+	}
 	out.Summary.Beside(instrument.Summarize(out.Samples, out.Summary.DurationS), probe)
 }
 

@@ -105,21 +105,24 @@ func (r *Runner) warmUp(ctx context.Context, l plan.Level, work workload.Workloa
 		return nil
 	}
 	r.say("Warming up with %d requests.", r.Plan.NumWarmups)
-	var sum metric.Accumulator
 	limit := l.Concurrency
 	if limit == 0 {
 		limit = n
 	}
-	err := engine.Run(ctx, engine.Stage{
-		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.Target.backend,
-		Source: warmups{work, r.job, levelPrefix(l)}, Timeout: r.Plan.RequestTimeout.Duration(),
-	}, &sum)
-	if err != nil {
-		return err
-	}
-	if s := sum.Summary(metric.DefaultConfig()); len(s.Failures) > 0 {
+	s, err := r.aside(ctx, work, levelPrefix(l)+"warmup", n, limit)
+	if err == nil && len(s.Failures) > 0 {
 		f := s.Failures[0]
 		r.say("%d of %d warm-up requests failed: %s: %s", s.Failed, r.Plan.NumWarmups, f.Cause, f.Example)
 	}
-	return nil
+	return err
+}
+
+// aside sends requests whose prompts are never measured.
+func (r *Runner) aside(ctx context.Context, work workload.Workload, name string, n, limit int) (metric.Summary, error) {
+	var sum metric.Accumulator
+	err := engine.Run(ctx, engine.Stage{
+		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.Target.backend,
+		Source: warmups{work, r.job, name}, Timeout: r.Plan.RequestTimeout.Duration(),
+	}, &sum)
+	return sum.Summary(metric.DefaultConfig()), err
 }

@@ -17,6 +17,7 @@ import (
 
 	"tacho/engine"
 	"tacho/internal/redact"
+	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/token"
@@ -61,6 +62,7 @@ func newJob(p plan.Plan, env Env, hooks Hooks) (*job, error) {
 	if err := Check(&p, hooks.Say); err != nil {
 		return nil, &UsageError{err}
 	}
+	timeSweep(&p, hooks.Say)
 	env.learn(&p)
 	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
 	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomHole, random)
@@ -81,12 +83,13 @@ type Runner struct {
 
 	counting   *counting
 	feed       *feed
-	opened     outcome.Coordinates // for which the servers were opened
-	fresh      bool                // nothing was sent since
-	stop       func()              // the server that was started for the run
-	live       *engine.Live        // of the level that runs
-	tries      uint64              // requests sent before the measured ones, to see whether the servers answer
-	idsRefused string              // the server's words for it, where it takes no token ids
+	opened     outcome.Coordinates                   // for which the servers were opened
+	fresh      bool                                  // nothing was sent since
+	judge      func(*metric.Summary) []metric.Reason // what is known of a level once it is summed up; may be nil
+	stop       func()                                // the server that was started for the run
+	live       *engine.Live                          // of the level that runs
+	tries      uint64                                // requests sent before the measured ones, to see whether the servers answer
+	idsRefused string                                // the server's words for it, where it takes no token ids
 }
 
 func newRunner(j *job, t *Target) *Runner {

@@ -49,6 +49,7 @@ type Manifest struct {
 	Seed    uint64          `json:"seed"`
 	Host    Host            `json:"host"`
 	Varies  string          `json:"varies,omitempty"` // the options of the plan that are lists
+	Swept   string          `json:"swept,omitempty"`  // the option that found its own levels
 	Plan    json.RawMessage `json:"plan"`             // what was given, secrets taken out
 	Target  Target          `json:"target"`           // what became of its words about the server
 }
