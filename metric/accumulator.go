@@ -26,6 +26,7 @@ type Accumulator struct {
 	marks    []marks
 	whole    part // of All
 	bounds   bounds
+	series   series // of All
 	parts    parts
 	failures map[failureKey]FailureGroup
 	finishes map[string]int
@@ -59,6 +60,7 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	a.whole.ready(len(All), a.Limit)
 	a.bounds.add(r, a.values, a.whole.digests)
 	a.whole.add(r, a.values, a.Limit)
+	a.series.add(r, a.values)
 	a.parts.add(r, a.values[:len(Classic)])
 	a.addFailure(r)
 	a.sessions.add(r)
@@ -104,6 +106,7 @@ func (a *Accumulator) Merge(b *Accumulator) {
 		a.bounds.merge(&b.bounds, a.whole.digests, b.whole.digests)
 	}
 	a.whole.merge(&b.whole)
+	a.series.merge(b.series)
 	a.parts.merge(&b.parts)
 	for k, g := range b.failures {
 		a.mergeFailure(k, g)
@@ -144,7 +147,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Drift = drift(a.marks, origin)
 	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.marks), spread(c, a.marks), a.cache
 	s.Throughput = a.throughput(&s)
-	s.Dists = a.whole.summarize(All, c.Percentiles)
+	s.Dists = a.whole.summarize(All, c.Percentiles, a.series)
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
 	s.judge()

@@ -13,6 +13,7 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/stat"
 )
 
 // sumUp gives records to an Accumulator that may not rely on them afterwards.
@@ -94,10 +95,11 @@ func TestStatistics(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.Percentiles = []float64{99.9, 50}
 	s := sumUp(c, success(1, 10*ms), success(1, 20*ms), success(1, 40*ms))
-	got := s.Dist(metric.TTFT)
+	got, few := s.Dist(metric.TTFT), &metric.Interval{Effective: 3, Warning: stat.TooFew}
 	want := metric.Dist{Name: "ttft", Unit: "ms", N: 3, Stats: &metric.Stats{
 		Mean: 70.0 / 3, Median: 20, Std: 12.4721912892464681, Min: 10, Max: 40,
-		Percentiles: []metric.Percentile{{P: 99.9, Value: 39.96}, {P: 50, Value: 20}, {P: 90, Value: 36}, {P: 99, Value: 39.6}},
+		Percentiles:  []metric.Percentile{{P: 99.9, Value: 39.96, Interval: few}, {P: 50, Value: 20, Interval: few}, {P: 90, Value: 36, Interval: few}, {P: 99, Value: 39.6, Interval: few}},
+		MeanInterval: few, MedianInterval: few,
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 	if diff := cmp.Diff(want, got, near); diff != "" {

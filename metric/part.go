@@ -119,22 +119,26 @@ func (p *part) merge(o *part) {
 	}
 }
 
-func (p *part) summarize(metrics []*Metric, percentiles []float64) []Dist {
+// summarize has intervals where there are series.
+func (p *part) summarize(metrics []*Metric, percentiles []float64, all series) []Dist {
 	out := make([]Dist, len(metrics))
 	for i, m := range metrics {
 		out[i] = Dist{Name: m.Name, Unit: m.Unit}
 		if i < len(p.digests) {
-			out[i].fill(&p.digests[i], percentiles)
+			values := p.digests[i].Distribution()
+			out[i].fill(&p.digests[i], values, percentiles)
+			if i < len(all) && out[i].Stats != nil {
+				out[i].Stats.addIntervals(&all[i], values)
+			}
 		}
 	}
 	return out
 }
 
-func (d *Dist) fill(digest *stat.Digest, asked []float64) {
+func (d *Dist) fill(digest *stat.Digest, values stat.Distribution, asked []float64) {
 	if d.N = digest.N(); d.N == 0 {
 		return
 	}
-	values := digest.Distribution()
 	d.Stats = &Stats{Mean: values.Mean(), Median: values.Median(), Std: values.Std(), Min: values.Min(), Max: values.Max()}
 	if !digest.Exact() {
 		d.Stats.Error = stat.SketchError

@@ -162,7 +162,11 @@ type Stats struct {
 	Min         float64      `json:"min"`
 	Max         float64      `json:"max"`
 	Percentiles []Percentile `json:"percentiles"`
-	Error       float64      `json:"error,omitempty"` // how far median, percentiles and deviation may be off, as a part of them; 0 is exact
+
+	MeanInterval   *Interval `json:"mean_interval,omitempty"` // nil: of a group
+	MedianInterval *Interval `json:"median_interval,omitempty"`
+
+	Error float64 `json:"error,omitempty"` // how far median, percentiles and deviation may be off, as a part of them; 0 is exact
 }
 
 // MarshalJSON leaves out what is no number, which JSON could not hold.
@@ -189,6 +193,8 @@ type Percentile struct {
 	P     float64 `json:"p"` // 0..100
 	Value float64 `json:"value"`
 	Bound *Bound  `json:"bound,omitempty"` // nil where all times are exact
+
+	Interval *Interval `json:"interval,omitempty"` // nil: of a group
 }
 
 // A Probe is what became of the small requests sent beside the load, to feel how

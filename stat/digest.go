@@ -306,6 +306,9 @@ func (f *fixed) merge(o *fixed) {
 }
 
 func (f *fixed) float() float64 {
+	if n := int64(f.lo); n>>63 == f.hi { // nearly all: one word holds it
+		return float64(n) / (1 << fixedBits)
+	}
 	whole := new(big.Int).Lsh(big.NewInt(f.hi), 64)
 	whole.Add(whole, new(big.Int).SetUint64(f.lo))
 	out, _ := new(big.Rat).SetFrac(whole, big.NewInt(1<<fixedBits)).Float64()

@@ -19,8 +19,9 @@ type Warning string
 
 // The warnings.
 const (
-	TooFew     Warning = "too few observations: the interval has no upper or lower end, and the nearest observation stands there"
-	Correlated Warning = "observations that follow each other resemble each other: there are fewer independent ones than it seems"
+	TooFew     Warning = "too few"    // observations: the interval has no lower or no upper end
+	Correlated Warning = "correlated" // observations that follow each other resemble each other: there are fewer independent ones than it seems
+	AtOnce     Warning = "at once"    // the observations are of one moment, or of a few: one run does not tell what another would give
 )
 
 // QuantileInterval is an interval of the quantile q, of independent

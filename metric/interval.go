@@ -1,0 +1,64 @@
+package metric
+
+import (
+	"math"
+
+	"tacho"
+	"tacho/stat"
+)
+
+// An Interval is how sure a mean or a percentile is: with a chance of 95 % the
+// server's true value is in it, if it goes on as in this run. Requests that are
+// near each other in time are not taken for independent, nor are the gaps of one
+// request.
+type Interval struct {
+	Low       *float64     `json:"low"` // nil: the sample does not tell
+	High      *float64     `json:"high"`
+	Effective float64      `json:"effective_n"` // how many independent values would tell as much
+	Warning   stat.Warning `json:"warning,omitempty"`
+}
+
+func interval(c stat.Confidence) *Interval {
+	out := &Interval{Effective: c.Effective, Warning: c.Warning}
+	if !math.IsInf(c.Low, 0) {
+		out.Low, out.High = &c.Low, &c.High
+	}
+	return out
+}
+
+// series are the values of each metric with their times.
+type series []stat.Series
+
+// add takes a record in. All values of a request are of the moment at which it
+// was sent, so that its gaps stay together.
+func (s *series) add(r *tacho.Record, v values) {
+	if len(*s) == 0 {
+		*s = make(series, len(v))
+	}
+	at := r.Sent
+	if at == tacho.Never {
+		at = r.Due
+	}
+	for i := range v {
+		(*s)[i].Add(at, v[i]...)
+	}
+}
+
+func (s *series) merge(o series) {
+	if len(*s) == 0 {
+		*s = make(series, len(o))
+	}
+	for i := range o {
+		(*s)[i].Merge(&o[i])
+	}
+}
+
+// addIntervals says how sure each of the statistics is.
+func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution) {
+	sure := one.Sure(values)
+	s.MeanInterval, s.MedianInterval = interval(sure.Mean), interval(sure.Quantile(0.5))
+	for i := range s.Percentiles {
+		p := &s.Percentiles[i]
+		p.Interval = interval(sure.Quantile(p.P / 100))
+	}
+}

@@ -1,0 +1,230 @@
+package stat_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tacho/stat"
+)
+
+// A process draws series of which the mean and the quantiles are known.
+type process struct {
+	name     string
+	draw     func(r *rand.Rand, n int) []float64
+	mean     float64
+	quantile func(q float64) float64
+}
+
+func normalQuantile(q float64) float64 { return math.Sqrt2 * math.Erfinv(2*q-1) }
+
+// exponentials are independent.
+var exponentials = process{"exponential", exponential, 1, func(q float64) float64 { return -math.Log(1 - q) }}
+
+// lognormals are independent, and far from symmetric.
+var lognormals = process{"lognormal", func(r *rand.Rand, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = math.Exp(r.NormFloat64())
+	}
+	return out
+}, math.Exp(0.5), func(q float64) float64 { return math.Exp(normalQuantile(q)) }}
+
+// autoregressives resemble their neighbours by phi.
+func autoregressives(phi float64) process {
+	scale := math.Sqrt(1 - phi*phi)
+	return process{fmt.Sprintf("autoregressive %g", phi), func(r *rand.Rand, n int) []float64 {
+		out := autoregressive(r, n, phi)
+		for i := range out {
+			out[i] *= scale
+		}
+		return out
+	}, 0, normalQuantile}
+}
+
+// waits are those of a queue with one server, of that load, in balance from the
+// start.
+func waits(load float64) process {
+	return process{fmt.Sprintf("queue at %g", load), func(r *rand.Rand, n int) []float64 {
+		out, wait := make([]float64, n), 0.0
+		if r.Float64() < load {
+			wait = r.ExpFloat64() / (1 - load)
+		}
+		for i := range out {
+			out[i] = wait
+			wait = max(0, wait+r.ExpFloat64()-r.ExpFloat64()/load)
+		}
+		return out
+	}, load / (1 - load), func(q float64) float64 { return max(0, math.Log(load/(1-q))/(1-load)) }}
+}
+
+// seriesOf are observations one second apart, with their distribution.
+func seriesOf(xs []float64) (*stat.Series, stat.Distribution) {
+	s, d := &stat.Series{}, &stat.Digest{}
+	for i, x := range xs {
+		s.Add(time.Duration(i)*time.Second, x)
+	}
+	d.Add(xs...)
+	return s, d.Distribution()
+}
+
+// A tally is what came of intervals in many tries.
+type tally struct{ given, held, tries int }
+
+func (c *tally) add(b stat.Confidence, truth float64) {
+	c.tries++
+	if b.Warning == "" {
+		c.given++
+		if b.Low <= truth && truth <= b.High {
+			c.held++
+		}
+	}
+}
+
+func (c *tally) share() float64 { return float64(c.held) / float64(max(c.given, 1)) }
+
+// wrong is the share of tries in which a false interval was shown.
+func (c *tally) wrong() float64 { return float64(c.given-c.held) / float64(c.tries) }
+
+// intervals tallies those of the mean, named 0, and of quantiles.
+func intervals(p process, n, tries int, quantiles ...float64) map[float64]*tally {
+	out := map[float64]*tally{0: {}}
+	for try := range tries {
+		s, d := seriesOf(p.draw(rand.New(rand.NewPCG(uint64(try), uint64(n))), n))
+		sure := s.Sure(d)
+		out[0].add(sure.Mean, p.mean)
+		for _, q := range quantiles {
+			if out[q] == nil {
+				out[q] = &tally{}
+			}
+			out[q].add(sure.Quantile(q), p.quantile(q))
+		}
+	}
+	return out
+}
+
+// Where nearly every try has an interval, it holds the truth about 95 times in a
+// hundred; and nowhere is a false one shown much more often than 5 times. The
+// bounds leave room for the chance of a few hundred tries: make test-coverage has
+// thousands, and all the processes.
+func TestIntervalsHold(t *testing.T) {
+	for _, c := range []struct {
+		process
+		n int
+	}{{exponentials, 100}, {autoregressives(0.9), 2000}, {waits(0.6), 2000}} {
+		for q, got := range intervals(c.process, c.n, 300, 0.5, 0.9, 0.99) {
+			checkTally(t, c.process, c.n, q, got, 0.915, 0.985, 0.1)
+		}
+	}
+}
+
+// mostlyGiven is the share of tries with an interval from which on the share that
+// holds is free of the choice of whether to give one.
+const mostlyGiven = 0.95
+
+func checkTally(t *testing.T, p process, n int, q float64, got *tally, least, most, wrong float64) {
+	t.Helper()
+	given, what := float64(got.given)/float64(got.tries), "mean"
+	if q > 0 {
+		what = fmt.Sprintf("p%g", 100*q)
+	}
+	t.Logf("%-20s %6d %-4s held %.3f of %.3f that are given; false in %.3f of all", p.name, n, what, got.share(), given, got.wrong())
+	if given >= mostlyGiven && (got.share() < least || got.share() > most) || got.wrong() > wrong {
+		t.Errorf("%s, %d observations, %s: %.3f of the intervals hold, %.3f are false", p.name, n, what, got.share(), got.wrong())
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	at := func(n int, moments int, draw func(i int) float64) (*stat.Series, stat.Distribution) {
+		s, d := &stat.Series{}, &stat.Digest{}
+		for i := range n {
+			x := draw(i)
+			s.Add(time.Duration(i%moments)*time.Second, x)
+			d.Add(x)
+		}
+		return s, d.Distribution()
+	}
+	for _, c := range []struct {
+		name       string
+		n, moments int
+		draw       func(int) float64
+		q          float64 // 0 is the mean
+		want       stat.Warning
+	}{
+		{"nothing", 0, 1, nil, 0, stat.TooFew},
+		{"five values", 5, 5, func(int) float64 { return r.ExpFloat64() }, 0, stat.TooFew},
+		{"p99 of 50", 50, 50, func(int) float64 { return r.ExpFloat64() }, 0.99, stat.TooFew},
+		{"p99 of 3000", 3000, 3000, func(int) float64 { return r.ExpFloat64() }, 0.99, ""},
+		{"a burst", 500, 1, func(int) float64 { return r.ExpFloat64() }, 0, stat.AtOnce},
+		{"median of a burst", 500, 1, func(int) float64 { return r.ExpFloat64() }, 0.5, stat.AtOnce},
+		{"a trend", 1000, 1000, func(i int) float64 { return float64(i) + r.Float64() }, 0, stat.Correlated},
+		{"median of a trend", 1000, 1000, func(i int) float64 { return float64(i) + r.Float64() }, 0.5, stat.Correlated},
+		{"equal values", 20, 20, func(int) float64 { return 7 }, 0.99, ""},
+	} {
+		sure := func() stat.Sure { s, d := at(c.n, c.moments, c.draw); return s.Sure(d) }()
+		got := sure.Mean
+		if c.q > 0 {
+			got = sure.Quantile(c.q)
+		}
+		if got.Warning != c.want || (got.Warning == "") == math.IsInf(got.Low, 0) {
+			t.Errorf("%s: %+v, want the warning %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Many values of one moment are worth about one value where they are alike.
+func TestClusters(t *testing.T) {
+	s, d, r := &stat.Series{}, &stat.Digest{}, rand.New(rand.NewPCG(6, 6))
+	for i := range 300 {
+		level := r.NormFloat64()
+		for range 100 {
+			x := level + 0.1*r.NormFloat64()
+			s.Add(time.Duration(i)*time.Second, x)
+			d.Add(x)
+		}
+	}
+	sure := s.Sure(d.Distribution())
+	median := sure.Quantile(0.5)
+	if got := sure.Mean.Effective; got < 150 || got > 600 {
+		t.Errorf("mean: %v effective of 30000, want about 300", got)
+	}
+	if got := median.Effective; got < 150 || got > 600 {
+		t.Errorf("median: %v effective of 30000, want about 300", got)
+	}
+}
+
+// A series depends neither on the order of its observations nor on how it was
+// put together, however long it becomes.
+func TestSeriesMerge(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	type one struct {
+		at time.Duration
+		x  float64
+	}
+	var all []one
+	for i := range 2000 {
+		all = append(all, one{time.Duration(i*i) * time.Millisecond, r.ExpFloat64() - 0.1})
+	}
+	sum := func(parts int) stat.Sure {
+		r.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
+		d, series := &stat.Digest{}, make([]stat.Series, parts)
+		for i, o := range all {
+			series[i%parts].Add(o.at, o.x)
+			d.Add(o.x)
+		}
+		for i := range parts - 1 {
+			series[parts-1].Merge(&series[i])
+		}
+		return series[parts-1].Sure(d.Distribution())
+	}
+	whole := sum(1)
+	for parts := 2; parts < 5; parts++ {
+		got := sum(parts)
+		if got.Mean != whole.Mean || got.Quantile(0.9) != whole.Quantile(0.9) || got.Quantile(0.5) != whole.Quantile(0.5) {
+			t.Errorf("%d parts: %+v, want %+v", parts, got.Mean, whole.Mean)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package stat
+
+import "math"
+
+// A Confidence is how sure a statistic of a Series is. Without a warning, the
+// true value lies between Low and High with a chance of 95 %. With one they are
+// infinite, for the observations cannot tell.
+type Confidence struct {
+	Low, High float64
+	Effective float64 // how many independent observations would tell as much
+	Warning   Warning // empty: none
+}
+
+// unbounded is all that can be said, for some reason.
+func unbounded(effective float64, why Warning) Confidence {
+	return Confidence{math.Inf(-1), math.Inf(1), effective, why}
+}
+
+const (
+	leastMoments = 12  // parts of the time with observations, below which they came at once
+	leastMean    = 10  // independent observations for a mean
+	leastBeyond  = 3.7 // and beyond a quantile: with so many, all fall short of it in one of 40 tries
+
+	// mostBeyond is how many times as many it takes beyond a quantile where
+	// neighbours resemble each other: the rare ones then come together, and there
+	// are few such times to learn from.
+	mostBeyond = 2.7
+	// mostWorth is how many times as much as independent ones observations may
+	// tell that balance each other out: what is more is chance.
+	mostWorth = 1.5
+)
+
+// A Sure tells how sure the statistics of a Series are.
+type Sure struct {
+	Mean   Confidence
+	series *Series
+	below  *cumulation
+	values Distribution
+	std    float64
+}
+
+// Sure is how sure the statistics of a series are; d is the distribution of the
+// same observations.
+func (s *Series) Sure(d Distribution) Sure {
+	out := Sure{series: s, below: s.cumulate(), values: d, std: d.Std()}
+	out.Mean = s.mean(d.Mean(), out.std)
+	return out
+}
+
+// mean is by the cosine estimator of the variance of a mean (equally weighted,
+// with the quantiles of Student's distribution), which needs no model of how the
+// observations depend on each other, with Hall's correction for skewness.
+func (s *Series) mean(mean, std float64) Confidence {
+	n := float64(s.N())
+	switch {
+	case n < leastMean:
+		return unbounded(n, TooFew)
+	case std == 0:
+		return Confidence{mean, mean, n, ""}
+	case s.moments() < leastMoments:
+		return unbounded(s.moments(), fewOr(n >= leastMoments, AtOnce))
+	}
+	var off [seriesBins]float64 // of the mean, summed over each part
+	for i := range off {
+		off[i] = s.sums[i].float() - mean*float64(s.n[i])
+	}
+	effective, waves := s.worth(&off, std*std)
+	if effective < leastMean {
+		return unbounded(effective, Correlated)
+	}
+	t, scale, skew := student975(waves), std/math.Sqrt(effective), s.skewness(&off)
+	return Confidence{mean - scale*hall(t, skew), mean - scale*hall(-t, skew), min(effective, n), ""}
+}
+
+// fewOr is why there is no interval: even independent observations would not
+// be enough, or they would.
+func fewOr(enough bool, other Warning) Warning {
+	if enough {
+		return other
+	}
+	return TooFew
+}
+
+// Quantile is how sure the quantile q is: the interval between two order
+// statistics, as of independent observations, but of as many as the series is
+// worth. That is found from how the share of observations below the quantile
+// varies in time.
+func (s *Sure) Quantile(q float64) Confidence {
+	if s.std == 0 || s.Mean.Warning == AtOnce {
+		return s.Mean
+	}
+	n, tail, e := float64(s.series.N()), min(q, 1-q), s.exceed(q)
+	alike := max(n/max(s.Mean.Effective, 1), 1)
+	out := unbounded(min(e.effective, n), "")
+	if need := leastBeyond * min(alike, mostBeyond); s.Mean.Effective*tail < need || e.effective*tail < leastBeyond {
+		out.Warning = fewOr(n*tail >= need, Correlated)
+		return out
+	}
+	low, high := e.ranks(n, q, alike)
+	if low < 0 || high > 1 {
+		out.Warning = TooFew
+		return out
+	}
+	return Confidence{s.values.Quantile(low), s.values.Quantile(high), out.Effective, ""}
+}
+
+// An excess is how the share of observations below a quantile varies.
+type excess struct {
+	effective, skewness float64
+	waves               int
+}
+
+// exceed is that of the quantile q. Where all observations are of one size, the
+// mean tells how they depend on each other.
+func (s *Sure) exceed(q float64) excess {
+	if !s.below.to(q) {
+		return excess{s.Mean.Effective, 0, waveCounts[0].waves}
+	}
+	share := s.below.taken / s.below.all
+	off := s.below.counts
+	for i := range off {
+		off[i] -= share * float64(s.series.n[i])
+	}
+	effective, waves := s.series.worth(&off, share*(1-share))
+	return excess{min(effective, mostWorth*s.below.all), s.series.skewness(&off), waves}
+}
+
+// ranks are the order statistics between which the quantile q of n observations
+// lies, as quantiles. alike is how many of the observations are worth one.
+func (e excess) ranks(n, q, alike float64) (low, high float64) {
+	// Their variance was estimated, from a part of a whole that is known: as if it
+	// were known, but of fewer observations.
+	waves := float64(e.waves)
+	t := student975(waves * (n - 1) / max(n-1-waves, 1))
+	m := e.effective * (normal975 / t) * (normal975 / t)
+	deviation := math.Sqrt(m * q * (1 - q))
+	middle := m*q + (normal975*normal975-1)*(1-2*q)/6 + 0.5 // of a binomial number, which is skewed
+	if alike > 1.3 {
+		// Rare ones that come together make it more skewed than that.
+		middle -= (2*normal975*normal975 + 1) / 6 * (e.skewness - (1-2*q)/math.Sqrt(e.effective*q*(1-q))) * deviation
+	}
+	rank := func(of float64) float64 { return (of/(m+1)*(n+1) - 1) / (n - 1) }
+	return min(rank(middle-normal975*deviation), q), max(rank(middle+normal975*deviation), q)
+}
+
+// moments is how many parts of the time have observations, if all of them had
+// as many (Kish).
+func (s *Series) moments() float64 {
+	sum, squares := 0.0, 0.0
+	for _, n := range s.n {
+		sum, squares = sum+float64(n), squares+float64(n)*float64(n)
+	}
+	if sum == 0 {
+		return 0
+	}
+	return sum * sum / squares
+}
+
+// waveCounts are how many slow waves of the deviations are looked at: of half a
+// period in the whole time, of two halves, three and so on. The variance of a
+// mean shows in the slowest. With few effective observations fast waves tell
+// nothing about it, and are left out.
+var waveCounts = []struct {
+	waves int
+	from  float64 // effective observations
+}{{8, 0}, {12, 80}, {16, 110}, {mostWaves, 150}}
+
+const mostWaves = 24
+
+// worth is how many independent observations would tell as much of a mean, from
+// the deviations of observations of that variance, and from how many waves that
+// was found.
+func (s *Series) worth(off *[seriesBins]float64, variance float64) (effective float64, waves int) {
+	used := s.used()
+	var power [mostWaves]float64 // of each wave, then of it and those before
+	for i, x := range off[:used] {
+		slow := math.Cos(math.Pi * (float64(i) + 0.5) / float64(used))
+		before, now := 1.0, slow // cosines of multiples of the angle, each from the two before
+		for j := range power {
+			power[j] += x * now
+			before, now = now, 2*slow*now-before
+		}
+	}
+	sum := 0.0
+	for j, wave := range power {
+		sum += wave * wave
+		power[j] = sum
+	}
+	n, first := float64(s.N()), 0.0
+	for _, c := range waveCounts {
+		mean := max(power[c.waves-1]/float64(c.waves), math.SmallestNonzeroFloat64)
+		now := n * n * variance / (2 * mean)
+		if c.from == 0 {
+			first = now
+		}
+		few := 2*float64(c.waves) <= n && first >= 0.7*n // but as good as independent
+		if first >= c.from || few {
+			effective, waves = now, c.waves
+		}
+	}
+	return effective, waves
+}
+
+// used is up to which part of the time there are observations.
+func (s *Series) used() int {
+	used := seriesBins
+	for used > 1 && s.n[used-1] == 0 {
+		used--
+	}
+	return used
+}
+
+// skewness is that of a mean, by the sums of deviations in batches. Found so it
+// is too small, by how much depends on how they depend on each other; the
+// factor is that with which intervals hold best.
+func (s *Series) skewness(off *[seriesBins]float64) float64 {
+	const (
+		batches = 48
+		factor  = 1.75
+	)
+	var sums [batches]float64
+	used := s.used()
+	for i, x := range off[:used] {
+		sums[i*batches/used] += x
+	}
+	squares, cubes := 0.0, 0.0
+	for _, x := range sums {
+		squares, cubes = squares+x*x, cubes+x*x*x
+	}
+	return factor * cubes / max(math.Pow(squares, 1.5), math.SmallestNonzeroFloat64)
+}
+
+// mostSkewed is beyond what a skewness is chance.
+const mostSkewed = 1.5
+
+// hall is a quantile of Student's distribution for a mean of that skewness, by
+// the cubic transformation of Hall.
+func hall(t, skewness float64) float64 {
+	b := min(max(skewness, -mostSkewed), mostSkewed) / 6
+	if math.Abs(b) < 1e-6 {
+		return t
+	}
+	return (math.Cbrt(1+6*b*(t-b)) - 1) / (2 * b)
+}
+
+const normal975 = 1.959963984540054 // the quantile 97.5 % of the normal distribution
+
+// student975 is the quantile 97.5 % of Student's distribution, to four digits
+// for 8 degrees of freedom and more (Cornish and Fisher).
+func student975[T int | float64](freedom T) float64 {
+	const z = normal975
+	v := float64(freedom)
+	return z + (z*z*z+z)/(4*v) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*v*v) + (3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*v*v*v)
+}
