@@ -77,6 +77,11 @@ test-reference: $(VLLM) $(VLLM_DIR)/datasets
 test-hostile:
 	go test -tags hostile -count 1 -timeout 2h -v ./internal/hostile
 
+## test-coverage: how often intervals of 95 % hold the truth, in 4,000 seeded tries of each of 23 kinds (some minutes)
+.PHONY: test-coverage
+test-coverage:
+	go test -tags coverage -run TestCoverage -count 1 -timeout 2h -v ./stat
+
 REQUESTS ?= 100000
 TOKENS ?= 1000
 
@@ -122,7 +127,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags browser,engines,vllm,oracle,hostile,large ./... # what only the slower targets run must compile too
+	go vet -tags browser,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

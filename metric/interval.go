@@ -62,3 +62,16 @@ func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution) {
 		p.Interval = interval(sure.Quantile(p.P / 100))
 	}
 }
+
+// worth is how many independent values there are for the percentile p, as far as
+// that can be told.
+func (d *Dist) worth(p float64) int {
+	if d.Stats == nil {
+		return d.N
+	}
+	in := d.Stats.At(p).Interval
+	if in == nil || in.Warning == stat.AtOnce {
+		return d.N
+	}
+	return int(math.Round(in.Effective))
+}

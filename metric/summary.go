@@ -239,19 +239,20 @@ func (s *Summary) At(page string, m *Metric) Dist {
 // lag and the table of levels are read by them.
 var always = []float64{50, 90, 99}
 
-// Percentile is the value at p, which must be asked for or one of 50, 90, 99.
-func (s *Stats) Percentile(p float64) float64 { return s.at(p).Value }
+// Percentile is the value of the percentile p.
+func (s *Stats) Percentile(p float64) float64 { return s.At(p).Value }
 
 // Bound is what the percentile p truly lies between.
 func (s *Stats) Bound(p float64) Bound {
-	at := s.at(p)
+	at := s.At(p)
 	if at.Bound == nil {
 		return Bound{at.Value, at.Value}
 	}
 	return *at.Bound
 }
 
-func (s *Stats) at(p float64) Percentile {
+// At is the percentile p, which must be asked for or one of 50, 90, 99.
+func (s *Stats) At(p float64) Percentile {
 	i := slices.IndexFunc(s.Percentiles, func(v Percentile) bool { return v.P == p })
 	if i < 0 {
 		return Percentile{}

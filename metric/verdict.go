@@ -229,7 +229,7 @@ var recordRules = []Rule{
 	{
 		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never,
 		Do:    "run longer or read it as a maximum",
-		Doc:   "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99): what is shown is little more than the largest sample",
+		Doc:   "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99), where samples that resemble their neighbours count as fewer: what is shown is little more than the largest sample",
 		value: func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
 		inWords: func(s *Summary, _ float64) string {
 			return "too few samples for " + strings.Join(thinPercentiles(s), ", ")
@@ -308,8 +308,8 @@ func thinPercentiles(s *Summary) []string {
 		for i := range Sections {
 			section := &Sections[i]
 			d, need := s.Dist(section.Metric), stat.EnoughFor(p/100)
-			if s.Config.Shows(section) && d.N > 0 && d.N < need {
-				thin = append(thin, fmt.Sprintf("P%s %s (%d of %d)", strconv.FormatFloat(p, 'f', -1, 64), section.Label, d.N, need))
+			if worth := d.worth(p); s.Config.Shows(section) && d.N > 0 && worth < need {
+				thin = append(thin, fmt.Sprintf("P%s %s (%d of %d)", strconv.FormatFloat(p, 'f', -1, 64), section.Label, worth, need))
 			}
 		}
 	}

@@ -7,13 +7,13 @@ import (
 )
 
 var markdownFormat = Format{
-	Name: "markdown", Doc: "a table of all levels, for a pull request",
+	Name: "markdown", Doc: "a table of all levels with 95 % intervals, for a pull request",
 	Render: renderMarkdown,
 }
 
 func renderMarkdown(w io.Writer, r *Report) error {
 	table := glance(r.Runs)
-	lines, err := table.strings()
+	lines, err := table.strings(true)
 	if err != nil {
 		return err
 	}

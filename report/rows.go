@@ -142,17 +142,33 @@ func metricColumns(r *Report) []source[place] {
 		add := func(name string, of func(*metric.Stats) *float64) {
 			out = append(out, statistic(columnName(name+"_", m), m, of))
 		}
+		sure := func(name string, of func(*metric.Stats) *metric.Interval) {
+			add(name+"_low", func(s *metric.Stats) *float64 { return intervalOf(of(s)).Low })
+			add(name+"_high", func(s *metric.Stats) *float64 { return intervalOf(of(s)).High })
+		}
 		out = append(out, count("n_"+m.Name, func(p place) int { return p.level.Summary.Dist(m).N }))
+		out = append(out, statistic("effective_n_"+m.Name, m, func(s *metric.Stats) *float64 { return &intervalOf(s.MeanInterval).Effective }))
 		add("mean", func(s *metric.Stats) *float64 { return &s.Mean })
+		sure("mean", func(s *metric.Stats) *metric.Interval { return s.MeanInterval })
 		add("median", func(s *metric.Stats) *float64 { return &s.Median })
+		sure("median", func(s *metric.Stats) *metric.Interval { return s.MedianInterval })
 		add("std", func(s *metric.Stats) *float64 { return &s.Std })
 		add("min", func(s *metric.Stats) *float64 { return &s.Min })
 		add("max", func(s *metric.Stats) *float64 { return &s.Max })
 		for _, p := range percentiles {
 			add("p"+percentileWord(p), func(s *metric.Stats) *float64 { return percentileOf(s, p) })
+			sure("p"+percentileWord(p), func(s *metric.Stats) *metric.Interval { return s.At(p).Interval })
 		}
 	}
 	return out
+}
+
+// intervalOf is an interval without ends where there is none.
+func intervalOf(in *metric.Interval) *metric.Interval {
+	if in == nil {
+		return &metric.Interval{}
+	}
+	return in
 }
 
 // columnName is the name of a column of a metric, with its unit.
@@ -348,7 +364,9 @@ func glance(runs []outcome.Run) table {
 	if len(runs) > 1 {
 		sources = append(sources, words("run", func(p place) string { return path.Base(p.run.Name) }))
 	}
-	mean := func(s *metric.Stats) *float64 { return &s.Mean }
+	mean := func(name string, m *metric.Metric) source[place] {
+		return sure(statistic(name, m, func(s *metric.Stats) *float64 { return &s.Mean }), m, func(s *metric.Stats) *metric.Interval { return s.MeanInterval })
+	}
 	sources = append(sources, where(runs)...)
 	sources = append(sources,
 		count("ok", func(p place) int { return p.level.Summary.Completed }),
@@ -356,9 +374,10 @@ func glance(runs []outcome.Run) table {
 		throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
 		throughput("out tok/s", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
 		throughput("total tok/s", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
-		statistic("mean TTFT", metric.TTFT, mean),
-		statistic("p99 TTFT", metric.TTFT, func(s *metric.Stats) *float64 { return percentileOf(s, 99) }),
-		statistic("mean TPOT", metric.TPOT, mean), statistic("mean ITL", metric.ITL, mean),
+		mean("mean TTFT", metric.TTFT),
+		sure(statistic("p99 TTFT", metric.TTFT, func(s *metric.Stats) *float64 { return percentileOf(s, 99) }),
+			metric.TTFT, func(s *metric.Stats) *metric.Interval { return s.At(99).Interval }),
+		mean("mean TPOT", metric.TPOT), mean("mean ITL", metric.ITL),
 		words("verdict", func(p place) string { return string(p.level.Summary.Verdict.Severity) }),
 	)
 	return tableOf(sources, (&Report{Runs: runs}).places)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"iter"
 	"strconv"
+
+	"tacho/metric"
 )
 
 // A table is typed rows: what text, CSV, JSON lines, Markdown and Parquet have
@@ -35,6 +37,7 @@ type cell struct {
 	Text   string
 	Number float64 // whole, in a column of whole numbers
 	Known  bool    // of a number
+	Sure   *metric.Interval
 }
 
 // forPeople is a cell as people read it.
@@ -50,8 +53,9 @@ func (c *column) forPeople(one cell) string {
 	return fixed(&one.Number)
 }
 
-// strings are all cells as people read them, the names of the columns first.
-func (t *table) strings() ([][]string, error) {
+// strings are all cells as people read them, the names of the columns first. sure
+// is with intervals.
+func (t *table) strings(sure bool) ([][]string, error) {
 	var names []string
 	for i := range t.Columns {
 		names = append(names, safe(t.Columns[i].Name))
@@ -63,7 +67,11 @@ func (t *table) strings() ([][]string, error) {
 		}
 		var line []string
 		for i := range row {
-			line = append(line, t.Columns[i].forPeople(row[i]))
+			text := t.Columns[i].forPeople(row[i])
+			if in := row[i].Sure; sure && in != nil && in.Low != nil {
+				text += " (" + fixed(in.Low) + " to " + fixed(in.High) + ")"
+			}
+			line = append(line, text)
 		}
 		out = append(out, line)
 	}

@@ -143,6 +143,7 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.bounds(s)
 	p.estimates(s)
 	p.stalls(s)
+	p.sure(s)
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)
 	p.events(s)
@@ -319,7 +320,7 @@ func (p printer) reasons(list []metric.Reason) {
 // levels writes one line for each level: the runs at a glance.
 func (p printer) levels(runs []outcome.Run) error {
 	table := glance(runs)
-	lines, err := table.strings()
+	lines, err := table.strings(false)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func unbounded(effective float64, why Warning) Confidence {
 }
 
 const (
-	leastMoments = 12  // parts of the time with observations, below which they came at once
+	leastMoments = 12  // observations, and parts of the time that have some: with fewer of these all came at once
 	leastMean    = 10  // independent observations for a mean
 	leastBeyond  = 3.7 // and beyond a quantile: with so many, all fall short of it in one of 40 tries
 
@@ -53,12 +53,12 @@ func (s *Series) Sure(d Distribution) Sure {
 func (s *Series) mean(mean, std float64) Confidence {
 	n := float64(s.N())
 	switch {
-	case n < leastMean:
+	case n < leastMoments:
 		return unbounded(n, TooFew)
 	case std == 0:
 		return Confidence{mean, mean, n, ""}
 	case s.moments() < leastMoments:
-		return unbounded(s.moments(), fewOr(n >= leastMoments, AtOnce))
+		return unbounded(s.moments(), AtOnce)
 	}
 	var off [seriesBins]float64 // of the mean, summed over each part
 	for i := range off {
@@ -72,28 +72,21 @@ func (s *Series) mean(mean, std float64) Confidence {
 	return Confidence{mean - scale*hall(t, skew), mean - scale*hall(-t, skew), min(effective, n), ""}
 }
 
-// fewOr is why there is no interval: even independent observations would not
-// be enough, or they would.
-func fewOr(enough bool, other Warning) Warning {
-	if enough {
-		return other
-	}
-	return TooFew
-}
-
 // Quantile is how sure the quantile q is: the interval between two order
 // statistics, as of independent observations, but of as many as the series is
 // worth. That is found from how the share of observations below the quantile
 // varies in time.
 func (s *Sure) Quantile(q float64) Confidence {
-	if s.std == 0 || s.Mean.Warning == AtOnce {
+	if s.std == 0 || s.Mean.Warning == AtOnce || s.Mean.Warning == TooFew {
 		return s.Mean
 	}
 	n, tail, e := float64(s.series.N()), min(q, 1-q), s.exceed(q)
 	alike := max(n/max(s.Mean.Effective, 1), 1)
 	out := unbounded(min(e.effective, n), "")
 	if need := leastBeyond * min(alike, mostBeyond); s.Mean.Effective*tail < need || e.effective*tail < leastBeyond {
-		out.Warning = fewOr(n*tail >= need, Correlated)
+		if out.Warning = TooFew; n*tail >= need {
+			out.Warning = Correlated // as many independent ones would be enough
+		}
 		return out
 	}
 	low, high := e.ranks(n, q, alike)

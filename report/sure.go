@@ -1,0 +1,87 @@
+package report
+
+import (
+	"fmt"
+
+	"tacho/metric"
+	"tacho/stat"
+)
+
+// doubts are the warnings of intervals, in words.
+var doubts = map[stat.Warning]string{
+	stat.TooFew:     "too few values",
+	stat.Correlated: "too few that are independent",
+	stat.AtOnce:     "requests left at once, so only repeated runs can tell (--repeat)",
+}
+
+// sure writes how sure each figure of the classic block is. Where none of them
+// can be told for one reason, that is one line.
+func (p printer) sure(s *metric.Summary) {
+	type figure struct {
+		label string
+		n     int
+		*metric.Interval
+	}
+	var figures []figure
+	reasons := map[stat.Warning]bool{}
+	add := func(label string, n int, in *metric.Interval) {
+		if in != nil {
+			figures = append(figures, figure{label, n, in})
+			reasons[in.Warning] = true
+		}
+	}
+	for i := range metric.Sections {
+		section := &metric.Sections[i]
+		d := s.Dist(section.Metric)
+		if !s.Config.Shows(section) || d.Stats == nil {
+			continue
+		}
+		add("Mean "+section.Label, d.N, d.Stats.MeanInterval)
+		add("Median "+section.Label, d.N, d.Stats.MedianInterval)
+		for _, v := range s.Config.Percentiles {
+			if v == 50 {
+				continue // the median
+			}
+			add("P"+percentileWord(v)+" "+section.Label, d.N, d.Stats.At(v).Interval)
+		}
+	}
+	if len(figures) == 0 {
+		return
+	}
+	p.line(centre("How Sure: 95 % Intervals", "-", blockWidth))
+	if first := figures[0].Warning; len(reasons) == 1 && first != "" {
+		p.fact("All of the above:", "n/a: "+doubts[first])
+		return
+	}
+	for _, f := range figures {
+		p.fact(f.label+" (ms):", intervalWords(f.Interval, f.n))
+	}
+}
+
+func intervalWords(in *metric.Interval, n int) string {
+	if in.Warning != "" {
+		text := notMeasured + ": " + doubts[in.Warning]
+		if in.Warning == stat.Correlated {
+			text += fmt.Sprintf(" (%d are worth %.0f)", n, in.Effective)
+		}
+		return text
+	}
+	text := fixed(in.Low) + " to " + fixed(in.High)
+	if rounded := fmt.Sprintf("%.0f", in.Effective); rounded != fmt.Sprint(n) {
+		text += fmt.Sprintf(" (%d values are worth %s)", n, rounded)
+	}
+	return text
+}
+
+// sure is a column of a level with its interval, where there is one.
+func sure(column source[place], m *metric.Metric, of func(*metric.Stats) *metric.Interval) source[place] {
+	value := column.of
+	column.of = func(p place) cell {
+		out := value(p)
+		if stats := p.level.Summary.Dist(m).Stats; stats != nil {
+			out.Sure = of(stats)
+		}
+		return out
+	}
+	return column
+}
