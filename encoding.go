@@ -19,7 +19,11 @@ type Events []Event
 
 // MarshalJSON implements json.Marshaler.
 func (es Events) MarshalJSON() ([]byte, error) {
-	b := append(make([]byte, 0, 16+12*len(es)), `{"at_ns":[`...)
+	return es.append(make([]byte, 0, 16+12*len(es))), nil
+}
+
+func (es Events) append(b []byte) []byte {
+	b = append(b, `{"at_ns":[`...)
 	prev := time.Duration(0)
 	for i, e := range es {
 		if i > 0 {
@@ -36,7 +40,7 @@ func (es Events) MarshalJSON() ([]byte, error) {
 		b = es.coalesced(b, "coalesced", func(i int) int64 { return int64(i) })
 		b = es.coalesced(b, "slack_ns", func(i int) int64 { return int64(es[i].Slack.Duration()) })
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // coalesced appends a list of something of each coalesced event.
@@ -200,19 +204,19 @@ var (
 
 // Encode is r as JSON, in one line: what json.Marshal gives, which would go over
 // the token times three times.
-func (r *Record) Encode() ([]byte, error) {
+func (r *Record) Encode() ([]byte, error) { return r.Append(nil) }
+
+// Append is Encode, at the end of a buffer.
+func (r *Record) Append(to []byte) ([]byte, error) {
 	rest := *r
 	rest.Events = nil
 	b, err := json.Marshal(&rest)
 	if err != nil {
 		return nil, err
 	}
-	columns, err := r.Events.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
 	before, after, _ := bytes.Cut(b, noEvents)
-	return slices.Concat(before, eventsName, columns, after), nil
+	to = append(append(to, before...), eventsName...)
+	return append(r.Events.append(to), after...), nil
 }
 
 // Decode reads a line as json.Unmarshal does, but goes over the token times once:

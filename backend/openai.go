@@ -135,8 +135,6 @@ func openAISampling(o *Options, r *tacho.Request) openai.Sampling {
 
 // An openAIDecoder reads the streams of completions and chat.
 type openAIDecoder struct {
-	delta openai.Delta
-
 	// With continuous usage every chunk tells the tokens generated so far, and
 	// the differences are exact counts. That holds only while it has been so
 	// from the first chunk on: other servers send usage with the last chunk
@@ -157,10 +155,14 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 		c.end = true
 		return nil
 	}
-	if err := d.delta.Decode(payload); err != nil {
+	x, _ := c.scratch.(*openai.Delta)
+	if x == nil {
+		x = new(openai.Delta)
+		c.scratch = x
+	}
+	if err := x.Decode(payload); err != nil {
 		return err
 	}
-	x := &d.delta
 	c.failed, c.message = x.Failed, x.Error
 	c.text, c.finish = x.Text, x.Finish
 	if n := len(x.Content); n > 0 && n < len(x.Text) {
@@ -179,7 +181,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 			Prefill: millis(x.Timings.Prompt), Decode: millis(x.Timings.Generation),
 		}
 	}
-	generated := d.generated()
+	generated := d.generated(x)
 	// A first chunk that is the last, too, tells a total and not what it brings.
 	c.token = x.Kind != openai.NoToken || x.Blank && !c.end || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
 	c.kind = tokenKinds[x.Kind]
@@ -194,8 +196,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 
 // generated is how many tokens the chunk brings, by continuous usage; 0 if
 // there is none.
-func (d *openAIDecoder) generated() int {
-	x := &d.delta
+func (d *openAIDecoder) generated(x *openai.Delta) int {
 	if x.Choices == 0 {
 		return 0
 	}

@@ -6,6 +6,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tacho"
@@ -44,9 +46,14 @@ type chunk struct {
 
 	failed  bool
 	message []byte // the server's words for a failure
+
+	scratch any // what the decoder wants for the next chunk, of this stream or another
 }
 
-// A decoder reads the payloads of one stream, in order. c is empty when decode
+// chunks are used again: each open stream would have one.
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+// A decoder reads the payloads of one stream, in order. But for its scratch c is empty when decode
 // is called, and what decode puts there is used before the next call.
 type decoder interface {
 	decode(payload []byte, c *chunk) error
@@ -78,7 +85,6 @@ type reader struct {
 	unwired   int // token events whose times are not the wire clock's
 	payloads  int
 	broken    int // of them, could not be read
-	chunk     chunk
 	text      []byte
 	said      []byte // of text, the content
 	ended     bool
@@ -132,7 +138,7 @@ func (r *reader) sort() {
 	if r.exchange.Status != http.StatusOK {
 		return
 	}
-	switch t := mediaType(r.exchange); {
+	switch t := r.client.types.of(r.exchange.Type); {
 	case r.client.framing == oneDocument:
 		r.stream = true
 	case t == "application/json", strings.HasSuffix(t, "+json"), t == "text/html":
@@ -142,11 +148,18 @@ func (r *reader) sort() {
 	}
 }
 
-func mediaType(x *transport.Exchange) string {
-	t, _, err := mime.ParseMediaType(x.Type)
-	if err != nil {
-		return ""
+// types reads media types. The answers of a server have the same, as a rule.
+type types struct{ last atomic.Pointer[[2]string] }
+
+func (ts *types) of(header string) string {
+	if last := ts.last.Load(); last != nil && last[0] == header {
+		return last[1]
 	}
+	t, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		t = ""
+	}
+	ts.last.Store(&[2]string{header, t})
 	return t
 }
 
@@ -167,8 +180,9 @@ func (r *reader) event(e sse.Event) {
 		return
 	}
 	r.payloads++
-	c := &r.chunk
-	*c = chunk{}
+	c := chunks.Get().(*chunk)
+	defer chunks.Put(c)
+	*c = chunk{scratch: c.scratch}
 	err := r.decoder.decode(e.Data, c)
 	switch {
 	case string(e.Name) == "error":

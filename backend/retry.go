@@ -33,6 +33,9 @@ func (r *retrying) Prepare(q *tacho.Request) (tacho.Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c, ok := call.(interface{ keep() }); ok {
+		c.keep()
+	}
 	return &retryingCall{call, r.retries}, nil
 }
 

@@ -125,6 +125,14 @@ type spreadCall struct {
 	calls  []*call
 }
 
+func (c *spreadCall) keep() {
+	for _, one := range c.calls {
+		if one != nil {
+			one.keep()
+		}
+	}
+}
+
 // Do implements tacho.Call.
 func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
 	s, i := c.spread, c.chosen

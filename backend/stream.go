@@ -25,6 +25,7 @@ type client struct {
 	Kind
 	Options
 	prefix string // before the paths of the protocol, when the endpoint has one
+	types  types
 }
 
 func newClient(k Kind, o Options) (*client, error) {
@@ -129,8 +130,12 @@ type call struct {
 	client *client
 	req    *transport.Request
 	asked  int
-	inputs int // texts or documents in it; 0 is one
+	inputs int  // texts or documents in it; 0 is one
+	again  bool // it may be sent again
 }
+
+// keep has the request kept when it is sent: it may be sent again.
+func (c *call) keep() { c.again = true }
 
 // Do implements tacho.Call.
 func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
@@ -143,7 +148,11 @@ func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
 	if c.client.OnToken != nil {
 		live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken, bare: c.client.framing == jsonLines}).feed
 	}
-	err := c.client.Client.Do(ctx, c.req, &x, r, live)
+	req := c.req
+	if !c.again {
+		c.req = nil // it goes as soon as it has been answered: a stream may be long
+	}
+	err := c.client.Client.Do(ctx, req, &x, r, live)
 	end := time.Now()
 	if x.End == 0 {
 		x.End = end.UnixNano()
@@ -213,7 +222,7 @@ func (c *client) failure(r *reader, err error) *tacho.Failure {
 	}
 	switch {
 	case r.whole:
-		return r.fail(tacho.Malformed, "the server did not stream although it was asked to; check the endpoint, and proxies on the way. It answered in one "+mediaType(x)+" document: "+c.quote(r.body))
+		return r.fail(tacho.Malformed, "the server did not stream although it was asked to; check the endpoint, and proxies on the way. It answered in one "+c.types.of(x.Type)+" document: "+c.quote(r.body))
 	case !r.ended && r.payloads == 0 && len(r.body) > 0:
 		return r.fail(tacho.Malformed, "not "+c.framing.String()+": "+c.quote(r.body))
 	case !r.ended:

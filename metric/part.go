@@ -76,10 +76,11 @@ func (v *values) of(r *tacho.Record, metrics []*Metric) {
 	if len(*v) != len(metrics) {
 		*v = make(values, len(metrics))
 	}
+	var at int
+	keep := func(x float64) { (*v)[at] = append((*v)[at], x) } // one for all, as each is garbage
 	for i, m := range metrics {
-		list := (*v)[i][:0]
-		m.Of(r, func(x float64) { list = append(list, x) })
-		(*v)[i] = list
+		at, (*v)[i] = i, (*v)[i][:0]
+		m.Of(r, keep)
 	}
 }
 

@@ -21,6 +21,7 @@ type appender struct {
 	file    io.WriteCloser
 	clean   func(line []byte) []byte // takes out what nobody may read
 	waiting []byte
+	line    []byte // of the record before; its room is used again
 	most    int
 	lost    int // lines for which there was no room in memory either
 }
@@ -33,7 +34,7 @@ func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
 // add appends v as a line. The error is the disk's: the line is lost only if
 // lost has grown.
 func (a *appender) add(v any) error {
-	b, err := encode(v)
+	b, err := a.encode(v)
 	if err != nil {
 		return fmt.Errorf("keep a line of %s: %w", a.name, err)
 	}
@@ -48,9 +49,10 @@ func (a *appender) add(v any) error {
 	return a.flush()
 }
 
-func encode(v any) ([]byte, error) {
+func (a *appender) encode(v any) (b []byte, err error) {
 	if r, ok := v.(*tacho.Record); ok {
-		return r.Encode()
+		a.line, err = r.Append(a.line[:0])
+		return a.line, err
 	}
 	return json.Marshal(v)
 }

@@ -46,6 +46,8 @@ func (*polled) leave(int64) {}
 
 func (*polled) leftBy() int64 { return 0 }
 
+func (*polled) waits() bool { return false }
+
 func (*polled) quiet() bool { return false }
 
 // alive says whether the peer still holds the connection open, as far as can

@@ -5,8 +5,13 @@ import (
 	"sync"
 )
 
-// crowded is how many streams are so many that each must be cheap.
-const crowded = 512
+const (
+	// crowded is how many streams are so many that each must be cheap.
+	crowded = 512
+	// multitude is how many are so many that what they could keep undecoded is
+	// hardly more than what comes while a connection is held.
+	multitude = 4096
+)
 
 // A crew hands what streams brought to their consumers, on a few goroutines of
 // its own. To decode takes a deep stack: each stream that did so itself would

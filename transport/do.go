@@ -84,7 +84,10 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 	defer func() { b.free() }()
 	for {
 		if t.ride != nil && resp.Body != http.NoBody {
-			t.ride.rest()
+			var err error
+			if b, err = c.rest(t.ride.line, b, sink); err != nil {
+				return err
+			}
 		}
 		got, err := b.read(resp.Body, left)
 		if len(got) > 0 {
@@ -107,6 +110,21 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 			return err
 		}
 	}
+}
+
+// rest waits for more of a body. Where very many do, none of them keeps a buffer
+// meanwhile.
+func (c *Client) rest(l *line, b *buffer, sink Consumer) (_ *buffer, err error) {
+	if c.open.Load() >= multitude && l.waits() {
+		err = b.flush(sink)
+		b.free()
+		b = nil
+	}
+	l.rest()
+	if b == nil {
+		b = newBuffer(0)
+	}
+	return b, err
 }
 
 // bodyRead describes a read of the body that has just returned. An HTTP/2

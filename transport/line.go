@@ -99,6 +99,9 @@ func (l *line) rest() {
 	}
 }
 
+// waits says whether there is nothing to read.
+func (l *line) waits() bool { return l.in.Buffered() == 0 && l.kernel.waits() }
+
 func (l *line) borrow() {
 	if l.lent == nil {
 		l.lent = readers.Get().(*bufio.Reader)

@@ -19,7 +19,7 @@ const (
 	// received until the reader has caught up, so that a flood stays in the
 	// kernel: a reader that is always a little behind would never empty it.
 	pauseBytes = 1 << 20
-	// keptBuffer is the largest buffer a connection keeps while it is empty.
+	// keptBuffer is the largest buffer that connections share.
 	keptBuffer = 4 << 10
 )
 
@@ -37,6 +37,7 @@ type polled struct {
 
 	mu        sync.Mutex
 	changed   sync.Cond // there is something to read, room to write, an end or a deadline
+	box       *box      // nil while there is nothing
 	data      []byte
 	segments  []segment
 	read      int // of data
@@ -136,6 +137,10 @@ func stampOf(at, polledAt, empty int64) stamp {
 
 // take keeps a segment for the reader.
 func (c *polled) take(p []byte, s stamp) {
+	if c.box == nil {
+		c.box = boxes.Get().(*box)
+		c.data, c.segments = c.box.data, c.box.segments
+	}
 	c.room(len(p))
 	c.data = append(c.data, p...)
 	c.segments = append(c.segments, segment{len(c.data), s})
@@ -145,7 +150,16 @@ func (c *polled) take(p []byte, s stamp) {
 	}
 }
 
-// largeBuffers are those that connections do not keep. A flood goes through them
+// A box is what a connection needs while there is something in it. Connections
+// share them: most of the time most have nothing.
+type box struct {
+	data     []byte
+	segments []segment
+}
+
+var boxes = sync.Pool{New: func() any { return new(box) }}
+
+// largeBuffers are those that are larger. A flood goes through them
 // again and again, and leaves no garbage.
 var largeBuffers sync.Pool
 
@@ -249,6 +263,13 @@ func (c *polled) await() {
 	c.mu.Unlock()
 }
 
+// waits says whether a read would wait.
+func (c *polled) waits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.closed && c.err == nil && !c.readable()
+}
+
 // readable says whether the reader may have what there is: all of it, once it
 // may have some.
 func (c *polled) readable() bool {
@@ -262,11 +283,13 @@ func (c *polled) readable() bool {
 // drained makes ready for what comes next.
 func (c *polled) drained() {
 	c.due = false
-	c.data, c.segments, c.read, c.seen = c.data[:0], c.segments[:0], 0, 0
 	if cap(c.data) > keptBuffer {
 		letGo(c.data)
-		c.data, c.segments = nil, nil
+	} else {
+		*c.box = box{c.data[:0], c.segments[:0]}
+		boxes.Put(c.box)
 	}
+	c.box, c.data, c.segments, c.read, c.seen = nil, nil, nil, 0, 0
 	if c.paused {
 		c.paused = false
 		if err := c.watch(); err != nil {
