@@ -103,7 +103,7 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 	stage := &kept.Levels[i]
 	c := stage.Config
 	// Only the last level of a run can have been cut short.
-	c.Interrupted = c.Interrupted || !kept.Whole && i == len(kept.Levels)-1
+	c.Interrupted = c.Interrupted || !kept.Whole && i == len(kept.Levels)-1 && !stage.Over()
 	if err := change(&c); err != nil {
 		return nil, err
 	}

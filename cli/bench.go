@@ -32,7 +32,7 @@ import (
 
 func newBench(env *Env) *cobra.Command {
 	p := plan.Default()
-	from, dry := "", false
+	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Drive a server under a known load and report its latencies and throughput",
@@ -53,7 +53,8 @@ Without any flag that names a server, bench measures the simulated engine that
 tacho carries, as --sim does.
 
 --dry-run prints the plan, as YAML, and sends nothing. --plan reads such a file,
-or the plan of a run that was kept, and flags go before it.
+or the plan of a run that was kept, and flags go before it. --resume goes on with
+a run that was cut short.
 
 Every run is kept below --runs-dir, with a page to look at (report.html);
 "tacho report DIR" prints it again.`,
@@ -66,18 +67,19 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readPlan(env, from, &p); err != nil {
+			if err := errors.Join(readPlan(env, o.from, &p), readResumed(env, &o, &p)); err != nil {
 				return usage(err)
 			}
 			if err := chooseTarget(env, &p); err != nil {
 				return err
 			}
-			return bench(cmd.Context(), env, p, dry)
+			return bench(cmd.Context(), env, p, o)
 		},
 	}
 	cmd.Flags().SortFlags = false
-	bindPlan(cmd.Flags(), &from)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the plan and send nothing")
+	bindPlan(cmd.Flags(), &o.from)
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "print the plan and its levels, and send nothing")
+	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept")
 	bind(cmd.Flags(), &p)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &p) })
 	return cmd
@@ -86,7 +88,7 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 // benchUsage prints the flags by group, then the kinds they choose from.
 func benchUsage(cmd *cobra.Command, p *plan.Plan) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true))
+	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true)+flagLine(cmd, "resume", true))
 	group := ""
 	for _, o := range p.Options() {
 		if o.Group != group {
@@ -121,8 +123,17 @@ func flagLine(cmd *cobra.Command, name string, own bool) string {
 	return fmt.Sprintf(" %s --%-26s %s%s\n", mark, name, f.Usage, def)
 }
 
+// benchOptions are what bench is told besides the plan.
+type benchOptions struct {
+	from    string // file of the plan
+	dry     bool
+	resume  string       // directory of the run to go on with
+	resumed *outcome.Run // what is kept of it
+	seed    *uint64      // that it had
+}
+
 // bench carries out the plan and shows what came of it; dry, it shows the plan.
-func bench(ctx context.Context, env *Env, p plan.Plan, dry bool) error {
+func bench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
 	if err := checkResults(&p); err != nil {
 		return usage(err)
 	}
@@ -131,7 +142,7 @@ func bench(ctx context.Context, env *Env, p plan.Plan, dry bool) error {
 		return usage(err)
 	}
 	public := p.Public(env.secrets)
-	if dry {
+	if o.dry {
 		return showPlan(env, p, public)
 	}
 	given, err := json.Marshal(&public)
@@ -140,6 +151,9 @@ func bench(ctx context.Context, env *Env, p plan.Plan, dry bool) error {
 	}
 	engine.Tune()
 	random := randomSeed()
+	if o.seed != nil {
+		random = *o.seed
+	}
 	b := &benchRun{env: env, given: given, progress: newProgress(env, !p.DisableProgress)}
 	defer b.progress.stop()
 	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Open: b.open, Begin: b.begin}
@@ -156,7 +170,10 @@ func bench(ctx context.Context, env *Env, p plan.Plan, dry bool) error {
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
-	err = r.Run(ctx, b, b.end)
+	if err := b.resume(&o); err != nil {
+		return err
+	}
+	err = r.Run(ctx, b, b.end, b.run.Levels...)
 	b.progress.stop()
 	return b.conclude(ctx, err)
 }
@@ -167,11 +184,15 @@ func (b *benchRun) open() error {
 	if b.keep != nil {
 		return nil
 	}
-	manifest := b.manifest()
-	keep, err := store.Create(b.runner.Plan.RunsDir, manifest, b.env.secrets.SweepJSON)
+	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(), b.env.secrets.SweepJSON)
 	if err != nil {
 		return err
 	}
+	return b.keepIn(keep)
+}
+
+// keepIn settles where the run is kept.
+func (b *benchRun) keepIn(keep *store.Writer) error {
 	b.keep = keep
 	keep.Full = b.diskIsFull
 	kept, err := keep.Read()
@@ -241,7 +262,9 @@ func (b *benchRun) end(l *outcome.Level) {
 	b.note(b.keep.Samples(l.Index, l.Samples))
 	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })
 	b.run.Levels = append(b.run.Levels, *l)
-	b.run.Began = b.run.Levels[0].Epoch
+	if len(b.run.Levels) == 1 {
+		b.run.Began = l.Epoch
+	}
 	b.note(report.TextLevel(b.env.Stdout, &b.run, l, b.runner.Plan.ReportStyle))
 	b.note(b.saveResult(l))
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -77,6 +79,39 @@ func showPlan(env *Env, p, public plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	_, err = env.Stdout.Write(text)
+	_, err = io.WriteString(env.Stdout, string(text)+levelsOf(&public))
 	return err
+}
+
+// levelsOf lists the levels of a plan, as comments behind it.
+func levelsOf(p *plan.Plan) string {
+	var b strings.Builder
+	var names []string
+	swept := p.Swept()
+	for _, l := range p.Levels() {
+		name := ""
+		for _, c := range l.Coordinates.Without(swept) {
+			name += " --" + c.Name + " " + c.Value
+		}
+		if swept == "" && l.Repeat > 0 {
+			name += fmt.Sprintf(" repeat %d", l.Repeat)
+		}
+		if !slices.Contains(names, name) || swept == "" {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case swept != "":
+		fmt.Fprintf(&b, "# %d sweeps of --%s, of up to %d levels each:\n", len(names), swept, p.SweepPoints)
+	case len(names) > 1:
+		fmt.Fprintf(&b, "# %d levels:\n", len(names))
+	default:
+		return ""
+	}
+	for _, name := range names {
+		if name != "" {
+			fmt.Fprintf(&b, "#  %s\n", name)
+		}
+	}
+	return b.String()
 }

@@ -21,13 +21,12 @@ func (c *course) end(l plan.Level, now search.Seen) []metric.Reason {
 	if c.r.Asked.KeepGoing {
 		return nil
 	}
-	why := c.hopeless(l, now)
+	why := c.hopeless(l.Coordinates, now)
 	if why == "" {
 		return nil
 	}
-	n := len(c.left)
-	c.left = slices.DeleteFunc(c.left, func(o plan.Level) bool { return moreLoad(o.Coordinates, l.Coordinates) })
-	if n -= len(c.left); n == 0 {
+	n := c.drop(l.Coordinates)
+	if n == 0 {
 		return nil
 	}
 	text := fmt.Sprintf("levels with more load are left out (%d): %s; --keep-going runs them all", n, why)
@@ -35,18 +34,34 @@ func (c *course) end(l plan.Level, now search.Seen) []metric.Reason {
 	return []metric.Reason{{Code: "list-ended", Severity: metric.Note, Text: text}}
 }
 
+// leaveOut leaves out the levels that have no use after those before.
+func (c *course) leaveOut() {
+	for _, p := range c.past {
+		if !c.r.Asked.KeepGoing && c.hopeless(p.Coordinates, p.Seen) != "" {
+			c.drop(p.Coordinates)
+		}
+	}
+}
+
+// drop leaves out the levels with more load than one, and says how many they are.
+func (c *course) drop(at outcome.Coordinates) int {
+	n := len(c.left)
+	c.left = slices.DeleteFunc(c.left, func(l plan.Level) bool { return moreLoad(l.Coordinates, at) && !c.has(l.Index) })
+	return n - len(c.left)
+}
+
 // hopeless says why more load than that of a level is of no use; empty if it is.
-func (c *course) hopeless(l plan.Level, now search.Seen) string {
+func (c *course) hopeless(at outcome.Coordinates, now search.Seen) string {
 	if now.Failed {
 		return "all requests failed here"
 	}
 	for _, name := range loads[:2] {
 		for _, p := range c.past {
-			if !slices.Equal(p.Coordinates.Without(name), l.Coordinates.Without(name)) {
+			if !slices.Equal(p.Coordinates.Without(name), at.Without(name)) {
 				continue
 			}
 			before := p.Seen
-			before.Load, now.Load = loadOf(p.Coordinates, name), loadOf(l.Coordinates, name)
+			before.Load, now.Load = loadOf(p.Coordinates, name), loadOf(at, name)
 			if before.Load > 0 && search.FarPast(before, now) {
 				value, _ := p.Coordinates.Of(name)
 				return fmt.Sprintf("since --%s %s throughput has not grown (%.4g requests/s there, %.4g here), and requests take %.1f times as long",

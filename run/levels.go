@@ -26,7 +26,9 @@ func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Le
 	if r.Asked.Swept() != "" {
 		return c.sweeps(ctx)
 	}
-	c.left = slices.DeleteFunc(r.order(), func(l plan.Level) bool { return c.has(l.Index) })
+	c.left = r.order()
+	c.leaveOut()
+	c.left = slices.DeleteFunc(c.left, func(l plan.Level) bool { return c.has(l.Index) })
 	for len(c.left) > 0 {
 		l := c.left[0]
 		c.left = c.left[1:]

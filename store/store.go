@@ -44,6 +44,7 @@ type Manifest struct {
 	Tool    string          `json:"tool"`
 	Version string          `json:"version"`
 	Started time.Time       `json:"started"`
+	Resumed []time.Time     `json:"resumed,omitempty"` // when it was gone on with after it was cut short
 	Label   string          `json:"label,omitempty"`
 	Args    []string        `json:"args,omitempty"` // the command line, secrets taken out
 	Seed    uint64          `json:"seed"`
@@ -132,11 +133,16 @@ func Create(root string, m Manifest, clean func(doc []byte) []byte) (*Writer, er
 	if err := w.writeJSON(ManifestFile, m); err != nil {
 		return nil, err
 	}
+	return w, w.appendAll()
+}
+
+// appendAll opens the files that grow.
+func (w *Writer) appendAll() error {
 	var errs [3]error
-	w.stages, errs[0] = appendTo(dir, StagesFile, clean)
-	w.records, errs[1] = appendTo(dir, RecordsFile, clean)
-	w.instruments, errs[2] = appendTo(dir, InstrumentsFile, clean)
-	return w, errors.Join(errs[:]...)
+	w.stages, errs[0] = appendTo(w.dir, StagesFile, w.clean)
+	w.records, errs[1] = appendTo(w.dir, RecordsFile, w.clean)
+	w.instruments, errs[2] = appendTo(w.dir, InstrumentsFile, w.clean)
+	return errors.Join(errs[:]...)
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"tacho/archive"
+	"tacho/outcome"
+	"tacho/plan"
+	"tacho/store"
+)
+
+// readResumed takes the plan of the run that is to go on, and what it came to so
+// far. The plan has to be as it was.
+func readResumed(env *Env, o *benchOptions, p *plan.Plan) error {
+	switch {
+	case o.resume == "":
+		return nil
+	case o.from != "":
+		return errors.New("--resume goes without --plan: the run has its own")
+	}
+	kept, err := store.Open(o.resume)
+	if err != nil {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	if kept.Whole {
+		return fmt.Errorf("--resume: %s came to its end: there is nothing to go on with (--plan %[1]s measures it again)", o.resume)
+	}
+	if err := p.Read(kept.Manifest.Plan, env.secrets); err != nil {
+		return fmt.Errorf("--resume %s: %w", o.resume, err)
+	}
+	public := p.Public(env.secrets)
+	now, err := json.Marshal(&public)
+	if err != nil {
+		return err
+	}
+	if names := unlike(kept.Manifest.Plan, now); len(names) > 0 {
+		return fmt.Errorf("--resume goes on with the plan as it was: leave out --%s", strings.Join(names, ", --"))
+	}
+	o.seed = &kept.Manifest.Seed
+	o.resumed, err = finished(o.resume, kept)
+	return err
+}
+
+// unlike names the options in which two plans differ.
+func unlike(a, b []byte) (names []string) {
+	var x, y map[string]any
+	_, _ = json.Unmarshal(a, &x), json.Unmarshal(b, &y) // both were written by this program
+	all := maps.Clone(x)
+	maps.Copy(all, y)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !reflect.DeepEqual(x[name], y[name]) {
+			names = append(names, strings.ReplaceAll(name, "_", "-"))
+		}
+	}
+	return names
+}
+
+// finished is the run with the levels that came to their end.
+func finished(dir string, kept *store.Run) (*outcome.Run, error) {
+	if !slices.ContainsFunc(kept.Levels, func(l store.Level) bool { return l.Over() }) {
+		return &outcome.Run{}, nil
+	}
+	run, err := archive.Open(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	run.Levels = slices.DeleteFunc(run.Levels, func(l outcome.Level) bool {
+		return !slices.ContainsFunc(kept.Levels, func(k store.Level) bool { return k.Index == l.Index && k.Over() })
+	})
+	return run, nil
+}
+
+// resume takes up the run that is to go on, if there is one.
+func (b *benchRun) resume(o *benchOptions) error {
+	if o.resume == "" {
+		return nil
+	}
+	kept, err := store.Open(o.resume)
+	if err != nil {
+		return err
+	}
+	if was, is := kept.Manifest.Target, b.manifest().Target; was.Model != is.Model || was.Dataset != is.Dataset {
+		return usage(fmt.Errorf("--resume: the run measured model %s with dataset %s, and now there is model %s with dataset %s: measure anew",
+			was.Model, was.Dataset, is.Model, is.Dataset))
+	}
+	keep, err := store.Resume(o.resume, time.Now(), b.env.secrets.SweepJSON)
+	if err != nil {
+		return err
+	}
+	b.say(fmt.Sprintf("Going on with %s: %d levels are measured.", o.resume, len(o.resumed.Levels)))
+	if err := b.keepIn(keep); err != nil {
+		return err
+	}
+	if b.run.Levels = o.resumed.Levels; len(b.run.Levels) > 0 {
+		b.run.Began = o.resumed.Began
+	}
+	return nil
+}

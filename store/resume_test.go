@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tacho"
+	"tacho/instrument"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/store"
+)
+
+// A run that was cut short goes on without what is left of the levels that did
+// not come to their end: those in the middle of a line, those without a word at
+// the end, those that were interrupted.
+func TestResume(t *testing.T) {
+	w := create(t)
+	level := func(index int, c metric.Config) {
+		if err := w.Level(store.Level{Setting: outcome.Setting{Index: index}, Config: c}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := w.Add(&tacho.Record{Stage: index, Timeline: tacho.NewTimeline(0)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Samples(index, []instrument.Sample{{Target: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	level(2, metric.Config{})
+	level(2, metric.Config{Client: &metric.Client{}})
+	level(0, metric.Config{Client: &metric.Client{}, Interrupted: true})
+	level(1, metric.Config{})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(w.Dir(), store.RecordsFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"stage":2,"sess`); err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	if w, err = store.Resume(w.Dir(), began, bytes.Clone); err != nil {
+		t.Fatal(err)
+	}
+	level(1, metric.Config{Client: &metric.Client{}})
+	if err := w.Summary(1); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	run, records := read(t, w.Dir())
+	samples, err := run.Samples()
+	if err != nil || len(run.Levels) != 2 || run.Levels[0].Index != 2 || run.Levels[1].Index != 1 || len(records) != 9 || len(samples[2]) != 2 || len(samples[0]) != 0 || len(samples[1]) != 1 {
+		t.Errorf("%d levels, %d records, readings %v, %v", len(run.Levels), len(records), samples, err)
+	}
+	if d := run.Damaged(); d.Lines > 0 || len(run.Manifest.Resumed) != 1 || !run.Whole || string(run.Manifest.Plan) == "" {
+		t.Errorf("damage %+v, manifest %+v", d, run.Manifest)
+	}
+	if _, err := store.Resume(w.Dir(), began, bytes.Clone); err == nil || !strings.Contains(err.Error(), "came to its end") {
+		t.Errorf("a whole run: %v", err)
+	}
+	names, err := os.ReadDir(w.Dir())
+	if err != nil || len(names) != 5 {
+		t.Errorf("files %v, %v", names, err)
+	}
+}
