@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"tacho/archive"
 	"tacho/internal/browser"
 	"tacho/metric"
 	"tacho/outcome"
@@ -249,10 +251,62 @@ func TestSeveralRuns(t *testing.T) {
 		t.Errorf("%d marks with one run hidden", n)
 	}
 	// What was asked differs in kind: x becomes what both have.
-	b.Varies = "max-concurrency"
+	for i := range b.Levels {
+		b.Levels[i].Name, b.Levels[i].Rate = fmt.Sprintf("--max-concurrency %d", 8*(i+1)), 0
+	}
 	p = open(t, desk, "", a, b)
 	if kind := eval[string](p, "xKind()"); kind != "flight" {
 		t.Errorf("the axis is %q", kind)
+	}
+}
+
+// The page of the reports that others wrote draws the numbers of their text.
+func TestSeedsAreDrawn(t *testing.T) {
+	const dir = "../../testdata/seeds"
+	runs, err := archive.All(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, desk, "", runs...)
+	for k, file := range []string{"000_902df92d1b3a4732.txt", "001_8b5b9f497242493f.txt"} { // vLLM and TGI
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers := func(label string) (out []float64) {
+			for _, found := range regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(label)+` +([\d.]+)`).FindAllStringSubmatch(string(text), -1) {
+				v, _ := strconv.ParseFloat(found[1], 64)
+				out = append(out, v)
+			}
+			return out
+		}
+		drawn := func(chart string, each, nth int) (out []float64) {
+			marks := eval[[][2]float64](p, fmt.Sprintf(`[...document.querySelectorAll('%s .pick')].map((e) => [e.dataset.pick, +e.dataset.value]).filter(([key]) => key.startsWith('%d:')).map(([key, v]) => [+key.split(':')[1], v])`, chart, k))
+			slices.SortStableFunc(marks, func(a, b [2]float64) int { return int(a[0] - b[0]) })
+			for i := nth; i < len(marks); i += each {
+				out = append(out, marks[i][1])
+			}
+			return out
+		}
+		prompts := numbers("Successful requests:")
+		if len(prompts) < 13 || prompts[11] != 2048 {
+			t.Fatalf("%s has levels of %v prompts", file, prompts)
+		}
+		for name, pair := range map[string][2][]float64{
+			"prompts":    {eval[[]float64](p, fmt.Sprintf("RUNS[%d].levels.map(askedOf)", k)), prompts},
+			"throughput": {drawn(chart("Throughput"), 1, 0), numbers("Request throughput (req/s):")},
+			"TTFT p50":   {drawn(chart("TTFT over load"), 2, 0), numbers("Median TTFT (ms):")},
+			"TTFT p99":   {drawn(chart("TTFT over load"), 2, 1), numbers("P99 TTFT (ms):")},
+			"TPOT p50":   {drawn(chart("TPOT over load"), 2, 0), numbers("Median TPOT (ms):")},
+			"Pareto":     {drawn(chart("Pareto"), 1, 0), numbers("Output token throughput (tok/s):")},
+		} {
+			if !slices.Equal(pair[0], pair[1]) {
+				t.Errorf("%s: %s is drawn as %v, the text has %v", file, name, pair[0], pair[1])
+			}
+		}
+	}
+	if said := eval[string](p, "document.getElementById('level-line').innerText"); !strings.Contains(said, "tgi at 2,048 at once: requests/s served 1.97 × as many") {
+		t.Errorf("it compares: %q", said)
 	}
 }
 

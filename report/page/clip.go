@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"tacho/metric"
@@ -118,17 +117,4 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// gpus is how many there are, by a text as "8 x H200, 1 x L4"; 0 where it does
-// not say.
-func gpus(text string) int {
-	all := 0
-	for one := range strings.SplitSeq(text, ", ") {
-		count, _, found := strings.Cut(one, " x ")
-		if n, err := strconv.Atoi(count); found && err == nil {
-			all += n
-		}
-	}
-	return all
 }

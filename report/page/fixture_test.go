@@ -59,7 +59,7 @@ func measured(about outcome.About, levels ...[]*tacho.Record) outcome.Run {
 	for i, list := range levels {
 		rate := float64(10 * (i + 1))
 		c := metric.DefaultConfig()
-		c.RequestRate = rate
+		c.RequestRate, c.GPUs = rate, 2
 		var sum metric.Accumulator
 		for _, r := range list {
 			if err := sum.Add(r); err != nil {

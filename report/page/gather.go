@@ -41,27 +41,39 @@ func limitsFor(levels int) limits {
 }
 
 // gather reads the records of a run once, and makes the pictures of its first n
-// levels, by their index; none where there are no records.
-func gather(from *outcome.Run, n int, limits limits) (map[int]*picture, error) {
-	if from.Records == nil {
-		return nil, nil
+// levels, by their places; nil where there are no records.
+func gather(from *outcome.Run, n int, limits limits) ([]*picture, error) {
+	pictures, byStage := make([]*picture, n), map[int]*gatherer{}
+	for i := range from.Levels[:n] {
+		byStage[from.Levels[i].Index] = newGatherer(&from.Levels[i], limits)
 	}
-	all := map[int]*gatherer{}
+	if from.Records != nil {
+		for rec, err := range from.Records() {
+			if err != nil {
+				return nil, err
+			}
+			if g := byStage[rec.Stage]; g != nil {
+				g.add(rec)
+			}
+		}
+	}
 	for i := range from.Levels[:n] {
 		l := &from.Levels[i]
-		all[l.Index] = newGatherer(l, limits)
-	}
-	for rec, err := range from.Records() {
-		if err != nil {
-			return nil, err
+		g := byStage[l.Index]
+		switch {
+		case from.Records != nil:
+		case l.Records != nil: // somebody else's results may have those of each level alone
+			g = newGatherer(l, limits)
+			for rec, err := range l.Records() {
+				if err != nil {
+					return nil, err
+				}
+				g.add(rec)
+			}
+		default:
+			continue
 		}
-		if g := all[rec.Stage]; g != nil {
-			g.add(rec)
-		}
-	}
-	pictures := map[int]*picture{}
-	for index, g := range all {
-		pictures[index] = g.picture()
+		pictures[i] = g.picture()
 	}
 	return pictures, nil
 }

@@ -40,6 +40,16 @@ type page struct {
 	Shares []float64 `json:"shares"` // at which curves have their values
 	Code   gapCode   `json:"gap_code"`
 	Edges  []float64 `json:"gap_edges"` // ms, at which the colours of gaps change
+
+	Figures []figure `json:"figures"` // what a level may have figures of
+}
+
+// A figure is what the page says of a figure of a level.
+type figure struct {
+	Name  string      `json:"name"`
+	Title string      `json:"title"`
+	Unit  metric.Unit `json:"unit"`
+	Doc   string      `json:"doc"`
 }
 
 // A run is one run as the page has it.
@@ -47,7 +57,6 @@ type run struct {
 	About   json.RawMessage `json:"about"`
 	Command string          `json:"command,omitempty"`
 	Notes   []metric.Reason `json:"notes,omitempty"`
-	GPUs    int             `json:"gpus"`   // 0: nobody said
 	Answer  []string        `json:"answer"` // what it came to, in sentences
 	Knee    *int            `json:"knee"`   // the place of the last level that keeps up; null where there is none, or nobody knows
 	Levels  []level         `json:"levels"`
@@ -78,6 +87,9 @@ func Write(w io.Writer, runs []outcome.Run, gapEdges []float64) error {
 	room := mostLevels
 	limits := limitsFor(min(levels, mostLevels))
 	p := page{Shares: shares, Code: code, Edges: gapEdges}
+	for _, f := range metric.Figures {
+		p.Figures = append(p.Figures, figure{f.Name, f.Title, f.Unit, f.Doc})
+	}
 	for i := range runs {
 		r, err := newRun(&runs[i], min(len(runs[i].Levels), room), limits)
 		if err != nil {
@@ -119,9 +131,10 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	about := from.About
 	about.Args = nil // they are the command
+	good, _ := knee(from.Levels[:n])
 	r := &run{
-		About: clipped(about), Command: command(from.Args), GPUs: gpus(from.GPUs), LeftOut: len(from.Levels) - n,
-		Knee: knee(from.Levels[:n]), Answer: answer(from, n), Levels: []level{},
+		About: clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n,
+		Knee: good, Answer: answer(from.Levels[:n]), Levels: []level{},
 	}
 	for _, note := range from.Notes {
 		note.Text = clip(note.Text)
@@ -129,7 +142,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	for i := range from.Levels[:n] {
 		l := &from.Levels[i]
-		r.Levels = append(r.Levels, level{clipped(l.Setting), clipped(trimmed(l.Summary, limits.items)), pictures[l.Index]})
+		r.Levels = append(r.Levels, level{clipped(l.Setting), clipped(trimmed(l.Summary, limits.items)), pictures[i]})
 	}
 	return r, nil
 }

@@ -1,8 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,34 +13,55 @@ import (
 	"tacho/outcome"
 )
 
-// knee is the place of the last level that keeps up, nil where nobody can say.
-// An open loop keeps up while it serves 90 % of what is sent; a closed loop, or a
-// burst, while the next level gains 5 % or more.
-func knee(levels []outcome.Level) *int {
-	if len(levels) < 2 {
-		return nil
-	}
+// flags are the options in the name of a level: "--num-prompts 4 --seed 1".
+var flags = regexp.MustCompile(`--([\w-]+) (\S+)`)
+
+// ladder are the places of levels by rising load; nil where they differ in more
+// than one number, or there is no throughput.
+func ladder(levels []outcome.Level) []int {
+	value, option := make([]float64, len(levels)), ""
+	var places []int
 	for i := range levels {
-		t := levels[i].Summary.Throughput
-		if t == nil {
+		l := &levels[i]
+		found := flags.FindAllStringSubmatch(l.Name, -1)
+		if len(found) != 1 || i > 0 && found[0][1] != option || l.Repeat > 1 || l.Summary.Throughput == nil {
 			return nil
 		}
-		var behind bool
+		v, err := strconv.ParseFloat(found[0][2], 64)
+		if err != nil || slices.Contains(value[:i], v) {
+			return nil
+		}
+		option, value[i], places = found[0][1], v, append(places, i)
+	}
+	if _, load := loadWords[option]; !load || len(levels) < 2 {
+		return nil
+	}
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(value[a], value[b]) })
+	return places
+}
+
+// knee is the last level that keeps up, and the one after it; nil where nobody
+// can say. An open loop keeps up while it serves 90 % of what is sent; a closed
+// loop, or a burst, while the next level gains 5 % or more.
+func knee(levels []outcome.Level) (good, next *int) {
+	var last *int
+	for _, i := range ladder(levels) {
+		served := levels[i].Summary.Throughput.RequestsPerS
+		behind := false
 		if sent := offered(&levels[i]); sent > 0 {
-			behind = t.RequestsPerS < 0.9*sent
-		} else if i > 0 {
-			behind = t.RequestsPerS < 1.05*levels[i-1].Summary.Throughput.RequestsPerS
+			behind = served < 0.9*sent
+		} else if last != nil {
+			behind = served < 1.05*levels[*last].Summary.Throughput.RequestsPerS
 		}
 		if behind {
-			last := i - 1
-			if last < 0 {
-				return nil
+			if last == nil {
+				return nil, nil
 			}
-			return &last
+			return last, &i
 		}
+		last = &i
 	}
-	last := len(levels) - 1
-	return &last
+	return last, nil
 }
 
 // offered is the rate at which requests were sent in an open loop; 0 is no rate.
@@ -51,8 +75,7 @@ func offered(l *outcome.Level) float64 {
 
 // answer is what a run came to, in sentences made of its own numbers. No cause is
 // named that they do not show.
-func answer(run *outcome.Run, n int) []string {
-	levels := run.Levels[:n]
+func answer(levels []outcome.Level) []string {
 	best := -1
 	for i := range levels {
 		if t := levels[i].Summary.Throughput; t != nil && (best < 0 || t.RequestsPerS > levels[best].Summary.Throughput.RequestsPerS) {
@@ -70,14 +93,17 @@ func answer(run *outcome.Run, n int) []string {
 	if s.Completed == 0 {
 		serves = fmt.Sprintf("None of %s requests succeeded", whole(s.Requests))
 	}
-	at := knee(levels)
+	at, next := knee(levels)
 	if at == nil {
+		if len(levels) > 1 {
+			serves += " at " + named(&levels[best])
+		}
 		return append([]string{serves + latency(s) + "."}, failures(levels)...)
 	}
 	good := &levels[*at]
-	out := []string{serves + fmt.Sprintf(" at most. Up to %s%s.", named(run, good), latency(&good.Summary))}
-	if next := *at + 1; next < len(levels) {
-		out = append(out, beyond(run, good, &levels[next]))
+	out := []string{serves + fmt.Sprintf(" at most. At %s%s.", named(good), latency(&good.Summary))}
+	if next != nil {
+		out = append(out, beyond(good, &levels[*next]))
 	} else {
 		out = append(out, "It kept up at every level: more load may give more.")
 	}
@@ -96,7 +122,7 @@ func latency(s *metric.Summary) string {
 }
 
 // beyond says what the first level past the knee costs.
-func beyond(run *outcome.Run, good, bad *outcome.Level) string {
+func beyond(good, bad *outcome.Level) string {
 	var costs []string
 	for _, m := range []*metric.Metric{metric.TTFT, metric.TPOT} {
 		before, after := good.Summary.Dist(m).Stats, bad.Summary.Dist(m).Stats
@@ -104,9 +130,9 @@ func beyond(run *outcome.Run, good, bad *outcome.Level) string {
 			costs = append(costs, fmt.Sprintf("%s p50 goes from %s to %s", strings.ToUpper(m.Name), duration(before.Median), duration(after.Median)))
 		}
 	}
-	text := fmt.Sprintf("At %s little more is served", named(run, bad))
+	text := fmt.Sprintf("At %s little more is served", named(bad))
 	if sent := offered(bad); sent > 0 {
-		text = fmt.Sprintf("At %s it falls behind: %s of %s requests/s sent are served", named(run, bad), three(bad.Summary.Throughput.RequestsPerS), three(sent))
+		text = fmt.Sprintf("At %s it falls behind: %s of %s requests/s sent are served", named(bad), three(bad.Summary.Throughput.RequestsPerS), three(sent))
 	}
 	if len(costs) > 0 {
 		text += ", and " + strings.Join(costs, ", ")
@@ -126,13 +152,27 @@ func failures(levels []outcome.Level) []string {
 	return []string{fmt.Sprintf("%s of %s requests failed.", whole(failed), whole(all))}
 }
 
+// loadWords say a number of each option that is a load.
+var loadWords = map[string]string{"request-rate": "requests/s", "max-concurrency": "requests at a time", "num-prompts": "requests at once"}
+
 // named is a level in words.
-func named(run *outcome.Run, l *outcome.Level) string {
-	words := map[string]string{"request-rate": "requests/s", "max-concurrency": "requests at a time", "num-prompts": "requests at once"}
-	if word, ok := words[run.Varies]; ok && l.Value != "" {
-		return clip(l.Value) + " " + word
+func named(l *outcome.Level) string {
+	var words []string
+	for _, flag := range flags.FindAllStringSubmatch(l.Name, -1) {
+		option, value := flag[1], flag[2]
+		if n, err := strconv.Atoi(value); err == nil {
+			value = whole(n)
+		}
+		if word, ok := loadWords[option]; ok {
+			words = append(words, value+" "+word)
+		} else {
+			words = append(words, option+" "+value)
+		}
 	}
-	return clip(l.Name)
+	if len(words) == 0 {
+		return clip(l.Name)
+	}
+	return clip(strings.Join(words, ", "))
 }
 
 // three has three significant digits.

@@ -37,12 +37,13 @@ const BEHIND = [
     ['Most running / queued', (l) => (server(l) ? `${count(server(l).running?.max)} / ${count(server(l).queued?.max)}` : '–'), none],
     [term('KV cache') + ', most', (l) => percent(server(l)?.kv_share?.max), either((l) => !(server(l)?.kv_share?.max >= 0.8), 'Far from full: its size is not the limit here.', 'Full or nearly: its size limits what runs at once.')],
     ['Preemptions', (l) => count(server(l)?.preemptions), either((l) => !server(l)?.preemptions, 'None.', 'Requests were thrown out and computed again.')],
-    ['GPU busy, mean / power, W', (l) => (server(l)?.gpu_share || server(l)?.power_w ? `${percent(server(l).gpu_share?.mean)} / ${num(server(l).power_w?.mean)}` : '–'), none]]]];
+    ['GPU busy, mean / power, W', (l) => (server(l)?.gpu_share || server(l)?.power_w ? `${percent(server(l).gpu_share?.mean)} / ${num(server(l).power_w?.mean)}` : '–'), none]]],
+  ['More figures', (D.figures || []).map((f) => [`<abbr tabindex="0" data-tip="${esc(esc(f.doc))}">${esc(f.title)}</abbr>, ${esc(f.unit)}`, (l) => num(l.s.figures?.[f.name]), none])]];
 function behind() {
   const ls = columns(), on = (l) => (picked(l.run) === l && !several() ? 'on' : ''), blank = ([, get]) => ls.every((l) => /^[–/ ]*$/.test(get(l)));
   const row = ([name, get, say]) => `<tr><td>${name}</td>${each(ls, (l) => `<td class="${on(l)}">${esc(get(l))}</td>`)}<td class="say">${esc(say())}</td></tr>`;
   const group = ([name, rows]) => { const told = rows.filter((r) => !blank(r)); return told.length ? `<tr><th class="group" colspan="${ls.length + 2}" scope="rowgroup">${name}</th></tr>${each(told, row)}` : ''; };
-  const heads = each(ls, (l) => `<th scope="col" class="${on(l)}">${several() ? `${esc(l.run.name)}<br>` : ''}${esc(shortName(l))}<br>${esc(l.run.unit)}</th>`);
+  const heads = each(ls, (l) => `<th scope="col" class="${on(l)}">${several() ? `${esc(l.run.name)}<br>` : ''}${esc(shortName(l))}<br>${esc([...l.coords.keys()].map((o) => UNITS[o] || o).join(' · '))}</th>`);
   $('behind').hidden = !ls.some((l) => l.p); // a report in text does not tell
   put($('behind-table'), `<table><thead><tr><th></th>${heads}<th></th></tr></thead><tbody>${each(BEHIND, group)}</tbody></table>`);
 }

@@ -29,7 +29,7 @@ function distribution(key) {
   const three = (d) => ['p50', 'p90', 'p99'].filter((p) => d[p] != null).map((p) => `${p} ${time(d[p])}`).join(' · ');
   figure('dist-charts', {
     name, title: () => term(name), has: () => all().length > 0,
-    note: () => shown().map((r) => picked(r)[key] && `${several() ? `${esc(r.name)}: ` : ''}${three(picked(r)[key])}`).filter(Boolean).join('<br>'),
+    note: () => (several() ? each(shown().filter((r) => picked(r)[key]), (r) => `<span class="line">${swatch(runInk(r), esc(r.name))}: p50 ${time(picked(r)[key].p50)} · p99 ${time(picked(r)[key].p99)}</span>`) : picked(first())[key] ? three(picked(first())[key]) : ''),
     say: () => `${strongest().map((l) => `${fullName(l)}: ${three(l[key])}, longest ${time(l[key].max)}`).join('; ')}.`,
     draw(w) {
       const s = scales(w), yUnit = isHistogram() ? `share of the values, ${state.axis === 'log' ? '16 bins a decade' : 'by bins of 15 %'}` : 'share at or below';

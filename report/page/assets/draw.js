@@ -8,6 +8,7 @@ function num(x) { // three significant digits
   return x.toFixed(a >= 9.995 ? 1 : 2);
 }
 const tick = (x) => (+x.toPrecision(6)).toLocaleString('en', { maximumFractionDigits: 6 });
+const short = (x) => (Math.abs(x) >= 1e6 ? `${tick(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${tick(x / 1e3)}k` : tick(x)); // on an axis
 const count = (x) => (x == null ? '–' : x.toLocaleString('en'));
 const time = (ms) => (ms == null ? '–' : Math.abs(ms) >= 999.5 ? `${num(ms / 1000)} s` : `${num(ms)} ms`);
 const about = (ms) => `≈ ${time(+ms.toPrecision(2)).replace(/\.0+(?= )|(\.[1-9])0(?= )/, '$1')}`; // the gaps of the timeline are kept to within 17 %
@@ -91,10 +92,19 @@ const curve = (d, colour, cls = '', opacity = 1) => `<path class="curve ${cls}" 
 const svg = (w, h, body) => `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}" aria-hidden="true">${body}<g class="mark"></g></svg>`;
 
 /* Grid lines and labels; units stand at the end of each axis, never turned. */
-function axes({ x, y, left, right, upper, lower, xs, ys, xUnit = '', yUnit = '', yText = tick, xText = tick }) {
+function axes({ x, y, left, right, upper, lower, xs, ys, xUnit = '', yUnit = '', yText = short, xText = short }) {
   const sane = (ts, f, gap) => { let last = -1e9; return ts.filter((t) => { const at = f(t), far = Math.abs(at - last) >= gap; if (far) last = at; return far; }); };
   return each(sane(ys, y, 11), (t) => line(left, y(t), right, y(t), 'grid-line') + text(left - 6, y(t) + 4, yText(t), '', 'end'))
     + line(left, lower, right, lower, 'axis-line')
     + each(sane(xs, x, 6 + 6 * most(xs.map((t) => xText(t).length))), (t) => line(x(t), lower, x(t), lower + 4, 'axis-line') + text(x(t), lower + 16, xText(t), '', 'middle'))
     + text(0, upper - 10, yUnit, 'unit') + text(right, lower + 31, xUnit, 'unit', 'end');
+}
+/* Labels at the ends of lines, moved apart so that none stands on another. */
+function endLabels(labels, upper, lower, width) {
+  const fits = (one) => one.x + 6 * one.text.length < width;
+  const list = [...labels].sort((p, q) => p.y - q.y);
+  list.forEach((one, i) => { if (i) one.y = Math.max(one.y, list[i - 1].y + 11); });
+  const over = list.length ? list.at(-1).y - lower : 0;
+  if (over > 0) for (let i = list.length - 1; i >= 0; i--) list[i].y = Math.min(list[i].y, i === list.length - 1 ? lower : list[i + 1].y - 11);
+  return each(list, (one) => text(fits(one) ? one.x : width, Math.max(one.y, upper) + (fits(one) ? 4 : -9), one.text, 'halo', fits(one) ? 'start' : 'end', `fill:${one.colour}`));
 }

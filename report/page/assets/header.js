@@ -1,9 +1,9 @@
 /* ---------- 1. can I trust it, what is the answer, how was it got ---------- */
-const WORST = ['INVALID', 'DEGRADED', 'VALID'];
+const WORST = ['INVALID', 'DEGRADED', 'NOT JUDGED', 'VALID'];
 const verdictOf = (run) => WORST.find((v) => run.levels.some((l) => l.verdict === v)) || 'VALID';
-const badge = (v) => `<span class="badge ${WORST.includes(v) ? v : ''}">${v === 'VALID' ? '✓' : '!'} ${esc(v)}</span>`;
+const badge = (v) => `<span class="badge ${WORST.includes(v) ? v.replace(' ', '-') : ''}">${v === 'VALID' ? '✓' : v === 'NOT JUDGED' ? '?' : '!'} ${esc(v)}</span>`;
 function header() {
-  const run = first(), title = [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
+  const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
   put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : badge(verdictOf(run))}<div class="controls" id="top-controls"></div></div>
     ${several() ? each(shown(), answerOfMany) : each(run.answer, (s) => `<p class="answer">${esc(s)}</p>`)}
     ${reasonList()}
@@ -11,20 +11,22 @@ function header() {
     ${each(shown().filter((r) => r.command), commandLine)}`);
   put($('top-controls'), (RUNS.length > 1 ? each(RUNS, runButton) : '')
     + `<button class="btn" id="theme-button">Theme: ${document.documentElement.dataset.theme || 'auto'}</button>`);
-  document.title = `tacho: ${RUNS.length > 1 ? RUNS.map((r) => r.name).join(' and ') : title}`;
+  document.title = `tacho: ${title}`;
 }
 const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>${esc(run.name)}</b>`)} ${badge(verdictOf(run))} ${esc(run.answer.join(' '))}</p>`;
 const runButton = (r) => `<button class="btn" data-run="${r.k}" aria-pressed="${shown().includes(r)}">${swatch(runInk(r), esc(r.name))}</button>`;
 const commandLine = (r) => `<div class="command"><code>${esc(r.command)}</code><button class="btn" data-copy="${esc(r.command)}">Copy</button></div>`;
 function reasonList() {
-  const word = (r) => esc((r.level || 'NOTE').toLowerCase());
-  const all = shown().flatMap((run) => [
-    ...(run.notes || []).map((r) => ({ ...r, of: several() ? run.name : 'the run' })),
-    ...run.levels.flatMap((l) => l.reasons.map((r) => ({ ...r, of: fullName(l) }))),
-    ...(run.left_out ? [{ level: 'NOTE', of: run.name, text: `${run.left_out} more levels have no room on this page; tacho report --format levels shows all` }] : []),
-  ]);
-  const rank = (r) => [...WORST.slice(0, 2), 'NOTE'].indexOf(r.level);
-  const lines = all.sort((p, q) => rank(p) - rank(q)).map((r) => `<li class="${word(r)}"><b>${word(r)}</b> at ${esc(r.of)}: ${esc(r.text)}</li>`);
+  const word = (r) => esc((r.level || 'NOTE').toLowerCase()), same = new Map(); // what is said of several levels is said once
+  const say = (r, run, where) => { const key = `${run.k} ${r.level} ${r.text}`; same.set(key, { ...r, run, where: [...(same.get(key)?.where || []), where] }); };
+  for (const run of shown()) {
+    for (const r of run.notes || []) say(r, run, 'the run');
+    for (const l of run.levels) for (const r of l.reasons) say(r, run, nameOf(l));
+    if (run.left_out) say({ level: 'NOTE', text: `${count(run.left_out)} more levels have no room on this page; tacho report --format levels shows all` }, run, 'the run');
+  }
+  const rank = (r) => ['INVALID', 'DEGRADED', 'NOTE'].indexOf(r.level), place = (r) => (r.where.length > 2 ? `${r.where.length} levels` : r.where.join(' and '));
+  const all = [...same.values()].sort((p, q) => rank(p) - rank(q));
+  const lines = all.map((r) => `<li class="${word(r)}"><b>${word(r)}</b> at ${esc(several() ? `${r.run.name}, ` : '')}${esc(place(r))}: ${esc(r.text)}</li>`);
   const grave = Math.max(2, all.filter((r) => r.level !== 'NOTE').length);
   return `<ul class="reasons">${lines.slice(0, grave).join('')}</ul>`
     + (lines.length > grave ? `<details class="reasons"><summary>${lines.length - grave} more</summary><ul class="reasons">${lines.slice(grave).join('')}</ul></details>` : '');

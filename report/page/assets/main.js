@@ -1,14 +1,16 @@
 /* ---------- wiring ---------- */
 function controls() {
-  const own = (r, more = '') => (several() ? swatch(runInk(r), esc(r.name) + more) : ''), asked = !several() || comparable();
+  const own = (r, more = '') => (several() ? swatch(runInk(r), esc(r.name) + more) : ''), asked = byPlace() || comparable();
   $('sweep').hidden = !manyLevels();
   put($('sweep-controls'), each(shown(), (r) => own(r))
     + seg('x axis', [['asked', 'asked', !asked], ['served', 'served'], ['flight', 'in flight', !hasFlight()]], 'x', xKind()) + seg('latency axis', [[true, 'log'], [false, 'linear']], 'log'));
-  const pickers = each(shown().filter((r) => r.levels.length > 1), (r) => seg(`${own(r, ', ')}${esc(r.unit)}`, r.levels.map((l) => [`${r.k}:${l.i}`, esc(shortName(l))]), 'pick', keyOf(picked(r))));
+  const label = (r) => `${own(r, ', ')}${esc([...new Set(r.levels.flatMap((l) => [...l.coords.keys()]))].map((o) => UNITS[o] || o).join(' · '))}`;
+  const pickers = each(shown().filter((r) => r.levels.length > 1), (r) => seg(label(r), r.levels.map((l) => [keyOf(l), esc(shortName(l))]), 'pick', keyOf(picked(r))));
   put($('level-controls'), pickers + (seen().length ? seg('shape', SHAPES, 'shape') + seg('axis', [['log', 'log'], ['linear', 'linear']], 'axis') : ''));
-  const one = shown().map((r) => (several() ? fullName(picked(r)) : nameOf(picked(r))));
-  $('h-level').textContent = manyLevels() && !(RUNS.length === 1 && !first().unit) ? `At ${[...new Set(one)].join(' and ')}` : 'Latencies';
-  put($('level-line'), inWords(picked(first())) + each(shown().slice(1), (r) => `<br>${against(picked(first()), picked(r))}`));
+  const names = [...new Set(shown().map((r) => nameOf(picked(r))))];
+  $('h-level').textContent = !manyLevels() ? 'Latencies' : names.length > 2 ? 'One level of each' : `At ${names.join(' and ')}`;
+  const alike = shown().slice(1).filter((r) => !comparable() || askedOf(picked(r)) === askedOf(picked(first())));
+  put($('level-line'), inWords(picked(first())) + each(alike, (r) => `<br>${against(picked(first()), picked(r))}`));
 }
 function inWords(l) {
   const parts = [`${num(l.rps)} requests/s served`];
@@ -74,14 +76,15 @@ addEventListener('afterprint', () => { if (before != null) { theme(before); befo
 
 const flags = new Map(location.hash.slice(1).split('&').map((s) => s.split('='))); // #dark, #light, #level=40, joined by &
 if (flags.has('dark') || flags.has('light')) theme(flags.has('dark') ? 'dark' : 'light');
+if (RUNS.length > 1) pickAlike();
 if (flags.has('level')) RUNS.forEach((r) => { const i = r.levels.findIndex((l) => shortName(l) === flags.get('level')); if (i >= 0) state.picked[r.k] = i; });
 if (!RUNS.some((r) => r.levels.length)) {
   header();
   for (const part of document.querySelectorAll('main section')) part.hidden = true;
 } else {
   sweep('Throughput', 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and those that kept every objective' : ''}`, 'requests/s', [{ get: (l) => l.rps }, { get: (l) => l.good, label: 'good', apart: true }], true);
-  sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [{ get: (l) => l.ttft?.p50, label: 'p50' }, { get: (l) => l.ttft?.p99, label: 'p99', tail: true }]);
-  sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [{ get: (l) => l.tpot?.p50, label: 'p50' }, { get: (l) => l.tpot?.p99, label: 'p99', tail: true }]);
+  sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.ttft?.[p], label: p, tail: p === 'p99', bounds: (l) => l.ttft?.bounds[p] }))]);
+  sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.tpot?.[p], label: p, tail: p === 'p99', bounds: (l) => l.tpot?.bounds[p] }))]);
   pareto();
   LATENCIES.forEach(distribution);
   overTime();

@@ -12,20 +12,24 @@ function statsOf(list, name) {
   const d = (list || []).find((one) => one.name === name);
   if (!d || !d.stats) return null;
   const s = d.stats, at = (p) => (s.percentiles || []).find((q) => q.p === p)?.value ?? null;
-  return { n: d.n, mean: s.mean, min: s.min, max: s.max, p50: at(50) ?? s.median, p90: at(90), p95: at(95), p99: at(99) };
+  const bounds = (p) => { const b = (s.percentiles || []).find((q) => q.p === p)?.bound; return b ? [b.low, b.high] : []; };
+  return { n: d.n, mean: s.mean, min: s.min, max: s.max, p50: at(50) ?? s.median, p90: at(90), p95: at(95), p99: at(99), bounds: { p50: bounds(50), p99: bounds(99) } };
 }
 const sumOf = (list, f) => list.reduce((sum, one) => sum + f(one), 0);
 const meanOf = (values) => (values.length ? sumOf(values, (v) => v) / values.length : null);
 
+/* What sets a level apart, by option: a level is called "--num-prompts 4 --random-input-len 80". */
+const coordsOf = (l) => new Map([...(l.setting.name || '').matchAll(/--([\w-]+) (\S+)/g)].map(([, name, value]) => [name, value]));
+const OWN = { 'request-rate': 'request_rate_per_s', 'max-concurrency': 'max_concurrency', 'num-prompts': 'num_prompts' }; // known of every level
 function prepareLevel(l, run, i) {
-  const s = l.summary, t = s.throughput, asked = parseFloat(l.setting.value);
-  Object.assign(l, { run, i, s, p: l.picture || null, value: Number.isFinite(asked) && !/\s/.test(l.setting.value) ? asked : null });
+  const s = l.summary, t = s.throughput;
+  Object.assign(l, { run, i, s, p: l.picture || null, coords: coordsOf(l) });
   for (const k of LATENCIES) { l[k] = statsOf(s.metrics, k); if (l[k] && l.p?.curves[k]) l[k].curve = l.p.curves[k]; }
   l.rps = t?.requests_per_s ?? null;
   l.good = t?.good_requests_per_s ?? null;
   l.tokens = t?.output_tokens_per_s || null;
   l.sent = s.rate?.achieved_per_s ?? null;
-  l.gpu = l.tokens && l.tokens / (run.gpus || 1);
+  l.gpu = s.figures?.output_per_gpu ?? l.tokens;
   l.user = l.tpot?.p50 ? 1000 / l.tpot.p50 : null;
   l.flight = l.p ? meanOf(l.p.bins.flight) : null;
   l.peak = s.peaks?.requests_in_flight ?? null;
@@ -33,15 +37,12 @@ function prepareLevel(l, run, i) {
   l.verdict = s.verdict?.level || 'VALID';
   l.span = s.rate?.span_s ?? null;
 }
-RUNS.forEach((run, k) => {
-  Object.assign(run, { k, name: run.about.label || run.about.name || run.about.backend || `run ${k + 1}`, varies: run.about.varies || '' });
-  run.unit = UNITS[run.varies] || '';
-  run.levels.forEach((l, i) => prepareLevel(l, run, i));
-  run.open = run.varies === 'request-rate';
-});
-RUNS.forEach((run) => { // no two runs have one name
-  const same = RUNS.filter((r) => r.name === run.name);
-  if (same.length > 1) same.forEach((r) => { r.name = r.about.name && same.every((o) => o.about.name !== r.about.name || o === r) ? r.about.name : `${r.name} (${r.k + 1})`; });
+RUNS.forEach((run, k) => { run.k = k; run.levels.forEach((l, i) => prepareLevel(l, run, i)); });
+/* A run is called by the first of these that no other run has too. */
+const CALLED = ['label', 'backend', 'model', 'name'];
+RUNS.forEach((run) => {
+  const told = (key) => run.about[key] && RUNS.every((r) => r === run || r.about[key] !== run.about[key]), key = CALLED.find(told) || CALLED.find((k) => run.about[k]);
+  run.name = run.about[key] ? run.about[key] + (told(key) ? '' : ` (${run.k + 1})`) : `run ${run.k + 1}`;
 });
 
 const state = {
@@ -55,10 +56,43 @@ const picked = (run) => run.levels[state.picked[run.k]];
 const levelsShown = () => shown().flatMap((r) => r.levels);
 const several = () => shown().length > 1;
 const few = (l) => l.reasons.some((r) => r.code === 'few-samples'); // its p99 is little more than a maximum
-const nameOf = (l) => (l.value != null && l.run.unit ? `${tick(l.value)} ${l.run.unit}` : l.setting.name || l.setting.value || 'all requests');
-const shortName = (l) => (l.value != null ? tick(l.value) : l.setting.value || '–');
+const valueOf = (l, option) => { const v = parseFloat(l.coords.get(option)); return Number.isFinite(v) ? v : l.setting[OWN[option]] || null; };
+/* The option that is the load of some runs: of those that differ among their levels, the one most levels have. */
+function loadOption(runs = shown()) {
+  const levels = runs.flatMap((r) => r.levels), options = [...Object.keys(OWN), ...new Set(levels.flatMap((l) => [...l.coords.keys()]).filter((o) => !OWN[o]))];
+  const varying = (o) => sumOf(runs, (r) => (new Set(r.levels.map((l) => l.coords.get(o))).size > 1 ? r.levels.length : 0));
+  const best = (list) => list.reduce((m, o) => (varying(o) > varying(m) ? o : m)), own = best(Object.keys(OWN));
+  const found = varying(own) ? own : best(options);
+  return varying(found) ? found : options.find((o) => new Set(levels.map((l) => valueOf(l, o))).size > 1) || own; // or runs of one level each
+}
+const withUnit = (value, option) => (UNITS[option] ? `${tick(+value)} ${UNITS[option]}` : `${option} ${value}`);
+const again = (l) => (l.setting.repeat ? ` #${l.setting.repeat}` : '');
+const nameOf = (l) => ([...l.coords].map(([o, v]) => (Number.isFinite(+v) ? withUnit(v, o) : `${o} ${v}`)).join(', ') || l.setting.name || 'all requests') + again(l);
+const shortName = (l) => ([...l.coords.values()].map((v) => (Number.isFinite(+v) ? tick(+v) : v)).join(' · ') || l.setting.value || 'all') + again(l);
 const fullName = (l) => (RUNS.length > 1 ? `${l.run.name}, ${nameOf(l)}` : nameOf(l));
 const keyOf = (l) => `${l.run.k}:${l.i}`; // what data-pick holds: run and level
+/* The lines of a run: levels that differ in its load alone, in order. Lengths that differ by a tenth are one. */
+function seriesOf(run) {
+  const list = [], option = loadOption([run]), rest = (l) => [...l.coords].filter(([o]) => o !== option);
+  const alike = (a, b) => a.length === b.length && a.every(([o, v], i) => b[i][0] === o && (b[i][1] === v || Math.abs(v - b[i][1]) < 0.1 * Math.abs(v)));
+  for (const l of run.levels) {
+    const home = list.find((s) => alike(s.rest, rest(l)));
+    if (home) home.levels.push(l); else list.push({ run, rest: rest(l), levels: [l] });
+  }
+  list.forEach((s, i) => {
+    s.levels.sort((p, q) => (valueOf(p, option) ?? p.i) - (valueOf(q, option) ?? q.i));
+    s.name = list.length > 1 ? s.rest.map(([o, v]) => withUnit(v, o)).join(', ') || run.name : '';
+    s.k = i;
+  });
+  return list;
+}
+/* Of several runs, levels of the same load are picked at first: the highest that all have. */
+function pickAlike() {
+  const option = loadOption(), have = RUNS.map((r) => new Set(r.levels.map((l) => valueOf(l, option)).filter((v) => v != null))).filter((s) => s.size > 1);
+  const common = have.length > 1 ? [...have[0]].filter((v) => have.every((s) => s.has(v))) : [];
+  if (!common.length) return;
+  RUNS.forEach((r) => { const i = r.levels.findIndex((l) => valueOf(l, option) === Math.max(...common)); if (i >= 0) state.picked[r.k] = i; });
+}
 
 const GLOSS = {
   TTFT: 'Time to first token: from the first byte of the request sent to the first token received. Queueing and prefill are in it.',

@@ -1,36 +1,36 @@
 /* ---------- 2. load: curves, Pareto, all levels ---------- */
 const SWEEP = 230; // height of these charts
-const comparable = () => shown().every((r) => r.varies === first().varies) && levelsShown().every((l) => l.value != null);
+/* Runs share the axis of what was asked if none has levels of another load. */
+const askedOf = (l) => valueOf(l, loadOption());
+const comparable = () => shown().every((r) => r.levels.length < 2 || loadOption([r]) === loadOption() || !OWN[loadOption([r])]) && levelsShown().some((l) => askedOf(l) != null);
+const byPlace = () => !several() && !comparable(); // a run whose levels are no numbers: one after the other
 const hasFlight = () => levelsShown().every((l) => l.flight != null);
-const xKind = () => (state.x === 'asked' && several() && !comparable() ? (hasFlight() ? 'flight' : 'served') : state.x);
+const xKind = () => (state.x === 'asked' && !byPlace() && !comparable() ? (hasFlight() ? 'flight' : 'served') : state.x);
 const X = {
-  asked: { get: (l) => (comparable() ? l.value : l.i), unit: () => (comparable() ? `asked, ${first().unit}` : 'level') },
+  asked: { get: (l) => (byPlace() ? l.i : askedOf(l)), unit: () => (byPlace() ? 'level' : `asked, ${UNITS[loadOption()] || loadOption()}`) },
   served: { get: (l) => l.rps, unit: () => 'served, requests/s' },
   flight: { get: (l) => l.flight, unit: () => 'in flight, mean' },
 };
 function xIsLog() { // where levels double, a log axis keeps them apart
   const v = levelsShown().map(X[xKind()].get).filter((x) => x > 0);
-  return xKind() !== 'served' && v.length > 2 && (xKind() === 'flight' || comparable()) && most(v) / fewest(v) > 20;
+  return xKind() !== 'served' && v.length > 2 && (xKind() === 'flight' || !byPlace()) && most(v) / fewest(v) > 20;
 }
 const sweepBox = (w, left = 46) => ({ left, right: w - 30, upper: 24, lower: SWEEP - 36 });
 const manyLevels = () => RUNS.some((r) => r.levels.length > 1) || RUNS.length > 1;
 const sparse = () => `p50 to p99${levelsShown().some(few) ? '; hollow: too few requests' : ''}`;
 function xTicks(s, w) {
   if (xKind() !== 'asked') return s.x.ticks(w / 60);
-  const all = [...new Set(levelsShown().map(s.get))].sort((p, q) => p - q);
+  const all = [...new Set(levelsShown().map(s.get))].filter((v) => v != null).sort((p, q) => p - q);
   return xIsLog() && all.length > w / 30 ? s.x.ticks(w / 40) : all;
 }
-function xText(v) {
-  if (xKind() === 'asked' && !comparable()) return first().levels[v] ? shortName(first().levels[v]) : String(v);
-  return v >= 10000 ? `${tick(v / 1000)}k` : tick(v);
-}
-/* A chart over load. A line is {get(level), label?, low?, high?}: low and high bound it, where repeats or intervals do. */
+const xText = (v) => (xKind() === 'asked' && byPlace() ? shortName(first().levels[v] || first().levels[0]) : short(v));
+/* A chart over load. A line is {get(level), label?, bounds?(level), tail?, apart?}; bounds are what the value lies between, where that is known. */
 function sweep(name, title, note, yUnit, lines, plain) {
   const yLog = () => state.log && !plain;
   const drawn = () => lines.filter((k) => levelsShown().some((l) => k.get(l) != null));
   const scales = (w) => {
     const b = sweepBox(w), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...boundsOf(k, l)]));
-    const xs = ls.map(get).filter((v) => v != null), whole = xKind() === 'asked' && !comparable();
+    const xs = ls.map(get).filter((v) => v != null), whole = xKind() === 'asked' && byPlace();
     const span = whole ? [-0.3, most(xs) + 0.3] : range(xs, xIsLog());
     return { ...b, get, x: scaleFor(xIsLog())(...span, b.left, b.right), y: scaleFor(yLog())(...range(all, yLog()), b.lower, b.upper) };
   };
@@ -38,16 +38,17 @@ function sweep(name, title, note, yUnit, lines, plain) {
   figure('sweep-charts', {
     name, title, note, has: () => drawn().length > 0, say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
     draw(w) {
-      const s = scales(w), diagonalFits = plain && xKind() === 'asked' && comparable() && shown().every((r) => r.open);
+      const s = scales(w), diagonalFits = plain && xKind() === 'asked' && comparable() && loadOption() === 'request-rate';
       return svg(w, SWEEP, kneeBand(s) + axes({ ...s, xs: xTicks(s, w), ys: s.y.ticks(yLog() ? 7 : 5), xUnit: X[xKind()].unit(), yUnit, xText })
-        + (diagonalFits ? diagonal(s) : '') + each(shown(), (r) => sweepLines(r, drawn(), s)));
+        + (diagonalFits ? diagonal(s) : '') + each(shown(), (r) => each(seriesOf(r), (one) => sweepLines(one, drawn(), s)))
+        + endLabels(shown().flatMap((r) => seriesOf(r).flatMap((one) => lineEnds(one, drawn(), s))), s.upper, s.lower, w));
     },
     table: () => perLevel([...drawn().map((k) => `${name} ${k.label || ''}`.trim()), 'served requests/s'], (l) => [...drawn().map((k) => k.get(l)), l.rps]),
   });
 }
 const boundsOf = (k, l) => (k.bounds?.(l) || []).filter((v) => v != null);
 function kneeBand(s) {
-  const { knee, levels } = first(), a = levels[knee ?? -1], b = levels[(knee ?? -2) + 1];
+  const { knee, levels } = first(), line0 = seriesOf(first())[0].levels, a = levels[knee ?? -1], b = a && line0[line0.indexOf(a) + 1];
   if (!a || !b || several()) return '';
   const [p, q] = [s.x(s.get(a)), s.x(s.get(b))].sort((m, n) => m - n);
   return `<rect class="knee" x="${r1(p)}" y="${s.upper}" width="${r1(Math.max(2, q - p))}" height="${s.lower - s.upper}"/>` + text((p + q) / 2, s.upper - 4, 'knee', '', 'middle');
@@ -56,15 +57,29 @@ function diagonal(s) {
   const m = Math.min(s.x.back(s.right), s.y.back(s.upper)), from = Math.max(s.x.back(s.left), s.y.back(s.lower));
   return line(s.x(from), s.y(from), s.x(m), s.y(m), 'axis-line dash1') + text(s.x(m * 0.62) - 6, s.y(m * 0.62) - 6, 'served = asked', 'unit halo', 'end');
 }
-function sweepLines(run, lines, s) {
-  const colour = runInk(run), ls = run.levels, last = ls.at(-1);
-  const tip = (l) => [[fullName(l), ''], ...lines.map((k) => [k.label || 'value', num(k.get(l))]), ...lines.flatMap((k) => (boundsOf(k, l).length ? [[`${k.label || ''} 95 %`, boundsOf(k, l).map(num).join(' – ')]] : [])),
-    ['served/s', num(l.rps)], ['requests', count(l.s.requests)]];
-  const bars = (k) => each(ls.filter((l) => boundsOf(k, l).length === 2), (l) => { const [a, b] = boundsOf(k, l); return line(s.x(s.get(l)), s.y(a), s.x(s.get(l)), s.y(b), 'error'); });
-  const one = (k, n) => curve(path(ls.map((l) => [s.get(l), k.get(l)]), s.x, s.y), colour, `${n ? 'thin' : ''} ${dashOf(run)}`) + bars(k)
-    + (k.label && last && k.get(last) != null ? text(s.x(s.get(last)) + 9, s.y(k.get(last)) + 4, k.label, 'halo', 'start', `fill:${colour}`) : '')
+const lineInk = (one) => (one.k && !several() ? mix(runInk(one.run), ink('paper'), Math.min(0.6, 0.25 * one.k)) : runInk(one.run)); // the lines of one run differ in strength
+const dashOfLine = (one) => (one.k ? `dash${1 + (one.k - 1) % 3}` : dashOf(one.run));
+function pointsOf(ls, x, y) { // repeats share a place: a line goes through their mean
+  const at = new Map();
+  for (const l of ls) if (x(l) != null && y(l) != null) at.set(x(l), [...(at.get(x(l)) || []), y(l)]);
+  return [...at].map(([v, ys]) => [v, meanOf(ys)]).sort((p, q) => p[0] - q[0]);
+}
+function lineEnds(one, lines, s) {
+  return lines.flatMap((k, n) => {
+    const end = pointsOf(one.levels, s.get, k.get).at(-1);
+    const label = one.name ? (n || one.levels.length < 2 ? '' : one.name) : several() ? '' : k.label;
+    return end && label ? [{ x: s.x(end[0]) + 9, y: s.y(end[1]), text: label.length > 18 ? `${label.slice(0, 17)}…` : label, colour: lineInk(one) }] : [];
+  });
+}
+function sweepLines(line0, lines, s) {
+  const colour = lineInk(line0), ls = line0.levels;
+  const bounds = (k, l) => (boundsOf(k, l).length ? [[`${k.label || ''} lies between`, boundsOf(k, l).map(num).join(' and ')]] : []);
+  const tip = (l) => [[fullName(l), ''], ...lines.map((k) => [k.label || 'value', num(k.get(l))]), ...lines.flatMap((k) => bounds(k, l)), ['served/s', num(l.rps)], ['requests', count(l.s.requests)]];
+  const bars = (k) => each(ls.filter((l) => boundsOf(k, l).length === 2 && s.get(l) != null), (l) => { const [a, b] = boundsOf(k, l); return line(s.x(s.get(l)), s.y(a), s.x(s.get(l)), s.y(b), 'error'); });
+  const one = (k, n) => curve(path(pointsOf(ls, s.get, k.get), s.x, s.y), colour, `${n ? 'thin' : ''} ${dashOfLine(line0)}`) + bars(k)
     + each(ls.filter((l) => s.get(l) != null && k.get(l) != null), (l) => dot(l, s.x(s.get(l)), s.y(k.get(l)), n ? 3.5 : 4.5, tip(l), k.tail && few(l), k.get(l)));
-  const between = lines.length > 1 && !several() && !lines[0].apart ? area(ls.map((l) => [s.get(l), lines[0].get(l), lines[1].get(l)]), s.x, s.y) : '';
+  const low = pointsOf(ls, s.get, lines[0].get), high = lines[1] && !lines[1].apart && !several() ? pointsOf(ls, s.get, lines[1].get) : [];
+  const between = low.length === high.length ? area(low.map((p, i) => [p[0], p[1], high[i][1]]), s.x, s.y) : '';
   return `<path class="between" d="${between}" data-css="fill:${colour}"/>${each(lines, one)}`;
 }
 function dot(l, x, y, r, tip, hollow, value) {
@@ -73,27 +88,27 @@ function dot(l, x, y, r, tip, hollow, value) {
     data-css="fill:${hollow ? ink('paper') : loadInk(l)};stroke:${edge};stroke-width:${on ? 2 : 1.5}"/>`;
 }
 function pareto() {
-  const both = () => levelsShown().filter((l) => l.user && l.gpu), counted = () => shown().every((r) => r.gpus);
+  const both = () => levelsShown().filter((l) => l.user && l.gpu), counted = () => levelsShown().every((l) => l.s.figures?.output_per_gpu != null || !l.gpu);
   const scales = (w) => {
     const ls = both(), b = sweepBox(w, 46), top = (k) => above(most(ls.map((l) => l[k])) * 1.03);
     return { ...b, x: linear(0, top('user'), b.left, b.right), y: linear(0, top('gpu'), b.lower, b.upper) };
   };
   const reach = (r) => most(r.levels.map((l) => l.user * l.gpu)), unit = () => (counted() ? 'tokens/s per GPU' : 'output tokens/s');
-  const named = (l, s, below) => dot(l, s.x(l.user), s.y(l.gpu), 4.5, [[fullName(l), ''], [unit(), num(l.gpu)], ['per user', num(l.user)]], false, l.gpu)
-    + text(s.x(l.user) + (below ? -8 : 8), s.y(l.gpu) + (below ? 14 : -6), shortName(l), 'halo', below ? 'end' : 'start', `fill:${runInk(l.run)}`);
+  const named = (l, s, low) => { const below = low && s.x(l.user) > s.left + 50; return dot(l, s.x(l.user), s.y(l.gpu), 4.5, [[fullName(l), ''], [unit(), num(l.gpu)], ['per user', num(l.user)]], false, l.gpu)
+    + (both().length > 12 && picked(l.run) !== l ? '' : text(s.x(l.user) + (below ? -8 : 8), s.y(l.gpu) + (below ? 14 : -6), shortName(l), 'halo', below ? 'end' : 'start', `fill:${runInk(l.run)}`)); };
   figure('sweep-charts', {
     name: 'Pareto', title: () => `${term(unit())} against ${term('tokens/s per user', 'per user')}`, note: 'Pareto: up and right is better', has: () => both().length > 0,
     say: () => `${both().map((l) => `${num(l.gpu)} ${unit()} at ${num(l.user)} per user`).join(', ')}.`,
     draw(w) {
       const s = scales(w), low = several() && shown().reduce((m, r) => (reach(r) < reach(m) ? r : m)); // labels of the lowest curve stand below it
       return svg(w, SWEEP, axes({ ...s, xs: s.x.ticks(5), ys: s.y.ticks(4), xUnit: 'tokens/s per user', yUnit: unit() })
-        + each(shown(), (r) => curve(path(r.levels.map((l) => [l.user, l.gpu]), s.x, s.y), runInk(r), dashOf(r)) + each(r.levels.filter((l) => l.user && l.gpu), (l) => named(l, s, r === low))));
+        + each(shown(), (r) => each(seriesOf(r), (one) => curve(path(one.levels.map((l) => [l.user, l.gpu]), s.x, s.y), lineInk(one), dashOfLine(one))) + each(r.levels.filter((l) => l.user && l.gpu), (l) => named(l, s, r === low))));
     },
     table: () => perLevel(['tokens/s per user', unit()], (l) => [l.user, l.gpu]),
   });
 }
 const COLUMNS = [ // name, value, how to write it, whether it has a bar
-  ['level', (l) => l.value ?? l.i, String], ['sent, req/s', (l) => l.sent, num], ['served, req/s', (l) => l.rps, num, true], ['good, req/s', (l) => l.good, num, true],
+  ['level', (l) => l.i, String], ['sent, req/s', (l) => l.sent, num], ['served, req/s', (l) => l.rps, num, true], ['good, req/s', (l) => l.good, num, true],
   ['output, tokens/s', (l) => l.tokens, num, true], ['TTFT p50, ms', (l) => l.ttft?.p50, num], ['TTFT p99, ms', (l) => l.ttft?.p99, num, true],
   ['TPOT p50, ms', (l) => l.tpot?.p50, num], ['TPOT p99, ms', (l) => l.tpot?.p99, num, true], ['ITL p99, ms', (l) => l.itl?.p99, num], ['E2EL p50, ms', (l) => l.e2el?.p50, num],
   ['in flight, mean', (l) => l.flight, num], ['ok', (l) => l.s.completed, count], ['failed', (l) => l.s.failed, count], ['verdict', (l) => l.verdict, String]];
