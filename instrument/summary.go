@@ -100,6 +100,8 @@ func (s *series) sum() metric.Instruments {
 	in.PrefixHitShare = s.hitShare()
 	in.TTFTMillis, in.QueueMillis = s.mean(ttftSum, ttftCount), s.mean(queueSum, queueCount)
 	in.TPOTMillis, in.E2ELMillis = s.mean(tpotSum, tpotCount), s.mean(e2elSum, e2elCount)
+	in.PrefillMillis, in.DecodeMillis = s.mean(prefillSum, prefillCount), s.decode()
+	in.InferenceMillis, in.Timed = s.mean(inferenceSum, inferenceCount), s.counter(e2elCount)
 	in.Speculation, in.Diffusion = s.speculation(), s.diffusion()
 	in.EnergyJoules = s.counter(energyJoules)
 	if in.EnergyJoules == nil {
@@ -135,6 +137,18 @@ func (s *series) mean(sum, count Quantity) *float64 {
 	}
 	v := max(1e3*s.grown[sum]/n, 0) // servers with two clocks have negative times
 	return &v
+}
+
+// decode is the mean for a request. Runs that were kept before it was read have
+// the gaps between tokens of the same clock, if they are of vLLM; no other server
+// that tells gaps counts what it looks for in its cache.
+func (s *series) decode() *float64 {
+	_, read := s.last[decodeCount]
+	_, vllm := s.last[prefixQueries]
+	if read || !vllm {
+		return s.mean(decodeSum, decodeCount)
+	}
+	return s.mean(tpotSum, e2elCount)
 }
 
 // speculation is nil where the server drafted nothing.

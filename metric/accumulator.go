@@ -3,6 +3,7 @@ package metric
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 //
 // A summary is a function of the set of records, never of their order, so
 // accumulators merge and a cluster is summed the way one machine is. Of a record
-// it keeps the marks, some 60 bytes; what a record has many of, as gaps between
+// it keeps the marks, some 80 bytes; what a record has many of, as gaps between
 // tokens, goes into digests, whose memory has a bound. Up to that bound every
 // quantile is exact, and the summary says where it is not.
 type Accumulator struct {
@@ -46,8 +47,22 @@ var _ tacho.Sink = (*Accumulator)(nil)
 // marks are the moments of one request.
 type marks struct {
 	due, slot, sent, first, last, end time.Duration
-	turn                              int32
+	turn, output                      int32
 	ok                                bool
+	connect                           time.Duration      // how long that took
+	server                            *tacho.ServerTimes // nil where it tells none
+}
+
+func marksOf(r *tacho.Record) marks {
+	m := marks{due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), output: int32(min(r.Output, math.MaxInt32)), ok: r.OK()}
+	if r.Start != tacho.Never && r.Conn != tacho.Never {
+		m.connect = r.Conn - r.Start
+	}
+	if r.Server != nil {
+		times := *r.Server
+		m.server = &times
+	}
+	return m
 }
 
 // streamed says whether a request has the marks of a streamed success.
@@ -55,7 +70,7 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
-	a.marks = append(a.marks, marks{r.Due, r.Slot, r.Sent, r.First(), r.Last(), r.End, int32(r.Turn), r.OK()})
+	a.marks = append(a.marks, marksOf(r))
 	a.measure(r)
 	a.whole.ready(len(All), a.Limit)
 	a.bounds.add(r, a.values, a.whole.digests)
@@ -150,6 +165,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Dists = a.whole.summarize(All, c.Percentiles, a.series)
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
+	s.spent, s.slowest = spending(a.marks)
 	s.judge()
 	return s
 }

@@ -23,6 +23,11 @@ type Instruments struct {
 	TPOTMillis  *float64 `json:"tpot_ms,omitempty"` // between tokens, or for each output token: whichever it has
 	E2ELMillis  *float64 `json:"e2el_ms,omitempty"`
 
+	PrefillMillis   *float64 `json:"prefill_ms,omitempty"` // means for a request, by the clock of its engine, as is QueueMillis
+	DecodeMillis    *float64 `json:"decode_ms,omitempty"`
+	InferenceMillis *float64 `json:"inference_ms,omitempty"` // both together
+	Timed           *float64 `json:"timed,omitempty"`        // requests that these are of
+
 	Speculation *Speculation `json:"speculation,omitempty"`
 	Diffusion   *Diffusion   `json:"diffusion,omitempty"`
 

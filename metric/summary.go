@@ -49,6 +49,9 @@ type Summary struct {
 	Verdict Verdict          `json:"verdict"`
 
 	Instruments []Instruments `json:"instruments,omitempty"` // set by who read them
+
+	Where          *Where `json:"where,omitempty"` // the time went
+	spent, slowest spent  // what Where is made of, besides Instruments
 }
 
 // A FailureGroup is the failures of one cause.
@@ -216,6 +219,7 @@ func (s *Summary) Beside(instruments []Instruments, probe *Probe) {
 // judge draws the conclusions.
 func (s *Summary) judge() {
 	s.Figures = figures(s)
+	s.Where = s.where()
 	s.Verdict = Judge(s)
 }
 

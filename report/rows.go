@@ -55,7 +55,7 @@ func (r *Report) places(yield func(place, error) bool) {
 // levelTable has a row for each level, with all its statistics.
 func (r *Report) levelTable() table {
 	here := func(p place) place { return p }
-	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), metricColumns(r)), r.places)
+	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), whereColumns(r), metricColumns(r)), r.places)
 }
 
 // levelColumns are named as in the JSON, or as in the reference's.

@@ -149,6 +149,7 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.events(s)
 	p.finishes(s.Finishes)
 	p.server(s)
+	p.where(s.Where)
 	p.cost(s)
 	p.endpoints(s)
 	if len(s.Failures) > 0 || s.Canceled > 0 {

@@ -91,6 +91,9 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 	if err := r.Target.warm(ctx, r.connections(l), r.spares(l)); err != nil {
 		return nil, r.Target.unreachable(ctx, err)
 	}
+	if r.Speed() == 1 {
+		s.config.RoundTripMillis = r.Target.roundTrip(ctx)
+	}
 	return s, nil
 }
 

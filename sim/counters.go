@@ -20,8 +20,9 @@ type counters struct {
 	generated atomic.Int64 // tokens
 	late      atomic.Int64 // nanoseconds that writes came after their tokens
 
-	ttft, itl, tpot, e2e, queue, prefill, decode *histogram
-	inputs, outputs                              *histogram
+	ttft, gaps, e2e, inference                  *histogram // by when it was written
+	queue, prefill, itl, tpot, decode, computed *histogram // by when the engine had it
+	inputs, outputs                             *histogram
 }
 
 // newCounters returns counters of what takes place speed times faster than the
@@ -32,9 +33,11 @@ func newCounters(speed float64) *counters {
 	lengths := []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
 	return &counters{
 		ttft: seconds(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560),
+		gaps: seconds(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
 		itl:  seconds(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
 		tpot: seconds(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
 		e2e:  seconds(long...), queue: seconds(long...), prefill: seconds(long...), decode: seconds(long...),
+		inference: seconds(long...), computed: seconds(long...),
 		inputs: newHistogram(1, lengths), outputs: newHistogram(1, lengths),
 	}
 }
@@ -46,14 +49,27 @@ func (c *counters) arrived() { c.inFlight.Add(1) }
 func (c *counters) wrote(t *Truth, at int64, n int) {
 	c.generated.Add(int64(n))
 	if k := len(t.Writes); k > 0 {
-		c.itl.observe(at - t.Writes[k-1])
+		c.gaps.observe(at - t.Writes[k-1])
 		return
 	}
 	c.ttft.observe(at - t.Arrival)
-	c.queue.observe(t.Admitted - t.Arrival)
-	c.prefill.observe(at - t.Admitted)
 	c.prompt.Add(int64(t.Input))
 	c.cached.Add(int64(t.Cached))
+}
+
+// made counts what the engine has made of an answer up to the given time, in so
+// many steps more than before.
+func (c *counters) made(t *Truth, at int64, steps int) {
+	if t.Last == 0 {
+		c.queue.observe(t.Admitted - t.Queued)
+		c.prefill.observe(t.First - t.Admitted)
+		t.Last = t.First
+		steps--
+	}
+	for range steps {
+		c.itl.observe((at - t.Last) / int64(steps))
+	}
+	t.Last = at
 }
 
 // ended counts a request that is over.
@@ -75,11 +91,13 @@ func (c *counters) ended(an *answer) {
 		c.aborted.Add(1)
 		return
 	}
-	first, last := t.Writes[0], t.Writes[len(t.Writes)-1]
+	last := t.Writes[len(t.Writes)-1]
 	c.e2e.observe(last - t.Arrival)
-	c.decode.observe(last - first)
+	c.inference.observe(last - t.Admitted)
+	c.decode.observe(t.Last - t.First)
+	c.computed.observe(t.Last - t.Admitted)
 	if t.Output > 1 {
-		c.tpot.observe((last - first) / int64(t.Output-1))
+		c.tpot.observe((t.Last - t.First) / int64(t.Output-1))
 	}
 	c.inputs.observe(int64(t.Input))
 	c.outputs.observe(int64(t.Output))

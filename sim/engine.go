@@ -65,7 +65,8 @@ func (m *batched) emit(e *step.Emission) {
 	r.mu.Lock()
 	r.pending = append(r.pending, emission{
 		tokens: e.Tokens, last: e.Last, eos: e.EOS, finish: e.Finish,
-		at: e.At, admitted: e.Admitted, cached: e.Cached, preemptions: e.Preemptions,
+		at: e.At, cached: e.Cached, preemptions: e.Preemptions,
+		engineTimes: engineTimes{queued: e.Queued, admitted: e.Admitted, firstMade: e.FirstMade, made: e.Made, steps: e.Steps},
 	})
 	r.mu.Unlock()
 	select {

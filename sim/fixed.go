@@ -38,7 +38,7 @@ func (r *fixedRun) next(ctx context.Context) (emission, error) {
 		return emission{}, err
 	}
 	r.have++
-	m := emission{tokens: 1, at: due, admitted: r.arrival}
+	m := emission{tokens: 1, at: due, engineTimes: engineTimes{queued: r.arrival, admitted: r.arrival, firstMade: r.arrival + r.ttft, made: due, steps: r.have}}
 	if r.have == r.length {
 		m.last, m.finish = true, finishLength
 	}

@@ -64,11 +64,14 @@ func throughput(x *census) float64    { return perSecond(x.generated.Load(), x.u
 
 func ttft(x *census) *histogram    { return x.ttft }
 func itl(x *census) *histogram     { return x.itl }
+func gaps(x *census) *histogram    { return x.gaps }
 func tpot(x *census) *histogram    { return x.tpot }
 func e2e(x *census) *histogram     { return x.e2e }
 func queue(x *census) *histogram   { return x.queue }
 func prefill(x *census) *histogram { return x.prefill }
 func decoded(x *census) *histogram { return x.decode }
+func served(x *census) *histogram  { return x.inference }
+func worked(x *census) *histogram  { return x.computed }
 func inputs(x *census) *histogram  { return x.inputs }
 func outputs(x *census) *histogram { return x.outputs }
 
@@ -92,6 +95,7 @@ var vllmMetrics = []metric{
 	distribution("vllm:request_time_per_output_token_seconds", "Histogram of time per output token in seconds.", tpot),
 	distribution("vllm:e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", e2e),
 	distribution("vllm:request_queue_time_seconds", "Histogram of time spent in WAITING phase for request.", queue),
+	distribution("vllm:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", worked),
 	distribution("vllm:request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", prefill),
 	distribution("vllm:request_decode_time_seconds", "Histogram of time spent in DECODE phase for request.", decoded),
 }
@@ -111,7 +115,7 @@ var sglangMetrics = []metric{
 	counter("sglang:num_aborted_requests_total", "Number of requests aborted.", aborted),
 	counter("sglang:num_retracted_requests_total", "Number of requests retracted.", preempted),
 	distribution("sglang:time_to_first_token_seconds", "Histogram of time to first token in seconds.", ttft),
-	distribution("sglang:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.", itl),
+	distribution("sglang:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.", gaps),
 	distribution("sglang:e2e_request_latency_seconds", "Histogram of End-to-end request latency in seconds", e2e),
 	distribution("sglang:queue_time_seconds", "Histogram of queueing time in seconds.", queue),
 }
@@ -126,6 +130,7 @@ var tgiMetrics = []metric{
 	distribution("tgi_request_input_length", "Input token length per request", inputs),
 	distribution("tgi_request_generated_tokens", "Number of generated tokens per request", outputs),
 	distribution("tgi_request_queue_duration", "Request queue duration", queue),
+	distribution("tgi_request_inference_duration", "Request inference duration", served),
 	distribution("tgi_request_mean_time_per_token_duration", "Mean time per token per request", tpot),
 	distribution("tgi_request_duration", "Total time to process the request", e2e),
 }
@@ -171,6 +176,9 @@ var lmdeployMetrics = []metric{
 	distribution("lmdeploy:time_per_output_token_seconds", "Histogram of time per output token in seconds.", tpot),
 	distribution("lmdeploy:e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", e2e),
 	distribution("lmdeploy:request_queue_time_seconds", "Histogram of time in the queue in seconds.", queue),
+	distribution("lmdeploy:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", worked),
+	distribution("lmdeploy:request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", prefill),
+	distribution("lmdeploy:request_decode_time_seconds", "Histogram of time spent in DECODE phase for request.", decoded),
 }
 
 // metricsPage answers in the text format of Prometheus.

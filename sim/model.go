@@ -27,14 +27,24 @@ type run interface {
 
 // An emission is tokens that came into being together.
 type emission struct {
-	tokens      int
-	last        bool          // nothing comes after
-	eos         bool          // the last token is the end of sequence, which has no text
-	finish      string        // finishLength or finishStop, with last
-	at          time.Duration // when they did
-	admitted    time.Duration
+	tokens int
+	last   bool          // nothing comes after
+	eos    bool          // the last token is the end of sequence, which has no text
+	finish string        // finishLength or finishStop, with last
+	at     time.Duration // when they were ready to be written
+	engineTimes
 	cached      int // prompt tokens found in the prefix cache
 	preemptions int // so far
+}
+
+// engineTimes are when things happened in the engine, by the model's clock: a
+// front end may be behind.
+type engineTimes struct {
+	queued    time.Duration // it was told of the request
+	admitted  time.Duration // it took it up
+	firstMade time.Duration // it had the first token
+	made      time.Duration // it had the last of these tokens
+	steps     int           // in which it made tokens so far
 }
 
 // load is the state of a model, for metrics. Counts are since the start.

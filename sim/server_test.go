@@ -114,7 +114,8 @@ func TestFixedModelKeepsAbsoluteTime(t *testing.T) {
 		}
 		wantTruth := Truth{
 			ID: "r1", Path: "/v1/completions", Status: 200, Input: 3, Output: 5, Asked: 5, Finish: "length",
-			Arrival: epoch.UnixNano(), Admitted: epoch.UnixNano(), Writes: writes, End: epoch.Add(240 * ms).UnixNano(),
+			Arrival: epoch.UnixNano(), Queued: epoch.UnixNano(), Admitted: epoch.UnixNano(),
+			First: writes[0], Last: writes[4], Writes: writes, End: epoch.Add(240 * ms).UnixNano(),
 		}
 		if diff := cmp.Diff(wantTruth, truth[0]); diff != "" {
 			t.Errorf("truth (-want +got):\n%s", diff)

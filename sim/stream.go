@@ -68,6 +68,7 @@ type answer struct {
 	held    int           // tokens in buf
 	due     time.Duration // of the latest tokens, by the model's clock
 	events  int           // token events in buf
+	steps   int           // of the engine that brought what came so far
 }
 
 func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) error {
@@ -315,11 +316,12 @@ func (an *answer) next(ctx context.Context, run run, have int) (emission, error)
 	an.due = m.at
 	if have == 0 {
 		an.cached, an.firstAt = m.cached, time.Now()
-		// By rounding, or in a pause, the model's clock puts it before the arrival.
-		waited := max(0, an.server.clock.wall(m.admitted).Sub(an.arrivedAt))
-		an.admittedAt = an.arrivedAt.Add(waited)
-		an.truth.Cached, an.truth.Admitted = m.cached, an.truth.Arrival+int64(waited)
+		t := an.truth
+		t.Cached, t.Queued, t.Admitted, t.First = m.cached, an.moment(m.queued), an.moment(m.admitted), an.moment(m.firstMade)
+		an.admittedAt = an.arrivedAt.Add(time.Duration(t.Admitted - t.Arrival))
 	}
+	an.server.counters.made(an.truth, an.moment(m.made), m.steps-an.steps)
+	an.steps = m.steps
 	if m.last {
 		an.output, an.eos, an.finish, an.lastAt = have+m.tokens, m.eos, m.finish, time.Now()
 		if an.output == an.stopAt {
@@ -328,6 +330,12 @@ func (an *answer) next(ctx context.Context, run run, have int) (emission, error)
 		an.truth.Preemptions = m.preemptions
 	}
 	return m, nil
+}
+
+// moment is a time of the model's as the truth has it. By rounding, or in a
+// pause, the model's clock puts it before the arrival.
+func (an *answer) moment(at time.Duration) int64 {
+	return an.truth.Arrival + int64(max(0, an.server.clock.wall(at).Sub(an.arrivedAt)))
 }
 
 // wait is run.next. While the first token of an event stream is not there, it

@@ -24,7 +24,10 @@ type Truth struct {
 
 	Received int64   `json:"received,omitempty"` // the kernel had its first byte (see Server.Serve)
 	Arrival  int64   `json:"arrival"`            // the server began to handle it
+	Queued   int64   `json:"queued"`             // the model was told of it
 	Admitted int64   `json:"admitted"`           // the model began to work on it
+	First    int64   `json:"first"`              // the model had its first token
+	Last     int64   `json:"last"`               // the model had the last that it made
 	Writes   []int64 `json:"writes"`             // just before each write that carried tokens
 	Counts   []int   `json:"counts,omitempty"`   // tokens in each of them, unless it is always 1
 	End      int64   `json:"end"`                // the server was done with it

@@ -47,12 +47,15 @@ type Emission struct {
 	Made   time.Duration // when the engine had made it
 	At     time.Duration // when it came out
 	Tokens int           // tokens generated, the end-of-sequence token included
+	Steps  int           // in which the engine made tokens of the request so far
 	First  bool          // nothing came before
 	Last   bool          // nothing comes after
 
 	// On First and Last.
 	Accepted    time.Duration // when the engine was given it: a server answers its client then
+	Queued      time.Duration // when its scheduler could see it
 	Admitted    time.Duration // when it first got into the running batch
+	FirstMade   time.Duration // when the engine had made its first token
 	Cached      int           // prompt tokens taken from the prefix cache at admission
 	Preemptions int           // times it has been preempted so far
 
@@ -130,6 +133,7 @@ type seq struct {
 	stops bool // the last of them is the end of sequence
 	slot  burstSlot
 
+	queued      time.Duration
 	admitted    time.Duration
 	wasAdmitted bool
 	inBatch     bool
@@ -140,6 +144,8 @@ type seq struct {
 	generated int           // tokens, those of steps under way included
 	said      int           // tokens that are out
 	made      time.Duration // the latest of them
+	firstMade time.Duration // the first of them
+	steps     int           // that they are from
 	over      bool          // all of them are
 	cached    int
 	preempts  int
@@ -356,6 +362,9 @@ func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int
 		}
 		s.said += o.tokens
 		s.made = at
+		if s.steps++; s.steps == 1 {
+			s.firstMade = at
+		}
 		e.stats.GeneratedTokens += int64(o.tokens)
 		if s.said == s.emits {
 			e.finish(s)
@@ -384,9 +393,10 @@ func (e *Engine) finish(s *seq) {
 
 // emission is what tokens of s are to the world, with so many before them.
 func (s *seq) emission(at time.Duration, before, tokens int) Emission {
-	m := Emission{ID: s.ID, Of: s.Of, Made: s.made, At: at, Tokens: tokens, First: before == 0, Last: before+tokens == s.emits}
+	m := Emission{ID: s.ID, Of: s.Of, Made: s.made, At: at, Tokens: tokens, Steps: s.steps, First: before == 0, Last: before+tokens == s.emits}
 	if m.First || m.Last {
-		m.Accepted, m.Admitted, m.Cached, m.Preemptions = s.slot.through, s.admitted, s.cached, s.preempts
+		m.Accepted, m.Queued, m.Admitted, m.FirstMade = s.slot.through, s.queued, s.admitted, s.firstMade
+		m.Cached, m.Preemptions = s.cached, s.preempts
 	}
 	if m.Last {
 		m.EOS, m.Finish, m.Ends = s.stops, s.reason(), at

@@ -52,11 +52,14 @@ func (f *frontEnd) ready() (time.Duration, bool) {
 
 // pop takes out the next request that is ready at now, or returns nil.
 func (f *frontEnd) pop(now time.Duration) *seq {
-	if at, ok := f.ready(); !ok || at > now {
+	at, ok := f.ready()
+	if !ok || at > now {
 		return nil
 	}
 	f.told = max(f.told-1, 0)
-	return f.queue.pop()
+	s := f.queue.pop()
+	s.queued = at
+	return s
 }
 
 // fresh are the requests that have come out by now and were not among those of
