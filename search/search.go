@@ -1,0 +1,341 @@
+package search
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// A Kind is what is turned up until the SLO breaks.
+type Kind string
+
+// The kinds of load.
+const (
+	Rate        Kind = "rate"        // requests per second
+	Concurrency Kind = "concurrency" // requests in flight
+	Users       Kind = "users"       // sessions under way, with their pauses
+)
+
+// Kinds are all of them.
+var Kinds = []Kind{Rate, Concurrency, Users}
+
+// A Probe is a load to try.
+type Probe struct {
+	Number   int
+	Kind     Kind
+	Load     float64
+	Alone    bool          // one request at a time, whatever the kind: the least load there is
+	Long     bool          // of the load that seems to be the limit
+	Expected time.Duration // about how long a request takes; 0 is unknown
+	Effort   Effort
+}
+
+// Open says whether requests come whether or not others are answered.
+func (p Probe) Open() bool { return p.Kind == Rate && !p.Alone }
+
+// A Result is what a probe came to.
+type Result struct {
+	Probe
+	Verdict  Verdict
+	Why      string // of a void one
+	Goals    []Evidence
+	Requests int
+	Served   float64       // requests per second, while the load was steady
+	Takes    time.Duration // what most requests took at most
+	Took     time.Duration
+	window   []seen // its requests, while the load was steady
+}
+
+// tells says whether the fit can learn from it.
+func (r Result) tells() bool { return r.Verdict != Void && !r.Alone && r.Verdict != Overrun }
+
+// A Search looks for the limit. Run what Next asks for, under the Watch of it,
+// and Add the Watch when the last of its requests is in.
+type Search struct {
+	Kind    Kind
+	Goals   []Goal
+	From    float64 // where to begin; 0 finds out
+	To      float64 // the highest load to try; 0 is no end
+	Within  float64 // how exact the limit must be, as a part of it
+	Probes  int     // most probes
+	Size    int     // most requests of a probe; 0 is as many as the goals ask for
+	Results []Result
+}
+
+// The defaults.
+const (
+	DefaultWithin = 0.05
+	DefaultProbes = 11
+)
+
+// New returns a search with the usual bounds.
+func New(kind Kind, goals []Goal) *Search {
+	return &Search{Kind: kind, Goals: goals, Within: DefaultWithin, Probes: DefaultProbes}
+}
+
+// Watch is what judges a probe.
+func (s *Search) Watch(p Probe) *Watch {
+	return &Watch{Probe: p, goals: s.Goals, nextLook: p.Effort.Least}
+}
+
+// Add takes in what a probe came to. A probe that proves nothing says why.
+func (s *Search) Add(w *Watch, void string) Result {
+	r := w.result()
+	if void != "" {
+		r.Verdict, r.Why = Void, void
+	}
+	s.Results = append(s.Results, r)
+	return r
+}
+
+// Next is the next load to try; false is when there is no more to learn.
+func (s *Search) Next() (Probe, bool) {
+	if len(s.Results) >= s.Probes || s.voids() > 2 {
+		return Probe{}, false
+	}
+	p, ok := s.choose()
+	p.Number, p.Kind, p.Expected = len(s.Results), s.Kind, s.takes(p.Load)
+	return p, ok
+}
+
+// takes is about how long a request takes at a load, by the nearest that was
+// tried; 0 where nothing was.
+func (s *Search) takes(load float64) (took time.Duration) {
+	nearest := math.Inf(1)
+	for _, r := range s.Results {
+		if d := math.Abs(math.Log(load / r.Load)); r.Verdict != Void && d < nearest {
+			took, nearest = r.Takes, d
+		}
+	}
+	return took
+}
+
+// voids are how many probes proved nothing.
+func (s *Search) voids() (n int) {
+	for _, r := range s.Results {
+		if r.Verdict == Void {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Search) choose() (Probe, bool) {
+	if len(s.Results) == 0 {
+		if s.From > 0 {
+			return s.scout(s.From), true
+		}
+		return Probe{Load: 1, Alone: true, Effort: Effort{Least: aloneSize, Most: 3 * aloneSize, Doubt: roughDoubt, Rough: true}}, true
+	}
+	low, high := s.bracket()
+	switch {
+	case s.hopeless(low, high):
+		return Probe{}, false
+	case high == 0 && low == 0: // one at a time is fine
+		return s.up(s.few(), 0)
+	case high == 0:
+		return s.up(low, s.pressure(low))
+	case low == 0:
+		return s.scout(s.round(high / scoutStep)), true
+	}
+	return s.refine(low, high)
+}
+
+// The sizes of probes, in requests, and by how much loads go up.
+const (
+	aloneSize  = 4
+	scoutSize  = 16
+	scoutStep  = 4
+	roughDoubt = 0.2
+
+	short = 5  // of the slowest requests that a goal allows, in a probe near the limit
+	long  = 20 // and in one of the limit itself
+)
+
+// effort is that of a probe that may see so many of the slowest requests that a
+// goal allows.
+func (s *Search) effort(slowest float64) Effort {
+	return Effort{Least: 4 * scoutSize, Most: s.size(slowest), Doubt: 0.05}
+}
+
+// size is how many requests it takes to see so many of the slowest that a goal
+// allows.
+func (s *Search) size(slowest float64) int {
+	share := 0.02
+	if g := s.nearest(); g.Metric != nil && !g.Mean {
+		share = min(share, g.Share)
+	}
+	n := int(slowest / share)
+	if s.Size > 0 {
+		n = min(n, s.Size)
+	}
+	return n
+}
+
+// nearest is the goal that came nearest to its limit, or went farthest beyond it,
+// in the probe at the highest load that says anything.
+func (s *Search) nearest() Goal {
+	best, load, pressure := s.Goals[0], 0.0, 0.0
+	for _, r := range s.Results {
+		if !r.tells() || r.Load < load {
+			continue
+		}
+		if r.Load > load {
+			load, pressure = r.Load, 0
+		}
+		for i, e := range r.Goals {
+			if e.Pressure > pressure {
+				best, pressure = s.Goals[i], e.Pressure
+			}
+		}
+	}
+	return best
+}
+
+func (s *Search) scout(load float64) Probe {
+	return Probe{Load: load, Effort: Effort{Least: scoutSize, Most: 10 * scoutSize, Doubt: roughDoubt, Rough: true}}
+}
+
+// few is a load of a few requests at a time, as the first probe shows it.
+func (s *Search) few() float64 {
+	if s.Kind == Rate {
+		return s.Results[0].Served
+	}
+	return 1
+}
+
+// up goes up from a load that holds: fast while it is far below the limits.
+func (s *Search) up(from, pressure float64) (Probe, bool) {
+	step := min(max(1.1*math.Pow(1/max(pressure, 1e-3), 0.6), 1.15), scoutStep)
+	load := s.round(from * step)
+	if load <= from {
+		load = from + 1
+	}
+	if s.To > 0 && load >= s.To {
+		if from >= s.To {
+			return Probe{}, false
+		}
+		load = s.To
+	}
+	return s.scout(load), true
+}
+
+// pressure is how near the limits a load came.
+func (s *Search) pressure(load float64) (most float64) {
+	for _, r := range s.Results {
+		if r.Load == load && r.tells() {
+			most = max(most, r.pressure())
+		}
+	}
+	return most
+}
+
+func (r Result) pressure() (most float64) {
+	for _, e := range r.Goals {
+		most = max(most, e.Pressure)
+	}
+	return most
+}
+
+// leans is the verdict of a probe, or the side to which one leans that is too
+// close to tell, or that had only a rough look.
+func (r Result) leans() Verdict {
+	if r.Verdict != Undecided && !(r.Verdict == Holds && r.Effort.Rough) {
+		return r.Verdict
+	}
+	if r.pressure() > 1 {
+		return Misses
+	}
+	return Holds
+}
+
+// bracket is the highest load that holds and the lowest that does not; 0 where
+// there is none. One that could not be offered is too high for this client.
+func (s *Search) bracket() (low, high float64) {
+	for _, r := range s.Results {
+		if v := r.leans(); !r.Alone && v != Holds && (high == 0 || r.Load < high) {
+			high = r.Load
+		}
+	}
+	for _, r := range s.Results {
+		if !r.Alone && r.leans() == Holds && r.Load > low && (high == 0 || r.Load < high) {
+			low = r.Load
+		}
+	}
+	return low, high
+}
+
+// hopeless says whether there is nothing to look for: one request at a time is
+// too many, or even a small part of that.
+func (s *Search) hopeless(low, high float64) bool {
+	if first := s.Results[0]; first.Alone && (first.Verdict.Missed() || first.Verdict == Void) {
+		return true
+	}
+	if low > 0 || high == 0 {
+		return false
+	}
+	if s.Kind != Rate {
+		return high <= 1
+	}
+	first := s.Results[0]
+	return high < first.Load/50 || first.Alone && high < first.Served/50
+}
+
+// round makes a load one that can be asked for.
+func (s *Search) round(load float64) float64 {
+	if s.Kind == Rate {
+		digits := math.Pow(10, math.Floor(math.Log10(load))-3)
+		return math.Round(load/digits) * digits
+	}
+	return max(math.Round(load), 1)
+}
+
+// refine tries the load that is the limit by all that was seen; when that is
+// known well enough, it is tried once more, for longer.
+func (s *Search) refine(low, high float64) (Probe, bool) {
+	if s.Kind != Rate && high-low <= 1 {
+		return s.last(low)
+	}
+	best, chance := s.limits()
+	margin := min(math.Pow(high/low, 0.2), 1.3)
+	load := s.round(min(max(best.load, low*margin), high/margin))
+	if s.seenNear(load, false) && chance[len(chance)*9/10]/chance[len(chance)/10] <= (1+s.Within)*(1+s.Within) {
+		return s.last(s.round(best.load))
+	}
+	return Probe{Load: load, Effort: s.effort(short)}, true
+}
+
+// last is the long probe of what seems to be the limit, if it had none yet.
+func (s *Search) last(load float64) (Probe, bool) {
+	return Probe{Load: load, Long: true, Effort: s.effort(long)}, !s.seenNear(load, true)
+}
+
+// seenNear says whether a load, or one next to it, had its probe: more than a
+// scout, or a long one that was not cut short.
+func (s *Search) seenNear(load float64, long bool) bool {
+	return slices.ContainsFunc(s.Results, func(r Result) bool {
+		return (!long || r.Long && !r.Verdict.Missed()) && !r.Effort.Rough && r.Verdict != Void && math.Abs(r.Load/load-1) <= s.Within
+	})
+}
+
+// ends are the loads between which the limit must lie.
+func (s *Search) ends() (low, high float64) {
+	low, high = math.Inf(1), 0
+	for _, r := range s.Results {
+		if !r.Alone {
+			low, high = min(low, r.Load), max(high, r.Load)
+		}
+	}
+	low, high = low/2, high*1.2
+	for _, r := range s.Results {
+		if !r.Alone && (r.Verdict.Missed() || r.Verdict == Void) {
+			high = min(high, 1.05*r.Load)
+		}
+	}
+	for _, r := range s.Results {
+		if !r.Effort.Rough && r.Verdict == Holds && r.Load < high {
+			low = max(low, r.Load/1.05)
+		}
+	}
+	return low, max(high, 1.01*low)
+}

@@ -1,0 +1,283 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"tacho"
+	"tacho/stat"
+)
+
+// A Verdict is what a probe shows of its load.
+type Verdict int
+
+// The verdicts.
+const (
+	Undecided Verdict = iota // it is too close to the limit to tell
+	Holds
+	Misses
+	Overrun // requests come faster than they are served
+	Void    // the probe proves nothing
+)
+
+var verdictNames = [...]string{"undecided", "holds", "misses", "overrun", "void"}
+
+func (v Verdict) String() string { return verdictNames[v] }
+
+// Missed says whether the load is too high.
+func (v Verdict) Missed() bool { return v == Misses || v == Overrun }
+
+// An Effort is how much a probe may cost, and how sure it must be.
+type Effort struct {
+	Least int     // requests before a first look
+	Most  int     // requests while the load is steady
+	Doubt float64 // chance of a wrong verdict, at the limit itself, on either side
+	Rough bool    // it will do if all is far below the limits
+}
+
+// A Watch judges a probe while it runs. It looks at the requests that were sent
+// while the load was steady: after the server had filled, and long enough ago
+// that slow ones have ended too. It looks ever more rarely, and each look may be
+// wrong with its part of the doubt only.
+type Watch struct {
+	Probe
+	goals    []Goal
+	seen     []seen
+	now      time.Duration // the latest end
+	last     time.Duration // the latest due time
+	nextLook int
+	verdict  Verdict
+	decided  time.Duration // when the verdict was reached; 0 is not yet
+}
+
+// seen is what is kept of a request.
+type seen struct {
+	due, end time.Duration
+	inFlight int    // at its end
+	marks    []mark // one for each goal
+}
+
+// A mark is what a request says of a goal: its values, and how many of them
+// miss it.
+type mark struct {
+	sum, n, miss float64
+	room         float64 // by which factor latencies might grow until their mean misses it, as a logarithm
+}
+
+// Add takes a request in, with the number of those in flight at its end, and
+// says whether there is a verdict: then no more need be sent. What is in flight
+// is to be added too.
+func (w *Watch) Add(r *tacho.Record, inFlight int) (enough bool) {
+	if r.Probe || r.Failure != nil && r.Failure.Cause == tacho.Canceled {
+		return w.decided > 0
+	}
+	one := seen{due: r.Due, end: r.End, inFlight: inFlight, marks: make([]mark, len(w.goals))}
+	for i, g := range w.goals {
+		m := &one.marks[i]
+		g.of(r, func(v float64) {
+			m.sum += v
+			m.n++
+			m.miss += failed(g.misses(v))
+		})
+		if g.Metric != nil && m.n > 0 {
+			m.room = math.Log(g.room(m.sum / m.n))
+		}
+	}
+	w.seen = append(w.seen, one)
+	w.now, w.last = max(w.now, r.End), max(w.last, r.Due)
+	if w.decided == 0 && len(w.seen) >= w.nextLook {
+		w.look()
+	}
+	return w.decided > 0
+}
+
+// lookEvery is how often a probe is judged anew: after so many times as many
+// requests. There are some twenty looks in a long probe, which all see much the
+// same; looksCount is by how much each must be surer than the probe as a whole.
+const (
+	lookEvery  = 1.2
+	looksCount = 6
+)
+
+func (w *Watch) look() {
+	w.nextLook = max(w.Effort.Least, int(lookEvery*float64(len(w.seen))))
+	w.verdict = w.judge(w.now, w.Effort.Doubt/looksCount)
+	if w.verdict != Undecided || len(w.window(w.now)) >= w.Effort.Most || len(w.seen) >= w.Ceiling() {
+		w.decided = w.now
+	}
+}
+
+// Ceiling is how many requests a probe takes at the very most: those while the
+// load is steady, and those before and after.
+func (p Probe) Ceiling() int {
+	around := 2 * p.Load
+	if p.Open() {
+		around *= p.Expected.Seconds()
+	}
+	return p.Effort.Most + int(around) + 2*p.Effort.Least
+}
+
+// judge weighs what was seen up to a moment; each goal may be judged wrongly
+// with a chance of doubt.
+func (w *Watch) judge(now time.Duration, doubt float64) Verdict {
+	trend := w.trend(now)
+	if trend == growing {
+		return Overrun
+	}
+	// A server that is still filling is better than it will be, and those that have
+	// ended are the fast ones: whoever misses a goal so will miss it.
+	if ended := w.between(w.filled(now), now); len(ended) >= w.Effort.Least {
+		for i, g := range w.goals {
+			if asBad, _ := evidence(g, ended, i).chances(g); asBad < doubt {
+				return Misses
+			}
+		}
+	}
+	window := w.window(now)
+	if len(window) < w.Effort.Least {
+		return Undecided
+	}
+	all := Holds
+	for i, g := range w.goals {
+		switch v := w.judgeGoal(g, evidence(g, window, i), doubt); {
+		case v == Misses:
+			return Misses
+		case v == Undecided:
+			all = Undecided
+		}
+	}
+	if all == Holds && trend != steady {
+		return Undecided // what is still rising has not shown yet where it ends
+	}
+	return all
+}
+
+// farBelow is the part of a limit that is far enough below it for a rough look.
+const (
+	farBelow  = 0.6
+	strangers = 4 // how many independent requests such a look takes
+)
+
+func (w *Watch) judgeGoal(g Goal, e Evidence, doubt float64) Verdict {
+	low, high := e.chances(g)
+	switch {
+	case low < doubt, w.Effort.Rough && e.N >= strangers && e.Pressure > 1/farBelow:
+		return Misses
+	case high < doubt, e.Bad == 0 && (g.Metric == nil || w.Effort.Rough && e.N >= strangers && e.Pressure < farBelow):
+		return Holds
+	}
+	return Undecided
+}
+
+// window are the requests of the steady part, in order of their due times.
+func (w *Watch) window(now time.Duration) []seen { return w.between(w.filled(now), now-w.horizon()) }
+
+func (w *Watch) between(from, to time.Duration) []seen {
+	var out []seen
+	for _, s := range w.seen {
+		if s.due >= from && s.due <= to && (w.decided == 0 || s.due <= w.decided) {
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b seen) int { return cmp.Compare(a.due, b.due) })
+	return out
+}
+
+// filled is when the server had as many requests as it was to have.
+func (w *Watch) filled(now time.Duration) time.Duration { return min(w.horizon(), now/3) }
+
+// horizon is how long most requests take: the server has filled after it, and
+// those that were sent before it have ended.
+func (w *Watch) horizon() time.Duration {
+	if len(w.seen) == 0 {
+		return 0
+	}
+	took := make([]float64, len(w.seen))
+	for i, s := range w.seen {
+		took[i] = float64(s.end - s.due)
+	}
+	return time.Duration(stat.New(took).Quantile(0.95))
+}
+
+// The ways the number of requests in flight goes.
+type trend int
+
+const (
+	steady trend = iota
+	rising
+	growing // without an end in sight
+)
+
+// trend says whether requests pile up. What is in flight rises until the
+// server has filled, and is steady then, up to chance; where more come than are
+// served it goes on rising by the difference.
+func (w *Watch) trend(now time.Duration) trend {
+	if !w.Open() {
+		return steady
+	}
+	span := w.horizon()
+	const parts = 4
+	var mean, count [parts]float64
+	from := w.filled(now)
+	length := now - from
+	for _, s := range w.seen {
+		if s.end >= from && s.end <= now && length > 0 {
+			i := min(int(parts*(s.end-from)/length), parts-1)
+			mean[i] += float64(s.inFlight)
+			count[i]++
+		}
+	}
+	for i := range mean {
+		if count[i] == 0 {
+			return rising
+		}
+		mean[i] /= count[i]
+	}
+	rise := mean[parts-1] - mean[0]
+	// Those in flight at two moments a horizon apart are strangers to each other, and
+	// their number varies as that of any arrivals does.
+	apart := max(length.Seconds()/parts/max(span.Seconds(), 1e-9), 0.25)
+	chance := math.Sqrt(2 * mean[parts-1] / apart)
+	perSecond := rise / (length.Seconds() * (parts - 1) / parts)
+	switch {
+	case rise < 2*chance:
+		return steady
+	case slices.IsSorted(mean[:]) && rise > 4*chance && perSecond > overrunBy*w.Load && length > 2*span:
+		return growing
+	}
+	return rising
+}
+
+// overrunBy is the part of the arrivals that must stay behind for good.
+const overrunBy = 0.1
+
+// result is what the probe came to, when the last of its requests is in.
+func (w *Watch) result() Result {
+	until := cmp.Or(w.decided, w.last)
+	r := Result{Probe: w.Probe, Verdict: w.verdict, Requests: len(w.seen), Took: w.now}
+	if r.Verdict == Undecided {
+		r.Verdict = w.judge(until, w.Effort.Doubt)
+	}
+	window := w.window(until)
+	if len(window) < w.Effort.Least { // it was over before the load was steady
+		window = w.between(w.filled(until), until)
+	}
+	r.window = window
+	for i, g := range w.goals {
+		r.Goals = append(r.Goals, evidence(g, window, i))
+	}
+	ended := 0
+	from := w.filled(until)
+	for _, s := range w.seen {
+		if s.end > from && s.end <= until {
+			ended++
+		}
+	}
+	if until > from {
+		r.Served = float64(ended) / (until - from).Seconds()
+	}
+	r.Takes = w.horizon()
+	return r
+}
