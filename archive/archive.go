@@ -56,6 +56,9 @@ func openKept(dir string, change func(*metric.Config) error) (*outcome.Run, erro
 		}
 		run.Levels = append(run.Levels, *level)
 	}
+	if limit := kept.Limit(); limit != "" {
+		run.Notes = append(run.Notes, outcome.LimitNote(limit))
+	}
 	if d := kept.Damaged(); d.Lines > 0 {
 		run.Notes = append(run.Notes, metric.Reason{Code: "damaged", Severity: metric.Note, Text: fmt.Sprintf(
 			"lines that could not be read: %d (the first: %v); what they told is missing here: copy the run again from where it was made, or measure again", d.Lines, d.First)})

@@ -134,48 +134,82 @@ type benchOptions struct {
 
 // bench carries out the plan and shows what came of it; dry, it shows the plan.
 func bench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
-	if err := checkResults(&p); err != nil {
-		return usage(err)
-	}
-	key, keyFrom, err := apiKey(env, &p)
-	if err != nil {
-		return usage(err)
-	}
-	public := p.Public(env.secrets)
 	if o.dry {
-		return showPlan(env, p, public)
+		return dryRun(env, p)
 	}
-	given, err := json.Marshal(&public)
+	b, err := openBench(ctx, env, p, nil, o.seed)
 	if err != nil {
 		return err
 	}
-	engine.Tune()
-	random := randomSeed()
-	if o.seed != nil {
-		random = *o.seed
+	defer b.close()
+	ctx, b.stop = context.WithCancelCause(ctx)
+	defer b.stop(nil)
+	if err := b.resume(&o); err != nil {
+		return err
 	}
+	err = b.runner.Run(ctx, b, b.end, b.run.Levels...)
+	b.progress.stop()
+	return b.conclude(ctx, err)
+}
+
+// dryRun shows the plan and sends nothing.
+func dryRun(env *Env, p plan.Plan) error {
+	if err := checkResults(&p); err != nil {
+		return usage(err)
+	}
+	if _, _, err := apiKey(env, &p); err != nil {
+		return usage(err)
+	}
+	return showPlan(env, p, p.Public(env.secrets))
+}
+
+// openBench gets a run ready. Serve starts the server that it needs; nil starts
+// the simulated engine, if the plan has one. The seed is for a plan that has
+// none; nil draws one.
+func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error), seed *uint64) (*benchRun, error) {
+	if err := checkResults(&p); err != nil {
+		return nil, usage(err)
+	}
+	key, keyFrom, err := apiKey(env, &p)
+	if err != nil {
+		return nil, usage(err)
+	}
+	given, err := json.Marshal(new(p.Public(env.secrets)))
+	if err != nil {
+		return nil, err
+	}
+	engine.Tune()
 	b := &benchRun{env: env, given: given, progress: newProgress(env, !p.DisableProgress)}
-	defer b.progress.stop()
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Open: b.open, Begin: b.begin}
-	hooks.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
-	r, err := run.Open(ctx, p, run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: random, Tokenizers: tokenizers(env)}, hooks)
+	b.around = run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
+	if serve == nil {
+		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
+	}
+	if err := b.connect(ctx, p, serve); err != nil {
+		b.progress.stop()
+		return nil, err
+	}
+	return b, nil
+}
+
+// connect opens the servers of the plan.
+func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Open: b.open, Begin: b.begin}
+	r, err := run.Open(ctx, p, b.around, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
 	}
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	b.runner = r
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
-	ctx, b.stop = context.WithCancelCause(ctx)
-	defer b.stop(nil)
-	if err := b.resume(&o); err != nil {
-		return err
-	}
-	err = r.Run(ctx, b, b.end, b.run.Levels...)
+	return nil
+}
+
+// close lets go of the servers.
+func (b *benchRun) close() {
+	b.runner.Close()
 	b.progress.stop()
-	return b.conclude(ctx, err)
 }
 
 // open makes the directory of the run, when its first level is about to begin:
@@ -242,10 +276,13 @@ func randomSeed() uint64 {
 type benchRun struct {
 	env      *Env
 	given    json.RawMessage // the plan, as it was
+	around   run.Env
 	runner   *run.Runner
+	live     *engine.Live // of the level that runs
 	keep     *store.Writer
 	progress *progress
 	run      outcome.Run
+	terse    bool  // levels are not shown as they end
 	failed   error // what could not be shown or kept
 	stop     context.CancelCauseFunc
 }
@@ -264,6 +301,9 @@ func (b *benchRun) end(l *outcome.Level) {
 	b.run.Levels = append(b.run.Levels, *l)
 	if len(b.run.Levels) == 1 {
 		b.run.Began = l.Epoch
+	}
+	if b.terse {
+		return
 	}
 	b.note(report.TextLevel(b.env.Stdout, &b.run, l, b.runner.Plan.ReportStyle))
 	b.note(b.saveResult(l))

@@ -49,6 +49,7 @@ func (b *benchRun) manifest() store.Manifest {
 
 // begin notes that a level has begun.
 func (b *benchRun) begin(l *outcome.Level, live *engine.Live) error {
+	b.live = live
 	b.progress.begin(b.runner.Level, l.Epoch, b.runner.Speed(), live)
 	return b.keepLevel(l)
 }

@@ -20,6 +20,11 @@ type Run struct {
 	Records func() iter.Seq2[*tacho.Record, error] `json:"-"` // the requests of all levels in one pass, probes left out; nil where they are not at hand
 }
 
+// LimitNote is the note of a run that searched for the limit of a server.
+func LimitNote(sentence string) metric.Reason {
+	return metric.Reason{Code: "limit", Severity: metric.Note, Text: sentence}
+}
+
 // About is what a run was.
 type About struct {
 	Name      string    `json:"name,omitempty"` // of its directory

@@ -25,6 +25,7 @@ type Level struct {
 	Inputs      int                 // the prompts in them: more, where a request takes several
 	Rate        float64             // +Inf is all at once
 	Concurrency int                 // 0 is no limit
+	Draw        uint64              // which draw of its arrivals it takes
 	Name        string              // what sets it apart, as flags
 	Value       string              // the same, short
 }

@@ -181,7 +181,7 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	defer cancel()
 	err := engine.Run(ctx, engine.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(speed.arrivals(s.pacer.Arrivals()), 0, 1), Limit: s.Concurrency,
-		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: live, Precise: true, Count: r.counting.answerCounter(),
+		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: live, Enough: r.Enough, Precise: true, Count: r.counting.answerCounter(),
 		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
 		Begin: func(epoch time.Time) {
 			out.Epoch, out.Monotonic = epoch, monotonicSeconds()

@@ -79,7 +79,8 @@ func (j *job) say(format string, a ...any) {
 type Runner struct {
 	*job
 	Target *Target
-	Level  plan.Level // the one that runs
+	Level  plan.Level      // the one that runs
+	Enough <-chan struct{} // once closed, the level sends no more; what is in flight may finish; nil is never
 
 	counting   *counting
 	feed       *feed

@@ -134,6 +134,13 @@ func (r *Runner) arrivals(l plan.Level, work workload.Workload) (tacho.Pacer, er
 	if own, ok := work.(tacho.Pacer); ok && r.Plan.OwnTimes() {
 		return own, nil
 	}
-	p, _, err := pace.New(r.Plan.Pacing(l, r.seedOf(l)))
+	p, _, err := pace.New(r.Plan.Pacing(l, r.seedOf(l)+l.Draw))
+	return p, err
+}
+
+// Draw is when the requests of a level would arrive, had its arrivals been drawn
+// otherwise.
+func (r *Runner) Draw(l plan.Level, draw uint64) (tacho.Pacer, error) {
+	p, _, err := pace.New(l.Plan.Pacing(l, r.seedOf(l)+draw))
 	return p, err
 }

@@ -36,7 +36,13 @@ func evidence(g Goal, window []seen, i int) Evidence {
 	if g.Mean {
 		return meanEvidence(g, means, sum.sum/sum.n)
 	}
-	e := Evidence{Count: float64(len(means)), N: min(stat.EffectiveSize(near(g, means)), stat.EffectiveSize(shares)), Share: sum.miss / sum.n}
+	e := Evidence{Count: float64(len(means)), N: strangersIn(shares), Share: sum.miss / sum.n}
+	if rows(shares) < fewRows {
+		e.N = min(e.N, e.Count/unseen)
+	}
+	for _, times := range []float64{1.5, 5} {
+		e.N = min(e.N, strangersIn(near(g, means, times)))
+	}
 	e.Bad = e.Share * e.N
 	if g.Metric == nil || g.Metric.PerEvent {
 		e.Value, e.Pressure = e.Share, e.Share/g.Share
@@ -58,11 +64,44 @@ func (e Evidence) at(g Goal, value float64) Evidence {
 	return e
 }
 
-// near marks the values that are slow for this probe, some times as many as may
+// Before some rows of requests that miss the goal were seen nobody knows how long
+// they are: then so many requests are taken to be worth one.
+const (
+	fewRows = 3
+	unseen  = 3
+)
+
+// rows is in how many rows those above zero come.
+func rows(xs []float64) (n float64) {
+	before := 0.0
+	for _, x := range xs {
+		if x > 0 && before == 0 {
+			n++
+		}
+		before = x
+	}
+	return n
+}
+
+// strangersIn is how many independent observations these are worth: fewer, the more
+// those above zero come in rows, and the longer they resemble each other.
+func strangersIn(xs []float64) float64 {
+	some := 0.0
+	for _, x := range xs {
+		some += failed(x > 0)
+	}
+	n, all := stat.EffectiveSize(xs), float64(len(xs))
+	if some == 0 || some == all {
+		return n
+	}
+	return min(n, all*rows(xs)/some/(1-some/all))
+}
+
+// near marks the values that are slow for this probe, so many times as many as may
 // miss the limit: they show how slow requests come in clusters, where too few
 // miss the limit to show it.
-func near(g Goal, values []float64) []float64 {
-	const times, most = 5, 0.25
+func near(g Goal, values []float64, times float64) []float64 {
+	const most = 0.25
 	share := min(times*g.Share, most)
 	level := quantile(values, 1-share)
 	if g.Floor {

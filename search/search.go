@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -90,10 +91,13 @@ func (s *Search) Add(w *Watch, void string) Result {
 
 // Next is the next load to try; false is when there is no more to learn.
 func (s *Search) Next() (Probe, bool) {
-	if len(s.Results) >= s.Probes || s.voids() > 2 {
+	if len(s.Results) >= s.Probes || s.voids() > 3 {
 		return Probe{}, false
 	}
-	p, ok := s.choose()
+	p, ok := s.again()
+	if !ok {
+		p, ok = s.choose()
+	}
 	p.Number, p.Kind, p.Expected = len(s.Results), s.Kind, s.takes(p.Load)
 	return p, ok
 }
@@ -110,14 +114,27 @@ func (s *Search) takes(load float64) (took time.Duration) {
 	return took
 }
 
+// again is a probe that proved nothing, once more: whatever was in its way may be
+// gone.
+func (s *Search) again() (Probe, bool) {
+	n := len(s.Results)
+	if n == 0 || s.Results[n-1].Verdict != Void || n > 1 && s.Results[n-2].Verdict == Void {
+		return Probe{}, false
+	}
+	return s.Results[n-1].Probe, true
+}
+
 // voids are how many probes proved nothing.
 func (s *Search) voids() (n int) {
 	for _, r := range s.Results {
-		if r.Verdict == Void {
-			n++
-		}
+		n += int(failed(r.Verdict == Void))
 	}
 	return n
+}
+
+// tooMuch says whether a load could not be offered, even when it was tried again.
+func (s *Search) tooMuch(r Result) bool {
+	return r.Verdict == Void && !slices.ContainsFunc(s.Results, func(o Result) bool { return o.Load >= r.Load && o.Verdict != Void })
 }
 
 func (s *Search) choose() (Probe, bool) {
@@ -253,7 +270,7 @@ func (r Result) leans() Verdict {
 // there is none. One that could not be offered is too high for this client.
 func (s *Search) bracket() (low, high float64) {
 	for _, r := range s.Results {
-		if v := r.leans(); !r.Alone && v != Holds && (high == 0 || r.Load < high) {
+		if v := r.leans(); !r.Alone && (v.Missed() || s.tooMuch(r)) && (high == 0 || r.Load < high) {
 			high = r.Load
 		}
 	}
@@ -284,8 +301,8 @@ func (s *Search) hopeless(low, high float64) bool {
 // round makes a load one that can be asked for.
 func (s *Search) round(load float64) float64 {
 	if s.Kind == Rate {
-		digits := math.Pow(10, math.Floor(math.Log10(load))-3)
-		return math.Round(load/digits) * digits
+		short, _ := strconv.ParseFloat(strconv.FormatFloat(load, 'g', 4, 64), 64) // what was just written
+		return short
 	}
 	return max(math.Round(load), 1)
 }
@@ -328,7 +345,7 @@ func (s *Search) ends() (low, high float64) {
 	}
 	low, high = low/2, high*1.2
 	for _, r := range s.Results {
-		if !r.Alone && (r.Verdict.Missed() || r.Verdict == Void) {
+		if !r.Alone && (r.Verdict.Missed() || s.tooMuch(r)) {
 			high = min(high, 1.05*r.Load)
 		}
 	}

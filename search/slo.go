@@ -1,11 +1,12 @@
-// Package search finds the highest load at which a server keeps an SLO. It is
-// arithmetic: whoever drives it runs the probes it asks for, hands it their
-// records, and ends a probe when it has seen enough. It reads no clock, opens no
-// socket and prints nothing, so that a search runs the same in virtual time.
+// Package search says at which load to measure next, by what was seen so far: to
+// draw a curve (sweep.go), or to find the highest load that keeps an SLO. It is
+// arithmetic. Whoever drives it runs what it asks for; it measures nothing, reads
+// no clock and prints nothing, so that a search runs the same in virtual time.
 //
 // An SLO is a list of goals (slo.go). A Watch judges one probe while it runs
-// (watch.go), a Search chooses the next load (search.go) by a curve through all
-// that was seen (fit.go), and a Limit says what came of it (limit.go).
+// (watch.go) by what its requests are worth (evidence.go), a Search chooses the
+// next load (search.go) by all that was seen (fit.go), and a Limit says what came
+// of it (limit.go).
 package search
 
 import (
@@ -77,7 +78,7 @@ func parseGoal(part string) (Goal, error) {
 	}
 	name = strings.ToLower(strings.TrimSpace(name))
 	if name == errorGoal || name == "errors" || name == "failures" {
-		share, err := parseShare(limit)
+		share, err := ParseShare(limit)
 		if err != nil || sign != "<" || which != "" {
 			return Goal{}, errors.Join(err, errors.New(sayError))
 		}
@@ -153,8 +154,8 @@ func parseLimit(m *metric.Metric, text string) (float64, error) {
 	return value, nil
 }
 
-// parseShare reads 0.1% or 0.001.
-func parseShare(text string) (float64, error) {
+// ParseShare reads 0.1% or 0.001.
+func ParseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	share, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if percent {

@@ -1,5 +1,3 @@
-// Package search says at which load to measure next, by what was seen so far. It
-// measures nothing and reads no clock.
 package search
 
 import (

@@ -13,38 +13,32 @@ import (
 const draws = 40
 
 // Typical is which of many draws of an arrival process is most like the process
-// itself. Requests that come in a rush are the slow ones, and a short probe may
-// by chance see many rushes or none: what it then shows is its luck. So we choose
-// a schedule that has as many rushes, of a few lengths around the time that a
-// request takes, as all the draws have together. It is a part of the same
-// process, and not a smoother one.
-func Typical(draw func(k uint64) iter.Seq[time.Duration], takes time.Duration) uint64 {
+// itself, of which a long stretch is given. Requests that come in a rush are the
+// slow ones, and a short probe may by chance see many rushes or none: what it then
+// shows is its luck. So we choose a schedule that has as many rushes, of a few
+// lengths around the time that a request takes, as the process has. It is a part
+// of that process, and not a smoother one.
+func Typical(process iter.Seq[time.Duration], draw func(k uint64) iter.Seq[time.Duration], takes time.Duration) uint64 {
 	if takes <= 0 {
 		return 0
 	}
-	var rushes [draws][len(lengths)][]float64
-	var all [len(lengths)][]float64
-	for k := range rushes {
-		schedule := slices.Collect(draw(uint64(k)))
-		for i, length := range lengths {
-			rushes[k][i] = rush(schedule, length*takes.Seconds())
-			all[i] = append(all[i], rushes[k][i]...)
-		}
-	}
-	want := shape(&all)
+	want := shape(slices.Collect(process), takes)
 	best, least := uint64(0), math.Inf(1)
-	for k := range rushes {
+	for k := range uint64(draws) {
 		off := 0.0
-		for i, w := range shape(&rushes[k]) {
+		for i, w := range shape(slices.Collect(draw(k)), takes) {
 			d := math.Log(w / want[i])
 			off += d * d
 		}
 		if off < least {
-			best, least = uint64(k), off
+			best, least = k, off
 		}
 	}
 	return best
 }
+
+// Stretch is how many times longer than a probe the stretch of the process is.
+const Stretch = 25
 
 // lengths are those of the rushes that are looked at, in times that a request
 // takes.
@@ -60,10 +54,10 @@ func rush(schedule []time.Duration, length float64) []float64 {
 	return out[len(out)/20:] // at the beginning there was no lately
 }
 
-// shape are some percentiles of rushes.
-func shape(rushes *[len(lengths)][]float64) (out []float64) {
-	for _, r := range rushes {
-		sorted := stat.New(slices.Clone(r))
+// shape are some percentiles of the rushes in a schedule.
+func shape(schedule []time.Duration, takes time.Duration) (out []float64) {
+	for _, length := range lengths {
+		sorted := stat.New(rush(schedule, length*takes.Seconds()))
 		for _, q := range []float64{0.5, 0.9, 0.97, 0.99} {
 			out = append(out, max(sorted.Quantile(q), 1e-9))
 		}

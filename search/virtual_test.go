@@ -87,7 +87,8 @@ func (v virtual) probe(t testing.TB, p Probe, w *Watch, seed uint64) time.Durati
 		schedule := func(draw uint64) iter.Seq[time.Duration] {
 			return pace.Poisson{Rate: p.Load, Count: p.Ceiling(), Seed: seed + draw}.Arrivals()
 		}
-		return v.run(t, schedule(Typical(schedule, p.Expected)), 0, seed, w.Add)
+		process := pace.Poisson{Rate: p.Load, Count: Stretch * p.Ceiling(), Seed: seed}.Arrivals()
+		return v.run(t, schedule(Typical(process, schedule, p.Expected)), 0, seed, w.Add)
 	}
 	all := func(yield func(time.Duration) bool) {
 		for range p.Ceiling() {

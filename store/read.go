@@ -78,6 +78,16 @@ func (r *Run) readManifest() error {
 	return nil
 }
 
+// Limit is the sentence on the limit that was searched for; empty where none
+// was.
+func (r *Run) Limit() string {
+	var limit struct{ Sentence string }
+	if b, err := os.ReadFile(filepath.Join(r.Dir, LimitFile)); err == nil {
+		_ = json.Unmarshal(b, &limit) // what cannot be read was never there
+	}
+	return limit.Sentence
+}
+
 // level is where in Levels the one of that index is; -1 if it is not known.
 func (r *Run) level(index int) int {
 	return slices.IndexFunc(r.Levels, func(l Level) bool { return l.Index == index })

@@ -34,6 +34,7 @@ const (
 	StagesFile      = "stages.jsonl"
 	RecordsFile     = "records.jsonl"
 	InstrumentsFile = "instruments.jsonl"
+	LimitFile       = "limit.json"
 	summaryFile     = "summary.json"
 	PageFile        = "report.html"
 )
@@ -231,6 +232,9 @@ func (w *Writer) Summary(v any) error {
 	}
 	return w.writeJSON(summaryFile, v)
 }
+
+// Limit keeps what a search for the limit came to. Its sentence is read back.
+func (w *Writer) Limit(v any) error { return w.writeJSON(LimitFile, v) }
 
 // Page keeps a page of the run.
 func (w *Writer) Page(text []byte) error {

@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/plan"
+	"tacho/search"
+)
+
+// findFlags are the words of the command, beside those of bench.
+type findFlags struct {
+	slo, kind, within string
+	from, to          float64
+	plan              string
+	dry               bool
+}
+
+func newFind(env *Env) *cobra.Command {
+	p := plan.Default()
+	f := &findFlags{}
+	cmd := &cobra.Command{
+		Use:   "find --slo SLO [flags of bench]",
+		Short: "Find the highest load at which a server keeps an SLO",
+		Long: `find looks for the highest request rate at which a server keeps an SLO, in as
+few and as short probes as it can. It ends with a sentence:
+
+  Holds TTFT p99 < 500 ms up to 31 req/s (28 to 33); beyond it TTFT p99 < 500 ms
+  breaks first, and requests queue.
+
+An SLO is a list of limits on what tacho metrics lists: percentiles and means
+(ttft:p99<500ms, tpot:mean<40ms, e2el:p50<2s, speed:p5>20), and error<0.1% for
+the share of requests that fail. A request that failed is infinitely slow.
+
+It begins with one request at a time and goes up until the SLO breaks. A probe
+ends as soon as it certainly passes or fails, or when requests pile up. The load
+that seems to be the limit is tried once more, for longer. What follows from all
+probes together is the limit, and the interval in which it lies with a chance of
+95 %. Every probe is a level of one run, which is kept as those of bench are.
+
+All flags of bench say what is asked for; those of the load are found:
+--request-rate, --max-concurrency (unless --find rate is to have a limit),
+--max-seconds. --num-prompts is the most requests of one probe.`,
+		Example: `  tacho find --slo "ttft:p99<500ms,tpot:p95<50ms,error<0.1%" --base-url http://127.0.0.1:8000
+  tacho find --slo "ttft:p99<500ms" --sim vllm-8b-h100 --sim-speedup 10
+  tacho find --slo "tpot:mean<30ms" --find concurrency --backend openai-chat
+  tacho find --slo "ttft:p95<1s" --find users --dataset-name conversation --think-time-ms 5000`,
+		Args: flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readPlan(env, f.plan, &p); err != nil {
+				return usage(err)
+			}
+			if err := chooseTarget(env, &p); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), env, p)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.slo, "slo", "", "what must hold, as ttft:p99<500ms,tpot:p95<50ms,error<0.1%")
+	fs.StringVar(&f.kind, "find", string(search.Rate), "what to turn up: rate (requests per second), concurrency (requests at once) or users (sessions at once, with their think time)")
+	fs.Float64Var(&f.from, "from", 0, "load to begin with (default: one request at a time)")
+	fs.Float64Var(&f.to, "to", 0, "highest load to try (default: no end)")
+	fs.StringVar(&f.within, "within", "5%", "how exact the limit must be")
+	bindPlan(fs, &f.plan)
+	fs.BoolVar(&f.dry, "dry-run", false, "print the plan and send nothing")
+	bind(fs, &p)
+	cmd.SetUsageFunc(findUsage)
+	return cmd
+}
+
+// findUsage prints the flags that bench does not have.
+func findUsage(cmd *cobra.Command) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  tacho find --slo SLO [flags of bench]\n\nExamples:\n%s\n\nFlags:\n", cmd.Example)
+	for _, name := range []string{"slo", "find", "from", "to", "within", "plan", "dry-run"} {
+		b.WriteString(flagLine(cmd, name, false))
+	}
+	b.WriteString("\nAll flags of tacho bench are taken too: tacho bench --help lists them.\n\n" +
+		"Exit codes:\n  0 fine, 1 failed, 2 bad usage, 3 the SLO holds at no load, 4 the probes prove nothing, 128+n stopped by signal n (130 is Ctrl-C)\n")
+	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
+	return err
+}
+
+// run checks the words and looks for the limit.
+func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
+	s, err := f.search(&p)
+	if err != nil {
+		return usage(err)
+	}
+	if f.dry {
+		return dryRun(env, p)
+	}
+	b, err := openBench(ctx, env, p, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	ctx, b.stop = context.WithCancelCause(ctx)
+	defer b.stop(nil)
+	b.terse = true
+	find := &finding{benchRun: b, search: s, plan: p}
+	return find.conclude(ctx, find.probeAll(ctx))
+}
+
+// search is the search that the words ask for. It takes out of the plan what is
+// found, and puts in what each request should keep.
+func (f *findFlags) search(p *plan.Plan) (*search.Search, error) {
+	goals, err := search.ParseSLO(f.slo)
+	if err != nil {
+		return nil, fmt.Errorf("--slo: %w", err)
+	}
+	kind := search.Kind(f.kind)
+	if !slices.Contains(search.Kinds, kind) {
+		return nil, fmt.Errorf("--find %q: write rate, concurrency or users", f.kind)
+	}
+	s := search.New(kind, goals)
+	if s.Within, err = search.ParseShare(f.within); err != nil {
+		return nil, fmt.Errorf("--within: %w", err)
+	}
+	s.From, s.To = f.from, f.to
+	if s.From < 0 || s.To < 0 || s.To > 0 && s.From > s.To {
+		return nil, fmt.Errorf("--from %v --to %v: the first must be the lower one", f.from, f.to)
+	}
+	if p.Varies() != "" {
+		return nil, fmt.Errorf("find has no room for lists (%s): give one value, or run it once for each", p.Varies())
+	}
+	if err := f.checkLoad(p, kind); err != nil {
+		return nil, err
+	}
+	if p.Given("num-prompts") {
+		s.Size = p.NumPrompts
+	}
+	if len(p.Goodput) == 0 {
+		for _, g := range goals {
+			if slo, ok := g.PerRequest(); ok {
+				p.Goodput = append(p.Goodput, slo.Metric+":"+strconv.FormatFloat(slo.LimitMillis, 'g', -1, 64))
+			}
+		}
+	}
+	return s, nil
+}
+
+// checkLoad refuses options that say what is to be found.
+func (f *findFlags) checkLoad(p *plan.Plan, kind search.Kind) error {
+	found := []string{"request-rate", "max-seconds", "ramp-up-strategy"}
+	if kind != search.Rate {
+		found = append(found, "max-concurrency")
+	}
+	for _, name := range found {
+		if p.Given(name) {
+			return fmt.Errorf("--%s says how much load there is, and find looks for that: leave it out (--from and --to bound it)", name)
+		}
+	}
+	if p.OwnTimes() {
+		return fmt.Errorf("--dataset-name %s has arrival times of its own, so that there is no load to find", p.DatasetName)
+	}
+	return nil
+}
+
+// A finding is a search as it goes on.
+type finding struct {
+	*benchRun
+	search *search.Search
+	plan   plan.Plan
+}
+
+// probeAll runs the probes that the search asks for.
+func (f *finding) probeAll(ctx context.Context) error {
+	for {
+		p, ok := f.search.Next()
+		if !ok {
+			return nil
+		}
+		if err := f.probe(ctx, p); err != nil {
+			return err
+		}
+	}
+}
+
+// probe runs one probe, and tells what came of it.
+func (f *finding) probe(ctx context.Context, p search.Probe) error {
+	level, err := f.level(p)
+	if err != nil {
+		return err
+	}
+	enough := make(chan struct{})
+	f.runner.Enough = enough
+	judge := &judge{Sink: f.benchRun, watch: f.search.Watch(p), enough: enough, live: f.benchRun}
+	out, err := f.runner.Measure(ctx, level, judge)
+	if out == nil {
+		return err
+	}
+	f.end(out)
+	if err != nil {
+		return err
+	}
+	r := f.search.Add(judge.watch, void(out))
+	f.say(f.line(r))
+	return nil
+}
+
+// level is a probe as a level of the plan.
+func (f *finding) level(p search.Probe) (plan.Level, error) {
+	one := f.plan
+	value := strconv.FormatFloat(p.Load, 'f', -1, 64)
+	at := outcome.Coordinates{{Name: "max-concurrency", Value: value}}
+	switch {
+	case p.Open():
+		at = outcome.Coordinates{{Name: "request-rate", Value: value}}
+	case p.Kind == search.Rate:
+		at = outcome.Coordinates{{Name: "request-rate", Value: "inf"}, {Name: "max-concurrency", Value: "1"}}
+	}
+	if err := one.Set("num-prompts", strconv.Itoa(p.Ceiling())); err != nil {
+		return plan.Level{}, err
+	}
+	l, err := one.At(p.Number, at)
+	if err != nil || !p.Open() {
+		return l, err
+	}
+	draw := func(l plan.Level, k uint64) iter.Seq[time.Duration] {
+		pacer, bad := f.runner.Draw(l, k)
+		if bad != nil {
+			err = bad
+			return func(func(time.Duration) bool) {}
+		}
+		return pacer.Arrivals()
+	}
+	process := l
+	process.Prompts *= search.Stretch
+	l.Draw = search.Typical(draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) }, p.Expected)
+	return l, err
+}
+
+// A judge is a sink that ends a probe when enough is seen.
+type judge struct {
+	tacho.Sink
+	watch  *search.Watch
+	enough chan struct{}
+	over   bool
+	live   interface{ inFlight() int }
+}
+
+// Add implements tacho.Sink.
+func (j *judge) Add(r *tacho.Record) error {
+	if j.watch.Add(r, j.live.inFlight()) && !j.over {
+		j.over = true
+		close(j.enough)
+	}
+	return j.Sink.Add(r)
+}
+
+// inFlight is how many requests of the level that runs are under way.
+func (b *benchRun) inFlight() int {
+	if b.live == nil {
+		return 0
+	}
+	return int(b.live.Started.Load() - b.live.Finished.Load())
+}
+
+// void is why a probe proves nothing: its verdict is INVALID, and not because the
+// server failed requests, which is what a probe is to find out.
+func void(l *outcome.Level) string {
+	for _, r := range l.Summary.Verdict.Reasons {
+		if r.Severity == metric.Invalid && r.Code != "failures" && r.Code != "no-success" {
+			return r.Text
+		}
+	}
+	return ""
+}
+
+// line tells of a probe.
+func (f *finding) line(r search.Result) string {
+	at := search.Number(r.Load) + " " + r.Kind.Unit()
+	if r.Alone {
+		at = "one at a time"
+	}
+	return fmt.Sprintf("Probe %d, %s: %s after %d requests in %.0f s (%s)", r.Number+1, at, r.Verdict, r.Requests, r.Took.Seconds(), strings.Join(f.values(r), ", "))
+}
+
+func (f *finding) values(r search.Result) (out []string) {
+	for i, g := range f.search.Goals {
+		out = append(out, g.Words()+" "+g.Show(r.Goals[i].Value))
+	}
+	return out
+}
+
+// conclude shows the probes and the limit, keeps both, and says what to exit with.
+func (f *finding) conclude(ctx context.Context, err error) error {
+	f.progress.stop()
+	if f.keep == nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	limit := f.search.Limit(err == nil)
+	f.run.Notes = append(f.run.Notes, outcome.LimitNote(limit.Sentence))
+	f.note(f.keep.Limit(limit))
+	err = f.benchRun.conclude(ctx, err)
+	f.note(f.table(&limit))
+	if _, bad := fmt.Fprintln(f.env.Stdout, limit.Sentence); bad != nil && err == nil {
+		return bad
+	}
+	var exit *exitError
+	switch {
+	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid():
+		err = nil // the probes that prove nothing were not counted
+	case err != nil:
+		return err
+	}
+	if err == nil && !limit.Holds {
+		return &exitError{code: exitMissed}
+	}
+	return err
+}
+
+// allVoid says whether no probe proves anything.
+func (f *finding) allVoid() bool {
+	return !slices.ContainsFunc(f.search.Results, func(r search.Result) bool { return r.Verdict != search.Void })
+}
+
+// table shows the probes, one in a line.
+func (f *finding) table(l *search.Limit) error {
+	w := tabwriter.NewWriter(f.env.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := []string{"probe", l.Kind.Unit(), "requests", "seconds", "served/s"}
+	for _, g := range f.search.Goals {
+		head = append(head, g.Words())
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(append(head, "verdict", ""), "\t")) // Flush tells
+	for i, p := range l.Probes {
+		load := search.Number(p.Load)
+		if p.Alone {
+			load = "alone"
+		}
+		row := []string{strconv.Itoa(i + 1), load, strconv.Itoa(p.Requests), fmt.Sprintf("%.1f", p.Seconds), fmt.Sprintf("%.2f", p.Served)}
+		for k, g := range f.search.Goals {
+			row = append(row, g.Show(p.Values[k]))
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(append(row, p.Verdict, ""), "\t"))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,79 @@
+package search
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"tacho"
+	"tacho/metric"
+)
+
+func TestParseSLO(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"ttft:p99<500ms", "TTFT p99 < 500 ms"},
+		{" ttft:p99 < 0.5s , tpot:p95<50 ", "TTFT p99 < 500 ms, TPOT p95 < 50 ms"},
+		{"ttft.p99.9<=1s", "TTFT p99.9 < 1000 ms"},
+		{"e2el:median<2s,error<0.1%", "E2EL p50 < 2000 ms, failed requests < 0.1%"},
+		{"tpot:mean<40ms", "mean TPOT < 40 ms, failed requests < 1%"},
+		{"stream_rate:p5>20", "STREAM_RATE p5 > 20 tok/s"},
+		{"failures<0.01", "failed requests < 0.01"},
+	} {
+		goals, err := ParseSLO(c.text)
+		if got := New(Rate, goals).slo(); err != nil || got != c.want {
+			t.Errorf("%q: %q, %v; want %q", c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestParseSLOSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "it is empty"},
+		{"ttft:p99", "neither < nor >"},
+		{"ttft<500ms", "write ttft:p99 or ttft:mean"},
+		{"ttfp:p99<500ms", `did you mean "ttft"`},
+		{"ttft:p101<500ms", "is no percentile"},
+		{"ttft:99<500ms", "is no percentile"},
+		{"ttft:p99<-5ms", "is no limit"},
+		{"ttft:p99<fast", "is no limit"},
+		{"error>1%", sayError},
+		{"error<2", "is no share"},
+		{"error:p99<1%", sayError},
+	} {
+		if _, err := ParseSLO(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v; want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// A request that failed is infinitely slow, and so are all its gaps.
+func TestFailedRequestsAreInfinitelySlow(t *testing.T) {
+	bad := &tacho.Record{Failure: &tacho.Failure{Cause: tacho.Status}, Asked: 5, Timeline: tacho.NewTimeline(0)}
+	for _, c := range []struct {
+		slo    string
+		values int
+		miss   bool
+	}{
+		{"ttft:p99<500ms", 1, true},
+		{"itl:p99<50ms", 4, true},
+		{"stream_rate:p5>20", 1, true},
+		{"error<1%", 1, true},
+		{"tpot:mean<40ms", 0, false},
+	} {
+		goals, err := ParseSLO(c.slo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, miss := 0, true
+		goals[0].of(bad, func(v float64) { n++; miss = miss && goals[0].misses(v) })
+		if n != c.values || c.miss && !miss {
+			t.Errorf("%s: a failed request has %d values, missing: %v; want %d", c.slo, n, miss, c.values)
+		}
+	}
+	if slo, ok := (Goal{Metric: metric.TTFT, Limit: 500}).PerRequest(); !ok || slo.LimitMillis != 500 {
+		t.Errorf("goodput of a goal: %v, %v", slo, ok)
+	}
+	if got := quantile([]float64{1, 2, math.Inf(1)}, 0.99); !math.IsInf(got, 1) {
+		t.Errorf("p99 with a failed request is %v", got)
+	}
+}

@@ -1,0 +1,134 @@
+package search
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tacho"
+)
+
+// request is one that took so long to its first token.
+func request(at, ttft time.Duration) *tacho.Record {
+	r := &tacho.Record{Timeline: tacho.NewTimeline(at), Output: 2}
+	r.Slot, r.Start, r.Sent = at, at, at
+	r.Events = tacho.Events{{At: at + ttft}, {At: at + 2*ttft}}
+	r.End = at + 2*ttft
+	return r
+}
+
+// verdict is that of a probe of 10 requests a second of which a share is slow.
+// Each is as slow as the one before with a chance of sticky, so that slow ones
+// come in rows.
+func verdict(seed uint64, share, sticky float64) (Verdict, int) {
+	goals, err := ParseSLO("ttft:p95<500ms")
+	if err != nil {
+		panic(err)
+	}
+	s := New(Rate, goals)
+	w := s.Watch(Probe{Kind: Rate, Load: 10, Effort: Effort{Least: 64, Most: 1000, Doubt: 0.05}})
+	rng := rand.New(rand.NewPCG(seed, 1))
+	slow := rng.Float64() < share
+	for i := range 1200 {
+		if rng.Float64() >= sticky {
+			slow = rng.Float64() < share
+		}
+		ttft := time.Duration(100+rng.IntN(100)) * time.Millisecond
+		if slow {
+			ttft = 600 * time.Millisecond
+		}
+		if w.Add(request(time.Duration(i)*100*time.Millisecond, ttft), 3) {
+			return w.verdict, i
+		}
+	}
+	return w.verdict, 1200
+}
+
+// A load that is just at its limit is called too high, or fine, in at most one
+// of twenty probes each, although a probe is looked at many times, and although
+// slow requests come in rows. One that is clearly on a side is found there, soon.
+func TestProbesAreJudgedSoonAndRightly(t *testing.T) {
+	const tries = 200
+	for _, sticky := range []float64{0, 0.5} {
+		count := map[Verdict]int{}
+		for seed := range uint64(tries) {
+			v, _ := verdict(seed, 0.05, sticky)
+			count[v]++
+		}
+		if most := tries * 8 / 100; count[Holds] > most || count[Misses] > most {
+			t.Errorf("at the limit, rows %v: %v of %d probes", sticky, count, tries)
+		}
+	}
+	for _, c := range []struct {
+		share float64
+		want  Verdict
+		soon  int
+	}{{0, Holds, 500}, {0.3, Misses, 150}} {
+		right, requests := 0, 0
+		for seed := range uint64(50) {
+			v, n := verdict(seed, c.share, 0)
+			requests += n
+			if v == c.want {
+				right++
+			}
+		}
+		if right < 49 || requests/50 > c.soon {
+			t.Errorf("share %v: %d of 50 say %v, after %d requests on average", c.share, right, c.want, requests/50)
+		}
+	}
+}
+
+// More requests than a server can take pile up, and that is seen before any of
+// them is too slow. Where they do not, nothing is said to pile up.
+func TestOverrunIsNoticed(t *testing.T) {
+	goals, err := ParseSLO("ttft:p99<60s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		served float64 // a second, of 10 that come
+		want   bool
+	}{{7, true}, {14, false}} {
+		s := New(Rate, goals)
+		w := s.Watch(Probe{Kind: Rate, Load: 10, Effort: Effort{Least: 64, Most: 1000, Doubt: 0.05}})
+		rng := rand.New(rand.NewPCG(3, 4))
+		var now, free time.Duration
+		var ends []time.Duration
+		for range 2000 {
+			now += time.Duration(rng.ExpFloat64() / 10 * float64(time.Second))
+			free = max(now, free) + time.Duration(float64(time.Second)/c.served)
+			ends = append(ends, free)
+			inFlight := 0
+			for _, e := range ends {
+				if e > now {
+					inFlight++
+				}
+			}
+			if w.Add(request(now, (free-now)/2), inFlight) {
+				break
+			}
+		}
+		if (w.verdict == Overrun) != c.want {
+			t.Errorf("%v requests of 10 could be served a second: %v", c.served, w.verdict)
+		}
+	}
+}
+
+// feed gives a watch the requests of a server whose 90th percentile is 400 ms at
+// a load of limit, and grows with the square of the load.
+func feed(w *Watch, p Probe, limit float64) {
+	rng := rand.New(rand.NewPCG(uint64(p.Number), 5))
+	load := p.Load
+	if p.Alone {
+		load = 0.5
+	}
+	var now time.Duration
+	for range p.Ceiling() {
+		now += time.Duration(rng.ExpFloat64() / load * float64(time.Second))
+		typical := 250 * (load / limit) * (load / limit)
+		ttft := time.Duration(typical * (1 + 0.6667*rng.Float64()) * float64(time.Millisecond))
+		if w.Add(request(now, ttft), int(load)) {
+			return
+		}
+	}
+}
