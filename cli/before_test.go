@@ -342,10 +342,17 @@ func TestShortBook(t *testing.T) {
 
 // Mistakes of the command line have the exit code of mistakes.
 func TestUsageExits(t *testing.T) {
-	for _, words := range []string{"benhc", "bench stray", "bench http://127.0.0.1:1", "bench --bakend x", "bench --backend vlm", "bench --dataset-name sharegtp --base-url http://127.0.0.1:1", "bench --port x"} {
+	for _, words := range []string{"benhc", "bench stray", "bench http://127.0.0.1:1", "bench --bakend x", "bench --backend vlm", "bench --dataset-name sharegtp --base-url http://127.0.0.1:1", "bench --port x", "find", "find --slo x", "find --slo ttft:p99<5ms --max-seconds 3 --base-url http://127.0.0.1:1"} {
 		if s := tacho(t, nil, nil, strings.Fields(words)...); s.code != 2 || s.left(t) {
 			t.Errorf("%s: exit %d: %s", words, s.code, s.errors)
 		}
+	}
+}
+
+// An SLO that holds at no load has an exit code of its own.
+func TestFindExits(t *testing.T) {
+	if s := tacho(t, nil, nil, "find", "--slo=ttft:p99<1ms", "--base-url=http://"+serve(t), "--random-input-len=5", "--random-output-len=5"); s.code != 3 {
+		t.Errorf("exit %d: %s", s.code, s.errors)
 	}
 }
 

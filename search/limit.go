@@ -18,7 +18,7 @@ type Limit struct {
 	Binding  string  `json:"binding,omitempty"` // the goal that is missed first beyond it
 	Done     bool    `json:"done"`              // the search was not cut short
 	Sentence string  `json:"sentence"`
-	Probes   []Tried  `json:"probes"`
+	Probes   []Tried `json:"probes"`
 }
 
 // Tried is a probe as it is kept and shown.
