@@ -218,13 +218,13 @@ func written(list []Instruments, ours int) (*account, string) {
 	if n == 0 {
 		return nil, ""
 	}
-	if off := n/float64(ours) - 1; off > pageTolerance || off < -pageTolerance {
+	if off := max(n-float64(ours), float64(ours)-n); off > max(pageTolerance*float64(ours), 1) {
 		return nil, "the metrics page counts other requests than ours, so it is left out here: is somebody else using the server?"
 	}
 	return all, ""
 }
 
 const (
-	pageTolerance = 0.05 // of the requests: warm-ups and probes may be among those of the page
+	pageTolerance = 0.05 // of the requests: probes may be among those of the page, and the last may not be
 	splitError    = 0.02 // of the whole: clocks that are read at other moments
 )
