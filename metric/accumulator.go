@@ -47,14 +47,14 @@ var _ tacho.Sink = (*Accumulator)(nil)
 // marks are the moments of one request.
 type marks struct {
 	due, slot, sent, first, last, end time.Duration
-	turn, output                      int32
+	turn, input, output               int32
 	ok                                bool
 	connect                           time.Duration      // how long that took
 	server                            *tacho.ServerTimes // nil where it tells none
 }
 
 func marksOf(r *tacho.Record) marks {
-	m := marks{due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), output: int32(min(r.Output, math.MaxInt32)), ok: r.OK()}
+	m := marks{due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), input: small(InputTokens(r)), output: small(r.Output), ok: r.OK()}
 	if r.Start != tacho.Never && r.Conn != tacho.Never {
 		m.connect = r.Conn - r.Start
 	}
@@ -64,6 +64,9 @@ func marksOf(r *tacho.Record) marks {
 	}
 	return m
 }
+
+// small is a number of tokens of one request, which a server may make up.
+func small(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
 // streamed says whether a request has the marks of a streamed success.
 func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.first != tacho.Never }
@@ -162,6 +165,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Drift = drift(a.marks, origin)
 	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.marks), spread(c, a.marks), a.cache
 	s.Throughput = a.throughput(&s)
+	s.Steady = a.steady(&c, s.Backlog)
 	s.Dists = a.whole.summarize(All, c.Percentiles, a.series)
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled

@@ -149,3 +149,19 @@ func (a *arrivals) peaks(origin time.Duration) (p Peaks) {
 	}
 	return p
 }
+
+// tokens are those that came from one moment up to, not including, another.
+func (a *arrivals) tokens(from, to time.Duration) float64 {
+	sum := int64(0)
+	for _, one := range a.exact {
+		if one.at >= from && one.at < to {
+			sum += one.tokens
+		}
+	}
+	for i, b := range a.bins {
+		if at := time.Duration(i) * a.width; at >= from && at < to {
+			sum += b.tokens
+		}
+	}
+	return float64(sum) / tokenParts
+}

@@ -9,22 +9,23 @@ import (
 
 // Config is what a summary must know of the plan besides the records.
 type Config struct {
-	RequestRate     float64   `json:"request_rate,omitempty"`    // requests per second asked for; 0 is as fast as the limit lets
-	Burstiness      float64   `json:"burstiness,omitempty"`      // gamma shape of the arrivals; 0 where it means nothing
-	MaxConcurrency  int       `json:"max_concurrency,omitempty"` // 0 is no limit
-	Goodput         []SLO     `json:"goodput,omitempty"`         // what a good request keeps; empty reports no goodput
-	Percentiles     []float64 `json:"percentiles"`               // asked for, 0..100, in the order to print
-	Metrics         []string  `json:"metrics"`                   // classic sections asked for, by their keys
-	StallMillis     float64   `json:"stall_ms,omitempty"`        // gaps between tokens beyond it are stalls; 0 is DefaultStallMillis
-	GPUs            int       `json:"gpus,omitempty"`            // that the server runs on; 0 unknown
-	GPUPrice        float64   `json:"gpu_price,omitempty"`       // of one for an hour, in whatever currency; 0 unknown
-	InputEstimated  bool      `json:"input_estimated,omitempty"` // the workload's prompt counts are estimates
-	Pools           bool      `json:"pools,omitempty"`           // no tokens come out: the report has no place for them
-	Interrupted     bool      `json:"interrupted,omitempty"`     // the run was stopped before its plan was done
-	SharedShare     *float64  `json:"shared_share,omitempty"`    // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
-	RoundTripMillis *float64  `json:"round_trip_ms,omitempty"`   // to the server and back, by a TCP handshake; nil unknown
-	Client          *Client   `json:"client,omitempty"`          // how the client itself fared; nil unknown
-	Known           []Reason  `json:"known,omitempty"`           // what the caller knows against the run: a simulated server, a lost agent
+	RequestRate     float64   `json:"request_rate,omitempty"`           // requests per second asked for; 0 is as fast as the limit lets
+	Burstiness      float64   `json:"burstiness,omitempty"`             // gamma shape of the arrivals; 0 where it means nothing
+	MaxConcurrency  int       `json:"max_concurrency,omitempty"`        // 0 is no limit
+	SteadyThreshold float64   `json:"steady_state_threshold,omitempty"` // part of MaxConcurrency from which on a closed loop is full; 0 is DefaultSteadyThreshold
+	Goodput         []SLO     `json:"goodput,omitempty"`                // what a good request keeps; empty reports no goodput
+	Percentiles     []float64 `json:"percentiles"`                      // asked for, 0..100, in the order to print
+	Metrics         []string  `json:"metrics"`                          // classic sections asked for, by their keys
+	StallMillis     float64   `json:"stall_ms,omitempty"`               // gaps between tokens beyond it are stalls; 0 is DefaultStallMillis
+	GPUs            int       `json:"gpus,omitempty"`                   // that the server runs on; 0 unknown
+	GPUPrice        float64   `json:"gpu_price,omitempty"`              // of one for an hour, in whatever currency; 0 unknown
+	InputEstimated  bool      `json:"input_estimated,omitempty"`        // the workload's prompt counts are estimates
+	Pools           bool      `json:"pools,omitempty"`                  // no tokens come out: the report has no place for them
+	Interrupted     bool      `json:"interrupted,omitempty"`            // the run was stopped before its plan was done
+	SharedShare     *float64  `json:"shared_share,omitempty"`           // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
+	RoundTripMillis *float64  `json:"round_trip_ms,omitempty"`          // to the server and back, by a TCP handshake; nil unknown
+	Client          *Client   `json:"client,omitempty"`                 // how the client itself fared; nil unknown
+	Known           []Reason  `json:"known,omitempty"`                  // what the caller knows against the run: a simulated server, a lost agent
 }
 
 // DefaultConfig is what vLLM's serving benchmark reports when told nothing.
@@ -60,6 +61,9 @@ func (c *Config) Validate() error {
 		if !slices.Contains(SectionKeys(), name) {
 			return fmt.Errorf("percentile metric %q: want one of %s", name, strings.Join(SectionKeys(), ", "))
 		}
+	}
+	if !(c.SteadyThreshold >= 0 && c.SteadyThreshold <= 1) {
+		return fmt.Errorf("steady-state threshold %v: want a part of the concurrency limit, above 0 and up to 1", c.SteadyThreshold)
 	}
 	for _, slo := range c.Goodput {
 		m := Named(slo.Metric)

@@ -18,13 +18,14 @@ type Summary struct {
 
 	Failures []FailureGroup `json:"failures,omitempty"` // most frequent first
 
-	Tokens     Tokens      `json:"tokens"`
-	Throughput *Throughput `json:"throughput"`
-	Peaks      *Peaks      `json:"peaks"`
-	Rate       *Rate       `json:"rate"`
-	Drift      *Drift      `json:"drift"`
-	Backlog    *Backlog    `json:"backlog,omitempty"`
-	LimitBound bool        `json:"limit_bound"` // the concurrency limit was reached, so requests may have waited for it
+	Tokens     Tokens       `json:"tokens"`
+	Throughput *Throughput  `json:"throughput"`
+	Peaks      *Peaks       `json:"peaks"`
+	Rate       *Rate        `json:"rate"`
+	Drift      *Drift       `json:"drift"`
+	Backlog    *Backlog     `json:"backlog,omitempty"`
+	Steady     *SteadyState `json:"steady_state"`
+	LimitBound bool         `json:"limit_bound"` // the concurrency limit was reached, so requests may have waited for it
 
 	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
 	Cache        CacheUse `json:"cache"`

@@ -131,7 +131,7 @@ func (p *Plan) Pacing(l Level, seed uint64) pace.Options {
 
 // Config is what the summary of a level must know.
 func (p *Plan) Config(l Level) (metric.Config, error) {
-	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: p.GPUs.Count()}
+	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, SteadyThreshold: p.SteadyThreshold, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: p.GPUs.Count()}
 	if c.GPUPrice > 0 && c.GPUs == 0 && len(p.GPUMetricsURL) == 0 {
 		return c, errors.New("--gpu-price: say how many GPUs there are, as in --gpus 8xH100")
 	}

@@ -55,7 +55,7 @@ func (r *Report) places(yield func(place, error) bool) {
 // levelTable has a row for each level, with all its statistics.
 func (r *Report) levelTable() table {
 	here := func(p place) place { return p }
-	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), whereColumns(r), metricColumns(r)), r.places)
+	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), steadyColumns(), whereColumns(r), metricColumns(r)), r.places)
 }
 
 // levelColumns are named as in the JSON, or as in the reference's.
@@ -358,6 +358,12 @@ func where(runs []outcome.Run) (sources []source[place]) {
 	return []source[place]{words(level, func(p place) string { return cmp.Or(p.level.Value, p.level.Name) })}
 }
 
+// asksGoodput says whether some level of a run has limits that a good request
+// keeps.
+func asksGoodput(run outcome.Run) bool {
+	return slices.ContainsFunc(run.Levels, func(l outcome.Level) bool { return len(l.Summary.Config.Goodput) > 0 })
+}
+
 // glance is one line for each level, for people.
 func glance(runs []outcome.Run) table {
 	var sources []source[place]
@@ -372,6 +378,11 @@ func glance(runs []outcome.Run) table {
 		count("ok", func(p place) int { return p.level.Summary.Completed }),
 		count("failed", func(p place) int { return p.level.Summary.Failed }),
 		throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
+	)
+	if slices.ContainsFunc(runs, asksGoodput) {
+		sources = append(sources, throughput("good req/s", func(t *metric.Throughput) *float64 { return t.GoodPerS }))
+	}
+	sources = append(sources,
 		throughput("out tok/s", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
 		throughput("total tok/s", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
 		mean("mean TTFT", metric.TTFT),

@@ -11,7 +11,7 @@ import (
 var doubts = map[stat.Warning]string{
 	stat.TooFew:     "too few values",
 	stat.Correlated: "too few that are independent",
-	stat.AtOnce:     "requests left at once, so only repeated runs can tell (--repeat)",
+	stat.AtOnce:     "requests left at once or in few waves, so only repeated runs can tell (--repeat)",
 }
 
 // sure writes how sure each figure of the classic block is. Where none of them

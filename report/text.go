@@ -144,6 +144,7 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.estimates(s)
 	p.stalls(s)
 	p.sure(s)
+	p.steady(s)
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)
 	p.events(s)

@@ -228,3 +228,47 @@ func TestSeriesMerge(t *testing.T) {
 		}
 	}
 }
+
+// Few series without a trend are said to have one, also where neighbours resemble
+// each other; those that have one are found.
+func TestTrend(t *testing.T) {
+	const tries = 400
+	for _, p := range []process{exponentials, autoregressives(0.5), waits(0.6)} {
+		wrong, found := 0, 0
+		for try := range tries {
+			xs := p.draw(rand.New(rand.NewPCG(uint64(try), 11)), 2000)
+			s, _ := seriesOf(xs)
+			if s.Trend() {
+				wrong++
+			}
+			for i := range xs {
+				xs[i] += 4 * float64(i) / 2000
+			}
+			if s, _ := seriesOf(xs); s.Trend() {
+				found++
+			}
+		}
+		if wrong > tries/40 || found < tries*3/4 {
+			t.Errorf("%s: %d of %d have a trend, and %d of those that truly have one", p.name, wrong, tries, found)
+		}
+	}
+}
+
+func TestWarmUp(t *testing.T) {
+	found := 0
+	for try := range uint64(50) {
+		xs := exponential(rand.New(rand.NewPCG(try, 12)), 500)
+		for i := range 40 {
+			xs[i] += 8
+		}
+		if got := stat.WarmUp(xs); got >= 40 && got <= 50 {
+			found++
+		}
+	}
+	if found < 45 {
+		t.Errorf("the first 40 of 500 are apart: found in %d of 50 tries", found)
+	}
+	if got := stat.WarmUp(exponential(rand.New(rand.NewPCG(1, 12)), 20)); got != 0 {
+		t.Errorf("of 20: got %d", got)
+	}
+}

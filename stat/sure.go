@@ -25,6 +25,9 @@ const (
 	// neighbours resemble each other: the rare ones then come together, and there
 	// are few such times to learn from.
 	mostBeyond = 2.7
+	// clearlyAlike is from how many observations for an independent one on it is
+	// no chance that they resemble each other.
+	clearlyAlike = 1.3
 	// mostWorth is how many times as much as independent ones observations may
 	// tell that balance each other out: what is more is chance.
 	mostWorth = 1.5
@@ -68,7 +71,7 @@ func (s *Series) mean(mean, std float64) Confidence {
 	if effective < leastMean {
 		return unbounded(effective, Correlated)
 	}
-	t, scale, skew := student975(waves), std/math.Sqrt(effective), s.skewness(&off)
+	t, scale, skew := Student975(waves), std/math.Sqrt(effective), s.skewness(&off)
 	return Confidence{mean - scale*hall(t, skew), mean - scale*hall(-t, skew), min(effective, n), ""}
 }
 
@@ -84,8 +87,8 @@ func (s *Sure) Quantile(q float64) Confidence {
 	alike := max(n/max(s.Mean.Effective, 1), 1)
 	out := unbounded(min(e.effective, n), "")
 	if need := leastBeyond * min(alike, mostBeyond); s.Mean.Effective*tail < need || e.effective*tail < leastBeyond {
-		if out.Warning = TooFew; n*tail >= need {
-			out.Warning = Correlated // as many independent ones would be enough
+		if out.Warning = TooFew; n*tail >= leastBeyond { // as many independent ones would be enough
+			out.Warning, out.Effective = Correlated, min(out.Effective, s.Mean.Effective)
 		}
 		return out
 	}
@@ -124,16 +127,18 @@ func (e excess) ranks(n, q, alike float64) (low, high float64) {
 	// Their variance was estimated, from a part of a whole that is known: as if it
 	// were known, but of fewer observations.
 	waves := float64(e.waves)
-	t := student975(waves * (n - 1) / max(n-1-waves, 1))
-	m := e.effective * (normal975 / t) * (normal975 / t)
+	t := Student975(waves * (n - 1) / max(n-1-waves, 1))
+	m := e.effective * (Normal975 / t) * (Normal975 / t)
 	deviation := math.Sqrt(m * q * (1 - q))
-	middle := m*q + (normal975*normal975-1)*(1-2*q)/6 + 0.5 // of a binomial number, which is skewed
-	if alike > 1.3 {
-		// Rare ones that come together make it more skewed than that.
-		middle -= (2*normal975*normal975 + 1) / 6 * (e.skewness - (1-2*q)/math.Sqrt(e.effective*q*(1-q))) * deviation
+	middle, half := m*q+(Normal975*Normal975-1)*(1-2*q)/6+0.5, Normal975*deviation // of a binomial number, which is skewed
+	if alike > clearlyAlike {
+		// Rare ones that come together make it more skewed than that, and the
+		// variance harder to find.
+		middle -= (2*Normal975*Normal975 + 1) / 6 * (e.skewness - (1-2*q)/math.Sqrt(e.effective*q*(1-q))) * deviation
+		half *= 1.05
 	}
 	rank := func(of float64) float64 { return (of/(m+1)*(n+1) - 1) / (n - 1) }
-	return min(rank(middle-normal975*deviation), q), max(rank(middle+normal975*deviation), q)
+	return min(rank(middle-half), q), max(rank(middle+half), q)
 }
 
 // moments is how many parts of the time have observations, if all of them had
@@ -164,8 +169,24 @@ const mostWaves = 24
 // the deviations of observations of that variance, and from how many waves that
 // was found.
 func (s *Series) worth(off *[seriesBins]float64, variance float64) (effective float64, waves int) {
+	power, n, first := s.power(off), float64(s.N()), 0.0
+	for _, c := range waveCounts {
+		mean := max(power[c.waves-1]/float64(c.waves), math.SmallestNonzeroFloat64)
+		now := n * n * variance / (2 * mean)
+		if c.from == 0 {
+			first = now
+		}
+		few := 2*float64(c.waves) <= n && first >= 0.7*n // but as good as independent
+		if first >= c.from || few {
+			effective, waves = now, c.waves
+		}
+	}
+	return effective, waves
+}
+
+// power is how much of the deviations is in each wave and those before it.
+func (s *Series) power(off *[seriesBins]float64) (power [mostWaves]float64) {
 	used := s.used()
-	var power [mostWaves]float64 // of each wave, then of it and those before
 	for i, x := range off[:used] {
 		slow := math.Cos(math.Pi * (float64(i) + 0.5) / float64(used))
 		before, now := 1.0, slow // cosines of multiples of the angle, each from the two before
@@ -179,19 +200,7 @@ func (s *Series) worth(off *[seriesBins]float64, variance float64) (effective fl
 		sum += wave * wave
 		power[j] = sum
 	}
-	n, first := float64(s.N()), 0.0
-	for _, c := range waveCounts {
-		mean := max(power[c.waves-1]/float64(c.waves), math.SmallestNonzeroFloat64)
-		now := n * n * variance / (2 * mean)
-		if c.from == 0 {
-			first = now
-		}
-		few := 2*float64(c.waves) <= n && first >= 0.7*n // but as good as independent
-		if first >= c.from || few {
-			effective, waves = now, c.waves
-		}
-	}
-	return effective, waves
+	return power
 }
 
 // used is up to which part of the time there are observations.
@@ -236,12 +245,28 @@ func hall(t, skewness float64) float64 {
 	return (math.Cbrt(1+6*b*(t-b)) - 1) / (2 * b)
 }
 
-const normal975 = 1.959963984540054 // the quantile 97.5 % of the normal distribution
+// Normal975 is the quantile 97.5 % of the normal distribution.
+const Normal975 = 1.959963984540054
 
-// student975 is the quantile 97.5 % of Student's distribution, to four digits
-// for 8 degrees of freedom and more (Cornish and Fisher).
-func student975[T int | float64](freedom T) float64 {
-	const z = normal975
+// Student975 is the quantile 97.5 % of Student's distribution.
+func Student975[T int | float64](freedom T) float64 {
+	few := []float64{12.70620474, 4.30265273, 3.18244631, 2.77644511, 2.57058184, 2.44691185, 2.36462425}
 	v := float64(freedom)
+	if v < 1 {
+		return math.Inf(1)
+	}
+	if i := int(v) - 1; i < len(few) {
+		return few[i]
+	}
+	// To four digits from 8 degrees of freedom on (Cornish and Fisher).
+	const z = Normal975
 	return z + (z*z*z+z)/(4*v) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*v*v) + (3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*v*v*v)
+}
+
+// VarianceRatio95 is how far a variance of so many degrees of freedom may be above
+// its true value, in 95 % of all cases (Wilson and Hilferty).
+func VarianceRatio95(freedom int) float64 {
+	const normal95 = 1.644853627
+	k := 2 / (9 * float64(freedom))
+	return math.Pow(1-k+normal95*math.Sqrt(k), 3)
 }
