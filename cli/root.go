@@ -27,7 +27,7 @@ const (
 	exitOK       = 0
 	exitFailed   = 1
 	exitUsage    = 2
-	exitMissed   = 3 // the SLO
+	exitMissed   = 3 // the SLO, or a condition of --fail-if
 	exitInvalid  = 4
 	exitSignaled = 128 // and the signal's number: 130 is Ctrl-C
 )
@@ -89,7 +89,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are the verbs.
-var commands = []func(*Env) *cobra.Command{newBench, newFind, newData, newSim, newReport, newMetrics, newSelfcheck, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newFind, newData, newSim, newReport, newCompare, newMetrics, newSelfcheck, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {

@@ -1,0 +1,247 @@
+// Package compare says how outcomes differ, and how sure that is: sides are runs
+// of two or more things, their levels are matched by their coordinates, and each
+// quantity of a level is held against that of the first side, with an interval
+// and a test that fits.
+//
+// Where a side has several runs of a level, the run is the unit of the test. Else
+// it is the request, and requests near each other in time are not taken for
+// independent: whole stretches of the run are compared.
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/stat"
+)
+
+// A Side is what is compared with others: one run, or several of one thing.
+type Side struct {
+	Name string        `json:"name"`
+	Runs []outcome.Run `json:"-"`
+}
+
+// Options say what is compared.
+type Options struct {
+	Quantities []metric.Quantity
+	Alpha      float64 // how often equal runs may be called different
+}
+
+// DefaultAlpha is how often equal runs may be called different.
+const DefaultAlpha = 0.05
+
+// intervalLevel is how often an interval holds the true difference.
+const intervalLevel = 0.95
+
+// Quantities are what is compared if nobody asks for anything.
+var Quantities = []string{
+	"ttft.mean", "ttft.p99", "tpot.mean", "tpot.p99", "itl.mean", "itl.p99", "e2el.mean", "e2el.p99",
+	"request_throughput", "output_throughput", "failures",
+}
+
+// A Comparison is how sides differ, level by level.
+type Comparison struct {
+	Sides    []Side   `json:"sides"`
+	Alpha    float64  `json:"alpha"`
+	Warnings []string `json:"warnings,omitempty"` // why they may differ in more than was meant
+	Levels   []Level  `json:"levels"`
+	Alone    []Alone  `json:"unmatched,omitempty"` // levels that no other side has
+}
+
+// A Level is what all sides have at the same coordinates.
+type Level struct {
+	Name string `json:"name"`
+	Runs []int  `json:"runs"` // how many of each side
+	Rows []Row  `json:"rows"`
+	of   [][]*outcome.Level
+}
+
+// An Alone is a level that has no match.
+type Alone struct {
+	Side int    `json:"side"`
+	Name string `json:"name"`
+}
+
+// A Row is one quantity of a level: the value of each side, nil where it has
+// none, and the difference of each but the first from the first.
+type Row struct {
+	Quantity metric.Quantity `json:"-"`
+	Name     string          `json:"name"`
+	Unit     metric.Unit     `json:"unit"`
+	Values   []*float64      `json:"values"`
+	Deltas   []*Delta        `json:"deltas"` // the first is nil
+}
+
+// A Delta is how a side differs from the first. Shares are of the first side's
+// value.
+type Delta struct {
+	Difference float64  `json:"difference"`         // in the unit of the row
+	Share      *float64 `json:"share"`              // nil: the first is 0
+	Low        *float64 `json:"low,omitempty"`      // of the difference, 95 %
+	High       *float64 `json:"high,omitempty"`     // of the difference
+	P          *float64 `json:"p,omitempty"`        // nil: there is no test
+	Adjusted   *float64 `json:"adjusted,omitempty"` // for all rows together
+	NoTest     string   `json:"no_test,omitempty"`  // why there is none
+	Verdict    Verdict  `json:"verdict"`
+}
+
+// A Verdict is what a difference comes to.
+type Verdict string
+
+// The verdicts.
+const (
+	Same   Verdict = "~" // no difference that the test could tell from chance
+	Better Verdict = "better"
+	Worse  Verdict = "worse"
+	More   Verdict = "more" // where neither is better
+	Less   Verdict = "less"
+	Untold Verdict = "no test"
+)
+
+// Compare compares sides with the first.
+func Compare(sides []Side, o Options) (*Comparison, error) {
+	if len(sides) < 2 {
+		return nil, errors.New("there must be two sides at least")
+	}
+	if o.Alpha <= 0 || o.Alpha >= 1 {
+		o.Alpha = DefaultAlpha
+	}
+	c := &Comparison{Sides: sides, Alpha: o.Alpha}
+	groups := match(sides)
+	for _, g := range groups {
+		if g.sides() < 2 || len(g.levels[0]) == 0 {
+			for side, levels := range g.levels {
+				if len(levels) > 0 {
+					c.Alone = append(c.Alone, Alone{side, g.name})
+				}
+			}
+			continue
+		}
+		level, err := c.level(&g, o)
+		if err != nil {
+			return nil, err
+		}
+		c.Levels = append(c.Levels, *level)
+	}
+	if len(c.Levels) == 0 {
+		return nil, fmt.Errorf("no level in common: %s", nothingInCommon(sides, c.Alone))
+	}
+	c.Warnings = warnings(sides, groups)
+	c.conclude()
+	return c, nil
+}
+
+// level holds the sides against each other in one place.
+func (c *Comparison) level(g *group, o Options) (*Level, error) {
+	out := &Level{Name: g.name, of: g.levels}
+	estimates := make([]*estimates, len(g.levels))
+	for i, levels := range g.levels {
+		out.Runs = append(out.Runs, len(levels))
+		var err error
+		if estimates[i], err = estimate(levels, o.Quantities); err != nil {
+			return nil, err
+		}
+	}
+	for k, q := range o.Quantities {
+		row := Row{Quantity: q, Name: q.Name, Unit: q.Unit, Values: make([]*float64, len(g.levels)), Deltas: make([]*Delta, len(g.levels))}
+		first := estimates[0].of(k)
+		known := 0
+		for i := range estimates {
+			e := estimates[i].of(k)
+			if e == nil {
+				continue
+			}
+			known++
+			row.Values[i] = &e.value
+			if i > 0 && first != nil {
+				row.Deltas[i] = difference(first, e)
+			}
+		}
+		if known > 0 {
+			out.Rows = append(out.Rows, row)
+		}
+	}
+	return out, nil
+}
+
+// conclude weighs all tests together: the more there are, the more easily one of
+// them is off by chance.
+func (c *Comparison) conclude() {
+	var deltas []*Delta
+	var better []int
+	var ps []float64
+	for i := range c.Levels {
+		for _, row := range c.Levels[i].Rows {
+			for _, d := range row.Deltas {
+				if d == nil {
+					continue
+				}
+				d.Verdict = Untold
+				if d.P != nil {
+					deltas, better, ps = append(deltas, d), append(better, row.Quantity.Better), append(ps, *d.P)
+				}
+			}
+		}
+	}
+	for i, p := range stat.Adjusted(ps) {
+		d := deltas[i]
+		d.Adjusted = &p
+		d.Verdict = verdict(d.Difference, p, c.Alpha, better[i])
+	}
+}
+
+func verdict(difference, p, alpha float64, better int) Verdict {
+	more := difference > 0
+	switch {
+	case p > alpha || difference == 0:
+		return Same
+	case better == 0 && more:
+		return More
+	case better == 0:
+		return Less
+	case more == (better > 0):
+		return Better
+	}
+	return Worse
+}
+
+// shareOf is a difference as a part of what it is from.
+func shareOf(difference, from float64) *float64 {
+	if from == 0 || math.IsNaN(from) {
+		return nil
+	}
+	share := difference / math.Abs(from)
+	return &share
+}
+
+// A Benchmark is one run of a level of a side, as a list of values.
+type Benchmark struct {
+	Name   string
+	Values []UnitValue
+}
+
+// A UnitValue is a quantity under the name of a unit: ttft.p99-ms.
+type UnitValue struct {
+	Value float64
+	Unit  string
+}
+
+// Benchmarks are the runs of a side at all levels that are compared.
+func (c *Comparison) Benchmarks(side int) []Benchmark {
+	var out []Benchmark
+	for i := range c.Levels {
+		for _, l := range c.Levels[i].of[side] {
+			b := Benchmark{Name: c.Levels[i].Name}
+			for _, row := range c.Levels[i].Rows {
+				if v, ok := row.Quantity.Of(&l.Summary); ok {
+					b.Values = append(b.Values, UnitValue{v, row.Name + "-" + string(row.Unit)})
+				}
+			}
+			out = append(out, b)
+		}
+	}
+	return out
+}

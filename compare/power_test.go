@@ -1,0 +1,196 @@
+package compare_test
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/compare"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/predict"
+	"tacho/sim/step"
+)
+
+// asked are requests of random lengths.
+type asked struct {
+	n    int
+	seed uint64
+}
+
+func (a asked) Session(i uint64) (tacho.Session, error) {
+	if i >= uint64(a.n) {
+		return tacho.Session{}, io.EOF
+	}
+	r := rand.New(rand.NewPCG(a.seed, i))
+	ids := make([]int32, 100+r.IntN(900))
+	for k := range ids {
+		ids[k] = r.Int32()
+	}
+	request := tacho.Request{Session: i, Input: tacho.Input{IDs: ids}, InputTokens: len(ids), MaxTokens: 10 + r.IntN(60), IgnoreEOS: true}
+	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: request}}}, nil
+}
+
+// A trial is one way to load the simulated engine.
+type trial struct {
+	name     string
+	rate     float64 // 0: as fast as the limit lets
+	limit    int
+	requests int
+}
+
+var trials = []trial{{"rate", 12, 0, 400}, {"limit", 0, 16, 400}}
+
+func (tr *trial) arrivals(seed uint64) iter.Seq2[uint64, time.Duration] {
+	r := rand.New(rand.NewPCG(seed, 7))
+	return func(yield func(uint64, time.Duration) bool) {
+		at := 0.0
+		for i := uint64(0); ; i++ {
+			due := tacho.ASAP
+			if tr.rate > 0 {
+				at += r.ExpFloat64() / tr.rate
+				due = time.Duration(at * 1e9)
+			}
+			if !yield(i, due) {
+				return
+			}
+		}
+	}
+}
+
+type sink struct {
+	metric.Accumulator
+	records []*tacho.Record
+}
+
+func (s *sink) Add(r *tacho.Record) error {
+	s.records = append(s.records, r)
+	return s.Accumulator.Add(r)
+}
+
+// virtual is a run of a trial against an engine that is slower by a factor.
+func virtual(t *testing.T, tr *trial, seed uint64, slower float64) outcome.Run {
+	t.Helper()
+	p, err := step.Load("vllm-8b-h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow(&p, slower)
+	server, err := step.NewServer(p, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s sink
+	stage := predict.Stage{Arrivals: tr.arrivals(seed), Limit: tr.limit, Source: asked{tr.requests, seed}, Server: server}
+	if err := predict.Run(t.Context(), stage, &s); err != nil {
+		t.Fatal(err)
+	}
+	c := metric.DefaultConfig()
+	c.RequestRate, c.MaxConcurrency = tr.rate, tr.limit
+	level := outcome.Level{Setting: outcome.Setting{Prompts: tr.requests, Rate: tr.rate, Concurrency: tr.limit}, Summary: s.Summary(c)}
+	level.Records = func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) {
+			for _, r := range s.records {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+	return outcome.Run{About: outcome.About{Tool: "tacho"}, Levels: []outcome.Level{level}}
+}
+
+// TestPower holds equal runs against each other, and runs of a server that is
+// 10 % slower. Equal ones must be called "~" in all they are compared by, and
+// the slower one must be found. TRIES is how often: make test-power has 100.
+func TestPower(t *testing.T) {
+	tries := 12
+	if n, err := strconv.Atoi(os.Getenv("TRIES")); err == nil {
+		tries = n
+	}
+	for _, tr := range trials {
+		for _, repeats := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s, %d runs each", tr.name, repeats), func(t *testing.T) {
+				same, found := 0, 0
+				for try := range tries {
+					seed := uint64(try*100 + 1)
+					var a, b, slower []outcome.Run
+					for i := range uint64(repeats) {
+						a = append(a, virtual(t, &tr, seed+i, 1))
+						b = append(b, virtual(t, &tr, seed+20+i, 1))
+						slower = append(slower, virtual(t, &tr, seed+40+i, 1.1))
+					}
+					if verdicts(t, a, b) == 0 {
+						same++
+					}
+					if verdicts(t, a, slower) > 0 {
+						found++
+					}
+				}
+				t.Logf("equal runs called equal: %d of %d; 10 %% found: %d", same, tries, found)
+				// Of 12, chance may take one more than the share says.
+				if least := int(0.95*float64(tries)) - slack(tries); same < least {
+					t.Errorf("equal runs were called equal in %d of %d", same, tries)
+				}
+				if least := int(0.9*float64(tries)) - slack(tries); found < least {
+					t.Errorf("10 %% apart was found in %d of %d", found, tries)
+				}
+			})
+		}
+	}
+}
+
+func slack(tries int) int {
+	if tries < 100 {
+		return 1
+	}
+	return 0
+}
+
+// verdicts is in how many quantities b is told to differ from a.
+func verdicts(t *testing.T, a, b []outcome.Run) int {
+	t.Helper()
+	c, err := compare.Compare([]compare.Side{{Name: "a", Runs: a}, {Name: "b", Runs: b}}, compare.Options{Quantities: defaults(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, row := range c.Levels[0].Rows {
+		if v := row.Deltas[1].Verdict; v != compare.Same && v != compare.Untold {
+			n++
+		}
+	}
+	return n
+}
+
+func defaults(t *testing.T) []metric.Quantity {
+	t.Helper()
+	var out []metric.Quantity
+	for _, name := range compare.Quantities {
+		q, err := metric.ParseQuantity(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// slow makes every step of an engine longer.
+func slow(p *step.Profile, factor float64) {
+	for _, knots := range []*[]step.Knot{&p.Cost.Step, &p.Cost.Prefill, &p.Cost.Decode} {
+		slower := make([]step.Knot, 0, len(*knots))
+		for _, k := range *knots {
+			slower = append(slower, step.Knot{Tokens: k.Tokens, Ms: k.Ms * factor})
+		}
+		*knots = slower
+	}
+	p.Cost.DecodeNsPerContextToken *= factor
+	p.Cost.PrefillNsPerTokenAndContext *= factor
+}

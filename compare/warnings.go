@@ -1,0 +1,117 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+// sameWithin is by how much prompts and answers of the same workload may differ
+// in length on average.
+const sameWithin = 0.02
+
+// warnings are reasons why sides may differ in more than was meant.
+func warnings(sides []Side, groups []group) []string {
+	var out []string
+	for _, fact := range []struct {
+		what string
+		of   func(*outcome.Run) string
+		do   string
+	}{
+		{"clients", func(r *outcome.Run) string { return strings.TrimSpace(r.Tool + " " + r.Version) }, "their definitions may differ: see tacho metrics"},
+		{"models", func(r *outcome.Run) string { return r.Model }, "they do different work"},
+		{"tokenizers", func(r *outcome.Run) string { return r.Tokenizer }, "they count tokens differently"},
+		{"workloads", func(r *outcome.Run) string { return r.Dataset }, "they were asked for different work"},
+		{"clocks", clock, "their times are not equally exact"},
+		{"verdicts", verdicts, "read the reasons with tacho report"},
+	} {
+		if text := differing(sides, fact.of); text != "" {
+			out = append(out, fmt.Sprintf("%s differ (%s): %s", fact.what, text, fact.do))
+		}
+	}
+	return append(out, lengths(groups)...)
+}
+
+// differing tells a fact of each side where it is not the same; what a side does
+// not tell differs from nothing.
+func differing(sides []Side, of func(*outcome.Run) string) string {
+	var told []string
+	values := map[string]bool{}
+	for _, s := range sides {
+		var facts []string
+		for i := range s.Runs {
+			if fact := of(&s.Runs[i]); fact != "" && !slices.Contains(facts, fact) {
+				facts = append(facts, fact)
+			}
+		}
+		slices.Sort(facts)
+		fact := strings.Join(facts, " and ")
+		told = append(told, cmp.Or(fact, "not told"))
+		if fact != "" {
+			values[fact] = true
+		}
+	}
+	if len(values) < 2 {
+		return ""
+	}
+	return strings.Join(told, ", ")
+}
+
+func clock(r *outcome.Run) string {
+	if len(r.Levels) == 0 {
+		return ""
+	}
+	return r.Levels[0].Summary.Clock.Name
+}
+
+// verdicts is the worst of a run.
+func verdicts(r *outcome.Run) string {
+	worst := ""
+	order := []metric.Severity{metric.Unjudged, metric.Valid, metric.Degraded, metric.Invalid}
+	at := -1
+	for i := range r.Levels {
+		if k := slices.Index(order, r.Levels[i].Summary.Verdict.Severity); k > at {
+			at, worst = k, string(order[k])
+		}
+	}
+	return worst
+}
+
+// lengths are levels in which prompts or answers were of another length.
+func lengths(groups []group) []string {
+	var out []string
+	for _, of := range []struct {
+		what   string
+		tokens func(*metric.Summary) int
+	}{
+		{"prompts", func(s *metric.Summary) int { return s.Tokens.Input }},
+		{"answers", func(s *metric.Summary) int { return s.Tokens.Output }},
+	} {
+		worst, where := 0.0, ""
+		for _, g := range groups {
+			first, ok := meanLength(g.levels[0], of.tokens)
+			for _, levels := range g.levels[1:] {
+				if other, too := meanLength(levels, of.tokens); ok && too && first > 0 && math.Abs(other/first-1) > math.Abs(worst) {
+					worst, where = other/first-1, fmt.Sprintf("at %s %.0f and %.0f tokens", g.name, first, other)
+				}
+			}
+		}
+		if math.Abs(worst) > sameWithin {
+			out = append(out, fmt.Sprintf("%s differ in length by up to %.0f %% (%s): latencies differ with them", of.what, 100*math.Abs(worst), where))
+		}
+	}
+	return out
+}
+
+func meanLength(levels []*outcome.Level, tokens func(*metric.Summary) int) (float64, bool) {
+	n, completed := 0, 0
+	for _, l := range levels {
+		n, completed = n+tokens(&l.Summary), completed+l.Summary.Completed
+	}
+	return float64(n) / float64(max(completed, 1)), n > 0 && completed > 0
+}

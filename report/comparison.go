@@ -1,0 +1,410 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tacho/compare"
+	"tacho/metric"
+)
+
+// ComparisonFormats are the ways to print a comparison, in the order help prints
+// them.
+var ComparisonFormats = []FormatOf[compare.Comparison]{
+	{"text", "a table for each level, in 80 columns", comparisonText},
+	{"markdown", "the same, for a pull request", comparisonMarkdown},
+	{"benchstat", "Go's benchmark format, a line for each run: benchstat -col side FILE", comparisonBenchstat},
+	{"json", "everything, for programs", func(w io.Writer, c *compare.Comparison) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(c)
+	}},
+}
+
+// ComparisonFormatNamed is the format of that name.
+func ComparisonFormatNamed(name string) (FormatOf[compare.Comparison], error) {
+	return named(ComparisonFormats, "format", name)
+}
+
+// letter is what a side is called in a table.
+func letter(i int) string {
+	if i < 26 {
+		return string(rune('A' + i))
+	}
+	return strconv.Itoa(i + 1)
+}
+
+// comparisonText shows each side beside the first: one table of quantities where
+// there is one level, else one table of levels for each quantity.
+func comparisonText(w io.Writer, c *compare.Comparison) error {
+	out := bufio.NewWriter(w) // keeps the first error for Flush
+	for i, s := range c.Sides {
+		fmt.Fprintf(out, "%s  %s\n", letter(i), safe(sideLine(&s)))
+	}
+	for _, warning := range c.Warnings {
+		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), 80, "  "))
+	}
+	if options := levelOptions(c); len(options) > 1 {
+		fmt.Fprintf(out, "Levels are by %s.\n", safe(strings.Join(options, ", ")))
+	}
+	for _, t := range comparisonTables(c) {
+		fmt.Fprintf(out, "\n%-20s %9s %9s %8s %s\n", safe(cut(t.title, 20)), letter(0), letter(t.side), "change", "95 % interval")
+		for _, l := range t.lines {
+			change, interval, verdict := deltaWords(l.row, t.side)
+			line := fmt.Sprintf("%-20s %9s %9s %8s %-16s %s", safe(cut(l.name, 20)), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
+			fmt.Fprintln(out, strings.TrimRight(line, " "))
+		}
+	}
+	for _, line := range alone(c) {
+		fmt.Fprintf(out, "\n%s\n", wrap(safe(line), 80, "  "))
+	}
+	fmt.Fprintf(out, "\n%s\n", wrap(legend(c), 80, ""))
+	return out.Flush()
+}
+
+// A comparisonTable is one side beside the first.
+type comparisonTable struct {
+	title string
+	side  int
+	lines []comparisonLine
+}
+
+type comparisonLine struct {
+	name string
+	row  *compare.Row
+}
+
+// comparisonTables are the tables of a comparison: of a level, or of a quantity
+// where there are several levels.
+func comparisonTables(c *compare.Comparison) []comparisonTable {
+	var out []comparisonTable
+	for side := 1; side < len(c.Sides); side++ {
+		if len(c.Levels) == 1 {
+			l := &c.Levels[0]
+			t := comparisonTable{title: cmp.Or(l.Name, "one level") + runsOf(l, side), side: side}
+			for i := range l.Rows {
+				t.lines = append(t.lines, comparisonLine{rowTitle(&l.Rows[i]), &l.Rows[i]})
+			}
+			out = append(out, t)
+			continue
+		}
+		out = append(out, quantityTables(c, side)...)
+	}
+	return out
+}
+
+// quantityTables have a line for each level. What was nought everywhere is left
+// out.
+func quantityTables(c *compare.Comparison, side int) []comparisonTable {
+	var out []comparisonTable
+	at := map[string]int{}
+	flags, names := levelNames(c)
+	for i := range c.Levels {
+		for k := range c.Levels[i].Rows {
+			row := &c.Levels[i].Rows[k]
+			if row.Values[0] == nil || row.Values[side] == nil {
+				continue
+			}
+			n, seen := at[row.Name]
+			if !seen {
+				n = len(out)
+				at[row.Name] = n
+				out = append(out, comparisonTable{title: rowTitle(row), side: side})
+			}
+			out[n].lines = append(out[n].lines, comparisonLine{strings.TrimSpace(flags + " " + names[i] + runsOf(&c.Levels[i], side)), row})
+		}
+	}
+	return slices.DeleteFunc(out, func(t comparisonTable) bool {
+		return !slices.ContainsFunc(t.lines, func(l comparisonLine) bool { return *l.row.Values[0] != 0 || *l.row.Values[side] != 0 })
+	})
+}
+
+// levelNames are the levels as short as they can be told apart. Where all are
+// values of one option, that is named too.
+func levelNames(c *compare.Comparison) (option string, names []string) {
+	options := levelOptions(c)
+	for i := range c.Levels {
+		name := c.Levels[i].Name
+		if len(options) > 0 {
+			_, values := optionsOf(name)
+			name = strings.Join(values, ", ")
+		}
+		names = append(names, name)
+	}
+	if len(options) == 1 {
+		return options[0], names
+	}
+	return "", names
+}
+
+// levelOptions are what the levels are values of, where all are of the same.
+func levelOptions(c *compare.Comparison) []string {
+	if len(c.Levels) < 2 {
+		return nil
+	}
+	first, _ := optionsOf(c.Levels[0].Name)
+	for i := range c.Levels {
+		options, values := optionsOf(c.Levels[i].Name)
+		if len(options) != len(values) || !slices.Equal(options, first) {
+			return nil
+		}
+	}
+	return first
+}
+
+// optionsOf reads the name of a level: option and value in turns.
+func optionsOf(name string) (options, values []string) {
+	for k, w := range strings.Fields(name) {
+		if k%2 == 0 {
+			options = append(options, w)
+		} else {
+			values = append(values, w)
+		}
+	}
+	return options, values
+}
+
+// cut is a text of at most so many places.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// sideLine says what a side is.
+func sideLine(s *compare.Side) string {
+	words := []string{s.Name}
+	if len(s.Runs) > 0 {
+		r := &s.Runs[0]
+		for _, fact := range []string{strings.TrimSpace(r.Tool + " " + r.Version), r.Backend, r.Model} {
+			if fact != "" {
+				words = append(words, fact)
+			}
+		}
+	}
+	if len(s.Runs) > 1 {
+		words = append(words, fmt.Sprintf("%d runs", len(s.Runs)))
+	}
+	return strings.Join(words, ", ")
+}
+
+// runsOf says how many runs are compared, where they are several.
+func runsOf(l *compare.Level, side int) string {
+	if l.Runs[0] < 2 && l.Runs[side] < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d runs of %s, %d of %s)", l.Runs[0], letter(0), l.Runs[side], letter(side))
+}
+
+func rowTitle(row *compare.Row) string {
+	title := row.Quantity.Title
+	if row.Unit != "" {
+		title += " (" + string(row.Unit) + ")"
+	}
+	return title
+}
+
+// deltaWords are the change, its interval and what it comes to.
+func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
+	d := row.Deltas[side]
+	if d == nil {
+		return notMeasured, "", ""
+	}
+	first := row.Values[0]
+	relative := d.Share != nil && row.Unit != percentOf
+	change = signed(d.Difference, relative, first)
+	if d.Low != nil {
+		low, unit := strings.CutSuffix(signed(*d.Low, relative, first), "%")
+		interval = fmt.Sprintf("[%s, %s]", low, strings.TrimSuffix(signed(*d.High, relative, first), "%"))
+		if unit {
+			interval += "%"
+		}
+	}
+	verdict = string(d.Verdict)
+	if d.Adjusted != nil {
+		p := fmt.Sprintf("p=%.2f", *d.Adjusted)
+		if *d.Adjusted < 0.005 {
+			p = fmt.Sprintf("p=%.1g", *d.Adjusted)
+		}
+		if *d.Adjusted < 0.0005 {
+			p = "p<0.001"
+		}
+		verdict = p + " " + verdict
+	}
+	if d.Verdict == compare.Same {
+		change = "~"
+	}
+	return change, interval, strings.TrimSuffix(verdict, " ~")
+}
+
+const percentOf metric.Unit = "%"
+
+// signed is a difference as a share of the first value, or as it is.
+func signed(v float64, relative bool, first *float64) string {
+	if relative {
+		return fmt.Sprintf("%+.1f%%", 100*v/math.Abs(*first))
+	}
+	return fmt.Sprintf("%+.2f", v)
+}
+
+// short is a number in at most ten places.
+func short(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 1e9:
+		return fmt.Sprintf("%.4g", v)
+	case a >= 10000:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 1000:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// alone tells the levels that one side only has.
+func alone(c *compare.Comparison) []string {
+	var out []string
+	for i := range c.Sides {
+		var names []string
+		for _, a := range c.Alone {
+			if a.Side == i {
+				names = append(names, a.Name)
+			}
+		}
+		const most = 5
+		if more := len(names) - most; more > 0 {
+			names = append(names[:most], fmt.Sprintf("and %d more", more))
+		}
+		if len(names) > 0 {
+			out = append(out, fmt.Sprintf("Only %s has: %s", letter(i), strings.Join(names, "; ")))
+		}
+	}
+	return out
+}
+
+// legend says how to read the table, and why there is no test where there is none.
+func legend(c *compare.Comparison) string {
+	text := fmt.Sprintf("~ is no difference that can be told from chance; p is made fit for %d tests together.", tests(c))
+	reasons := map[string]bool{}
+	for _, l := range c.Levels {
+		for _, row := range l.Rows {
+			for _, d := range row.Deltas {
+				if d != nil && d.NoTest != "" && !reasons[d.NoTest] {
+					reasons[d.NoTest] = true
+					text += " No test: " + d.NoTest + "."
+				}
+			}
+		}
+	}
+	if tests(c) == 0 {
+		_, text, _ = strings.Cut(text, ". ")
+	}
+	return text
+}
+
+func tests(c *compare.Comparison) int {
+	n := 0
+	for _, l := range c.Levels {
+		for _, row := range l.Rows {
+			for _, d := range row.Deltas {
+				if d != nil && d.P != nil {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// wrap breaks a text into lines of at most width; those after the first are
+// indented.
+func wrap(text string, width int, indent string) string {
+	var b strings.Builder
+	at := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case at+1+len([]rune(word)) > width:
+			b.WriteString("\n" + indent)
+			at = len(indent)
+		default:
+			b.WriteString(" ")
+			at++
+		}
+		b.WriteString(word)
+		at += len([]rune(word))
+	}
+	return b.String()
+}
+
+// comparisonMarkdown has the tables of the text.
+func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
+	out := bufio.NewWriter(w)
+	for i, s := range c.Sides {
+		fmt.Fprintf(out, "- **%s**: %s\n", letter(i), inCell(sideLine(&s)))
+	}
+	for _, warning := range c.Warnings {
+		fmt.Fprintf(out, "- ⚠ %s\n", inCell(warning))
+	}
+	for _, t := range comparisonTables(c) {
+		fmt.Fprintf(out, "\n| %s | %s | %s | change | 95 %% interval | |\n|---|--:|--:|--:|---|---|\n", inCell(t.title), letter(0), letter(t.side))
+		for _, l := range t.lines {
+			change, interval, verdict := deltaWords(l.row, t.side)
+			if d := l.row.Deltas[t.side]; d != nil && d.Verdict == compare.Worse {
+				verdict = "**" + verdict + "**"
+			}
+			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", inCell(l.name), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
+		}
+	}
+	for _, line := range alone(c) {
+		fmt.Fprintf(out, "\n%s\n", inCell(line))
+	}
+	fmt.Fprintf(out, "\n%s\n", legend(c))
+	return out.Flush()
+}
+
+func shortOr(v *float64) string {
+	if v == nil {
+		return notMeasured
+	}
+	return short(*v)
+}
+
+// comparisonBenchstat has a line for each run of each side, as Go's benchmarks
+// print them, with the side as a key.
+func comparisonBenchstat(w io.Writer, c *compare.Comparison) error {
+	out := bufio.NewWriter(w)
+	for i := range c.Sides {
+		s := &c.Sides[i]
+		fmt.Fprintf(out, "side: %s\n", strings.Join(strings.Fields(safe(s.Name)), "-"))
+		for _, level := range c.Benchmarks(i) {
+			fmt.Fprintf(out, "Benchmark%s 1", benchmarkName(level.Name))
+			for _, v := range level.Values {
+				fmt.Fprintf(out, " %v %s", v.Value, v.Unit)
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	return out.Flush()
+}
+
+// benchmarkName is a level as Go names sub-benchmarks: Serve/request-rate=4.
+func benchmarkName(name string) string {
+	out := "Serve"
+	options, values := optionsOf(safe(name))
+	for i := range values {
+		out += "/" + options[i] + "=" + strings.TrimSuffix(values[i], ",")
+	}
+	return out
+}
+
+// inCell is a text that stays in its cell of a table in Markdown.
+func inCell(text string) string { return strings.ReplaceAll(safe(text), "|", `\|`) }
