@@ -72,6 +72,11 @@ test-vllm: $(VLLM)
 test-reference: $(VLLM) $(VLLM_DIR)/datasets
 	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./cli ./run $(ARGS)
 
+## test-power: how often equal runs are called equal, and 10 % is found, in 100 tries each (some minutes)
+.PHONY: test-power
+test-power:
+	TRIES=100 go test ./compare -run TestPower -count 1 -timeout 30m -v
+
 ## test-hostile: every shape of a bad answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
 .PHONY: test-hostile
 test-hostile:

@@ -105,7 +105,7 @@ func benchUsage(cmd *cobra.Command, p *plan.Plan) error {
 	for _, k := range workload.Kinds {
 		fmt.Fprintf(&b, "  %-14s %s\n", k.Name, k.Doc)
 	}
-	b.WriteString("\nExit codes:\n  0 fine, 1 failed, 2 bad usage, 4 the verdict is INVALID, 128+n stopped by signal n (130 is Ctrl-C)\n")
+	b.WriteString("\nExit codes:\n  0 fine, 1 failed, 2 bad usage, 3 a condition of --fail-if holds, 4 the verdict is INVALID, 128+n stopped by signal n (130 is Ctrl-C)\n")
 	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
 	return err
 }
@@ -359,5 +359,5 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 			return &exitError{code: exitInvalid}
 		}
 	}
-	return nil
+	return failIf(b.env, b.runner.Plan.FailIf, []outcome.Run{b.run})
 }

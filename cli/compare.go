@@ -43,7 +43,8 @@ beginning of a name will do.
 
 --fail-if ends with exit code 3 if a condition holds of any but the first:
 ttft.p99>+10% is a difference from the first, ttft.p99>200ms a limit. A difference
-that the test calls "~" does not fail, unless --fail-unsure is given.
+that the test calls "~", or has too few requests for, does not fail, unless
+--fail-unsure is given.
 
 Formats:
 ` + strings.TrimSuffix(formatLines(report.ComparisonFormats), "\n"),
@@ -95,7 +96,10 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if err := format.Render(env.Stdout, c); err != nil {
 		return err
 	}
-	failing, err := c.Failing(conditions, o.unsure)
+	failing, doubtful, err := c.Failing(conditions, o.unsure)
+	for _, d := range doubtful {
+		_, _ = fmt.Fprintln(env.Stderr, "not counted, as it is not sure:", d) // for information
+	}
 	return gate(env, failing, err)
 }
 
@@ -176,6 +180,23 @@ func parseGate(text string) ([]metric.Condition, error) {
 		return nil, usage(fmt.Errorf("--fail-if: %w", err))
 	}
 	return conditions, nil
+}
+
+// failIf ends with the exit code of a gate if a condition holds of any level.
+func failIf(env *Env, text string, runs []outcome.Run) error {
+	conditions, err := parseGate(text)
+	if err != nil {
+		return err
+	}
+	var all []string
+	for i := range runs {
+		failing, err := compare.Failing(&runs[i], conditions)
+		if err != nil {
+			return gate(env, nil, err)
+		}
+		all = append(all, failing...)
+	}
+	return gate(env, all, nil)
 }
 
 // gate prints what failed, and ends with the exit code for it.

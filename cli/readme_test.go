@@ -91,7 +91,7 @@ func furnish(dir string) error {
 	}
 	_, yaml, _ := strings.Cut(string(page), "```yaml\n")
 	yaml, _, _ = strings.Cut(yaml, "```")
-	for path, text := range map[string]string{
+	files := map[string]string{
 		filepath.Join(dir, "report.txt"):    string(report),
 		filepath.Join(run, "manifest.json"): `{"tool":"tacho","plan":{}}`,
 		filepath.Join(run, "stages.jsonl"):  `{"index":0,"config":{"percentiles":[99],"metrics":["ttft","tpot","itl"]}}` + "\n",
@@ -101,7 +101,16 @@ func furnish(dir string) error {
 			`{"timestamp": 500, "input_length": 700, "output_length": 5, "hash_ids": [1, 3]}` + "\n",
 		filepath.Join(dir, "plan.yaml"):     yaml,
 		filepath.Join(dir, "prompts.jsonl"): `{"prompt":"one two three"}` + "\n",
-	} {
+	}
+	for _, side := range []string{"before", "after"} {
+		if err := os.MkdirAll(filepath.Join(dir, side), 0o755); err != nil {
+			return err
+		}
+		for _, name := range []string{"manifest.json", "stages.jsonl", "records.jsonl"} {
+			files[filepath.Join(dir, side, name)] = files[filepath.Join(run, name)]
+		}
+	}
+	for path, text := range files {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return err
 		}

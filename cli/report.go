@@ -20,11 +20,11 @@ import (
 
 // reportOptions say how to print.
 type reportOptions struct {
-	format, style, rows, metrics, percentiles string
-	level                                     int
-	detailed                                  bool
-	stall, price                              float64
-	gpus                                      plan.GPUs
+	format, style, rows, metrics, percentiles, failIf string
+	level                                             int
+	detailed                                          bool
+	stall, price                                      float64
+	gpus                                              plan.GPUs
 }
 
 func newReport(env *Env) *cobra.Command {
@@ -48,7 +48,8 @@ Layouts of the classic block:
 		Example: `  tacho report runs/20260301-120000-vllm
   tacho report runs/20260301-120000-vllm --report-style old --metric-percentiles 50,90,99
   tacho report report.txt --format csv
-  tacho report results/ --format levels`,
+  tacho report results/ --format levels
+  tacho report result.json --fail-if "ttft.p99>200ms,failures>1%"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("report needs a run directory or somebody's result; runs are kept in runs/")
@@ -67,6 +68,7 @@ Layouts of the classic block:
 	cmd.Flags().Float64Var(&o.stall, "stall-threshold", 0, "gaps between tokens beyond so many milliseconds are stalls, instead of the run's")
 	cmd.Flags().Float64Var(&o.price, "gpu-price", 0, "price of one GPU for an hour, for the cost of a million tokens")
 	cmd.Flags().TextVar(&o.gpus, "gpus", plan.GPUs{}, "what the server ran on, such as 8xMI300X, where the run does not say")
+	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>200ms,failures>1%")
 	return cmd
 }
 
@@ -100,7 +102,7 @@ func styleLines() string {
 // print shows runs together. A text report alone is printed again as it is,
 // unless that format is one of runs only.
 func (o *reportOptions) print(env *Env, paths []string) error {
-	if len(paths) == 1 && o.level == 0 {
+	if len(paths) == 1 && o.level == 0 && o.failIf == "" {
 		if printed, err := o.printFile(env, paths[0]); printed || err != nil {
 			return err
 		}
@@ -121,7 +123,10 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 		}
 		r.Runs = append(r.Runs, runs...)
 	}
-	return show(env.Stdout, o.format, &r)
+	if err := show(env.Stdout, o.format, &r); err != nil {
+		return err
+	}
+	return failIf(env, o.failIf, r.Runs)
 }
 
 // choose leaves the level that was asked for.

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"tacho"
+	"tacho/compare"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/report"
@@ -36,6 +37,11 @@ func checkResults(p *plan.Plan) error {
 	}
 	if err := report.CheckStyle(p.ReportStyle); err != nil {
 		return fmt.Errorf("--report-style: %w", err)
+	}
+	if conditions, err := parseGate(p.FailIf); err != nil {
+		return err
+	} else if err := compare.CheckAlone(conditions); err != nil {
+		return fmt.Errorf("--fail-if: %w", err)
 	}
 	if p.PlotTimeline {
 		if _, err := thresholds(p); err != nil {

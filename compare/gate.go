@@ -2,20 +2,31 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"tacho/metric"
 	"tacho/outcome"
 )
 
+// CheckAlone complains about conditions that cannot be asked of a run alone.
+func CheckAlone(conditions []metric.Condition) error {
+	for _, c := range conditions {
+		if c.Relative {
+			return fmt.Errorf("%s is a difference from another run: use tacho compare A B --fail-if %q", c.Text, c.Text)
+		}
+	}
+	return nil
+}
+
 // Failing says which conditions hold in levels of a run, in words. A condition
 // that cannot be asked is an error: a gate that sees nothing must not be open.
 func Failing(run *outcome.Run, conditions []metric.Condition) ([]string, error) {
+	if err := CheckAlone(conditions); err != nil {
+		return nil, err
+	}
 	var out []string
 	for _, c := range conditions {
-		if c.Relative {
-			return nil, fmt.Errorf("%s is a difference from another run: tacho compare A B --fail-if %q", c.Text, c.Text)
-		}
 		asked := false
 		for i := range run.Levels {
 			l := &run.Levels[i]
@@ -36,9 +47,10 @@ func Failing(run *outcome.Run, conditions []metric.Condition) ([]string, error) 
 }
 
 // Failing says which conditions hold, in words. A difference that the test calls
-// "~" does not count unless unsure ones do; one that has no test does.
-func (c *Comparison) Failing(conditions []metric.Condition, unsure bool) ([]string, error) {
-	var out []string
+// "~", or that it could not weigh for want of requests, does not count unless
+// unsure ones do: it is among the doubtful. One of results that have figures only
+// does count.
+func (c *Comparison) Failing(conditions []metric.Condition, unsure bool) (failing, doubtful []string, err error) {
 	for _, cond := range conditions {
 		asked := false
 		for i := range c.Levels {
@@ -47,48 +59,54 @@ func (c *Comparison) Failing(conditions []metric.Condition, unsure bool) ([]stri
 				continue
 			}
 			for side := 1; side < len(c.Sides); side++ {
-				text, ok := holding(row, side, &cond, unsure)
+				text, sure, ok := holding(row, side, &cond)
 				asked = asked || ok
-				if text != "" {
-					out = append(out, fmt.Sprintf("%s%s: %s of %s is %s", where(c.Levels[i].Name, len(c.Levels)), cond.Text, cond.Name, c.Sides[side].Name, text))
+				if text == "" {
+					continue
+				}
+				text = fmt.Sprintf("%s%s: %s of %s is %s", where(c.Levels[i].Name, len(c.Levels)), cond.Text, cond.Name, c.Sides[side].Name, text)
+				if sure || unsure {
+					failing = append(failing, text)
+				} else {
+					doubtful = append(doubtful, text)
 				}
 			}
 		}
 		if !asked {
-			return nil, fmt.Errorf("%s: no level has %s on both sides: nothing can be said of it", cond.Text, cond.Name)
+			return nil, nil, fmt.Errorf("%s: no level has %s on both sides: nothing can be said of it", cond.Text, cond.Name)
 		}
 	}
-	return out, nil
+	return failing, doubtful, nil
 }
 
-// holding is what is to be said where a condition holds of a side; false where it
-// cannot be asked.
-func holding(row *Row, side int, c *metric.Condition, unsure bool) (string, bool) {
+// holding is what is to be said where a condition holds of a side, and whether
+// that is sure. Not asked: one of the sides does not tell.
+func holding(row *Row, side int, c *metric.Condition) (text string, sure, asked bool) {
 	value, delta := row.Values[side], row.Deltas[side]
-	switch {
-	case value == nil:
-		return "", false
-	case !c.Relative:
+	if value == nil || c.Relative && delta == nil {
+		return "", false, false
+	}
+	if !c.Relative {
 		if c.Holds(*value) {
-			return amount(*value, row.Unit), true
+			return amount(*value, row.Unit), true, true
 		}
-		return "", true
-	case delta == nil:
-		return "", false
-	case delta.Share == nil: // from 0 everything is infinitely more
-		if delta.Difference != 0 && c.Above == (delta.Difference > 0) && (unsure || delta.Verdict != Same) {
-			return amount(*value, row.Unit) + " and was 0", true
-		}
-		return "", true
+		return "", false, true
 	}
-	if !c.Holds(*delta.Share) || delta.Verdict == Same && !unsure {
-		return "", true
+	change := math.Copysign(math.Inf(1), delta.Difference) // from nothing, all is infinitely more
+	if delta.Share != nil {
+		change = *delta.Share
 	}
-	text := fmt.Sprintf("%s (%+.1f %%", amount(*value, row.Unit), 100**delta.Share)
-	if delta.Adjusted != nil {
-		text += fmt.Sprintf(", p=%.2g", *delta.Adjusted)
+	if delta.Difference == 0 || !c.Holds(change) {
+		return "", false, true
 	}
-	return text + ")", true
+	text = fmt.Sprintf("%s, %+.1f %%", amount(*value, row.Unit), 100*change)
+	switch {
+	case delta.Adjusted != nil:
+		text += fmt.Sprintf(" (p=%.2g)", *delta.Adjusted)
+	default:
+		text += " (no test: " + delta.NoTest + ")"
+	}
+	return text, delta.Verdict != Same && (delta.NoTest == "" || delta.NoTest == noRequests), true
 }
 
 func (l *Level) row(name string) *Row {

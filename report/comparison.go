@@ -47,7 +47,7 @@ func letter(i int) string {
 func comparisonText(w io.Writer, c *compare.Comparison) error {
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	for i, s := range c.Sides {
-		fmt.Fprintf(out, "%s  %s\n", letter(i), safe(sideLine(&s)))
+		fmt.Fprintln(out, wrap(letter(i)+" "+safe(sideLine(&s)), 80, "  "))
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), 80, "  "))
