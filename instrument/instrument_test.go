@@ -1,12 +1,15 @@
 package instrument
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -342,5 +345,41 @@ func TestBadPages(t *testing.T) {
 		if len(in) != 1 || in[0].Scrapes != 0 || in[0].Failed == 0 || !strings.Contains(in[0].Problem, tc.problem) {
 			t.Errorf("%s: %+v", name, in)
 		}
+	}
+}
+
+// A run of vLLM that was kept when prefill and decode were not read tells decode
+// by its gaps; a server whose gaps are its front end's does not.
+func TestDecodeOfAKeptRun(t *testing.T) {
+	b, err := os.ReadFile("testdata/vllm-0.24-h200-burst-256.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples []Sample
+	for line := range bytes.Lines(b) {
+		var s Sample
+		if err := json.Unmarshal(line, &s); err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, s)
+	}
+	in := Summarize(samples, 4)[0]
+	perToken := *in.DecodeMillis / 149
+	if *in.Timed != 256 || perToken < 11.4 || perToken > 11.5 || in.PrefillMillis != nil || in.InferenceMillis != nil {
+		t.Errorf("%v requests, %v ms a token, prefill %v", *in.Timed, perToken, in.PrefillMillis)
+	}
+	for i := range samples {
+		delete(samples[i].Values, prefixQueries)
+	}
+	if in := Summarize(samples, 4)[0]; in.DecodeMillis != nil {
+		t.Errorf("decode %v of gaps that may be the front end's", *in.DecodeMillis)
+	}
+	for i := range samples {
+		samples[i].Values[prefillSum], samples[i].Values[prefillCount] = 0.5*float64(i), float64(i)
+		samples[i].Values[decodeSum], samples[i].Values[decodeCount] = 2*float64(i), float64(i)
+		samples[i].Values[inferenceSum], samples[i].Values[inferenceCount] = 2.5*float64(i), float64(i)
+	}
+	if in := Summarize(samples, 4)[0]; *in.PrefillMillis != 500 || *in.DecodeMillis != 2000 || *in.InferenceMillis != 2500 {
+		t.Errorf("prefill %v, decode %v, both %v", *in.PrefillMillis, *in.DecodeMillis, *in.InferenceMillis)
 	}
 }

@@ -202,3 +202,20 @@ func TestSlowestRequests(t *testing.T) {
 		t.Error("1 % of 99 requests")
 	}
 }
+
+// 256 requests at once to vLLM 0.24 on an H200, as it was measured: what its
+// page said, and the mean request as it came to us.
+func TestFrontEndOfAnH200(t *testing.T) {
+	r := success(150)
+	r.Slot, r.Start, r.Conn, r.Sent = r.Due, r.Due, r.Due, r.Due
+	us := time.Microsecond
+	for i := range 150 {
+		r.Events = append(r.Events, tacho.Event{At: r.Sent + 506_400*us + 3_251_700*us*time.Duration(i)/149, Tokens: 1})
+	}
+	s := sumUp(metric.Config{}, r)
+	s.Beside([]metric.Instruments{{QueueMillis: of(24.75), DecodeMillis: of(1700.28), TTFTMillis: of(415.05), E2ELMillis: of(3667.4), Timed: of(1)}}, nil)
+	want := "The engine makes a token every 11.4 ms, and one arrives every 21.8 ms."
+	if w := s.Where; w.Bottleneck != "front_end" || !strings.HasSuffix(w.Sentence, want) {
+		t.Errorf("%s: %s, want %s", w.Bottleneck, w.Sentence, want)
+	}
+}
