@@ -439,8 +439,11 @@ func TestExport(t *testing.T) {
 	if err != nil || len(table) != 4 || !slices.Equal(table[0][:3], []string{"run", "level", "TTFT over load p50"}) {
 		t.Fatalf("%v %q", err, table)
 	}
-	if got, _ := strconv.ParseFloat(table[2][2], 64); !near(got, run.Levels[1].Summary.Dist(metric.TTFT).Stats.Median) {
-		t.Errorf("p50 is saved as %s", table[2][2])
+	stats := run.Levels[1].Summary.Dist(metric.TTFT).Stats
+	for i, want := range []float64{stats.Median, *stats.MedianInterval.Low, *stats.MedianInterval.High} {
+		if got, _ := strconv.ParseFloat(table[2][2+i], 64); !near(got, want) {
+			t.Errorf("p50 and its interval are saved as %q", table[2])
+		}
 	}
 	drawing := string(p.saved("Pareto", "svg", "tacho-pareto.svg"))
 	if !strings.HasPrefix(drawing, "<svg") || !strings.Contains(drawing, "tokens/s per GPU") || strings.Count(drawing, "<circle") != 3 || strings.Contains(drawing, "var(--") {

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"tacho/metric"
@@ -80,18 +81,36 @@ func trimmed(s metric.Summary, most int) metric.Summary {
 	for i := range s.Groups {
 		by := s.Groups[i].By
 		if kinds[by]++; kinds[by] <= max(most/len(kinds), 1) && len(groups) < most {
-			groups = append(groups, s.Groups[i])
+			g := s.Groups[i]
+			g.Dists = brieflyKnown(g.Dists[:min(len(g.Dists), len(metric.Classic))])
+			groups = append(groups, g)
 		}
 	}
 	s.Groups = groups
-	var known metric.Dists
-	for _, d := range s.Dists {
+	classic := min(len(s.Dists), len(metric.Classic))
+	s.Dists = slices.Concat(s.Dists[:classic], brieflyKnown(s.Dists[classic:]))
+	return s
+}
+
+// brieflyKnown are the distributions that have values, without the intervals of
+// metrics of which the page does not show them.
+func brieflyKnown(all metric.Dists) (out metric.Dists) {
+	for _, d := range all {
 		if d.Stats != nil {
-			known = append(known, d)
+			d.Stats = withoutIntervals(*d.Stats)
+			out = append(out, d)
 		}
 	}
-	s.Dists = known
-	return s
+	return out
+}
+
+func withoutIntervals(s metric.Stats) *metric.Stats {
+	s.MeanInterval, s.MedianInterval = nil, nil
+	s.Percentiles = slices.Clone(s.Percentiles)
+	for i := range s.Percentiles {
+		s.Percentiles[i].Interval = nil
+	}
+	return &s
 }
 
 // command is what to type to run it again.

@@ -9,7 +9,7 @@ function failureTable() {
 }
 function follows() {
   const H = 286, varied = () => seen().some((l) => l.p.by_length?.length > 2);
-  const points = (l) => firsts(l, (q) => (varied() ? q.input : q.ahead)), what = () => (varied() ? 'input tokens' : 'in flight when sent');
+  const points = (l) => firsts(l, varied() ? 'input' : 'ahead'), what = () => (varied() ? 'input tokens' : 'in flight when sent');
   const bands = (l) => (varied() ? l.p.by_length || [] : []), lineOf = (l, k) => bands(l).map((b) => [(b.from + b.to) / 2, b.ttft[k]]);
   figure('part-charts', {
     name: 'What TTFT follows', title: () => `${term('TTFT')} against ${varied() ? 'input length' : 'requests in flight'}`, has: () => seen().some((l) => l.ttft && points(l).length > 1),

@@ -11,9 +11,13 @@ const UNITS = { 'request-rate': 'requests/s', 'max-concurrency': 'at a time', 'n
 function statsOf(list, name) {
   const d = (list || []).find((one) => one.name === name);
   if (!d || !d.stats) return null;
-  const s = d.stats, at = (p) => (s.percentiles || []).find((q) => q.p === p)?.value ?? null;
-  const bounds = (p) => { const b = (s.percentiles || []).find((q) => q.p === p)?.bound; return b ? [b.low, b.high] : []; };
-  return { n: d.n, mean: s.mean, min: s.min, max: s.max, p50: at(50) ?? s.median, p90: at(90), p95: at(95), p99: at(99), bounds: { p50: bounds(50), p99: bounds(99) } };
+  const s = d.stats, of = (p) => (s.percentiles || []).find((q) => q.p === p), at = (p) => of(p)?.value ?? null;
+  const pair = (i) => (i?.low != null ? [i.low, i.high] : []);
+  return {
+    n: d.n, mean: s.mean, min: s.min, max: s.max, p50: at(50) ?? s.median, p90: at(90), p95: at(95), p99: at(99),
+    sure: { p50: pair(of(50)?.interval), p99: pair(of(99)?.interval) }, // 95 % intervals
+    clock: { p50: pair(of(50)?.bound), p99: pair(of(99)?.bound) }, // what the clock leaves open
+  };
 }
 const sumOf = (list, f) => list.reduce((sum, one) => sum + f(one), 0);
 const meanOf = (values) => (values.length ? sumOf(values, (v) => v) / values.length : null);

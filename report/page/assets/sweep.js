@@ -17,19 +17,19 @@ function xIsLog() { // where levels double, a log axis keeps them apart
 }
 const sweepBox = (w, left = 46) => ({ left, right: w - 30, upper: 24, lower: SWEEP - 36 });
 const manyLevels = () => RUNS.some((r) => r.levels.length > 1) || RUNS.length > 1;
-const sparse = () => `p50 to p99${levelsShown().some(few) ? '; hollow: too few requests' : ''}`;
+const sparse = () => `p50 to p99${levelsShown().some((l) => l.ttft?.sure.p50.length) ? ' · bars: 95 %' : ''}${levelsShown().some(few) ? ' · hollow: too few' : ''}`;
 function xTicks(s, w) {
   if (xKind() !== 'asked') return s.x.ticks(w / 60);
   const all = [...new Set(levelsShown().map(s.get))].filter((v) => v != null).sort((p, q) => p - q);
   return xIsLog() && all.length > w / 30 ? s.x.ticks(w / 40) : all;
 }
 const xText = (v) => (xKind() === 'asked' && byPlace() ? shortName(first().levels[v] || first().levels[0]) : short(v));
-/* A chart over load. A line is {get(level), label?, bounds?(level), tail?, apart?}; bounds are what the value lies between, where that is known. */
+/* A chart over load. A line is {get(level), label?, sure?(level), clock?(level), tail?, apart?}: sure is its 95 % interval, drawn as a bar. */
 function sweep(name, title, note, yUnit, lines, plain) {
   const yLog = () => state.log && !plain;
   const drawn = () => lines.filter((k) => levelsShown().some((l) => k.get(l) != null));
   const scales = (w) => {
-    const b = sweepBox(w), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...boundsOf(k, l)]));
+    const b = sweepBox(w), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)]));
     const xs = ls.map(get).filter((v) => v != null), whole = xKind() === 'asked' && byPlace();
     const span = whole ? [-0.3, most(xs) + 0.3] : range(xs, xIsLog());
     return { ...b, get, x: scaleFor(xIsLog())(...span, b.left, b.right), y: scaleFor(yLog())(...range(all, yLog()), b.lower, b.upper) };
@@ -43,10 +43,12 @@ function sweep(name, title, note, yUnit, lines, plain) {
         + (diagonalFits ? diagonal(s) : '') + each(shown(), (r) => each(seriesOf(r), (one) => sweepLines(one, drawn(), s)))
         + endLabels(shown().flatMap((r) => seriesOf(r).flatMap((one) => lineEnds(one, drawn(), s))), s.upper, s.lower, w));
     },
-    table: () => perLevel([...drawn().map((k) => `${name} ${k.label || ''}`.trim()), 'served requests/s'], (l) => [...drawn().map((k) => k.get(l)), l.rps]),
+    table: () => perLevel([...drawn().flatMap((k) => [`${name} ${k.label || ''}`.trim(), ...(k.sure ? ['95 % low', '95 % high'] : [])]), 'served requests/s'],
+      (l) => [...drawn().flatMap((k) => [k.get(l), ...(k.sure ? [sureOf(k, l)[0], sureOf(k, l)[1]] : [])]), l.rps]),
   });
 }
-const boundsOf = (k, l) => (k.bounds?.(l) || []).filter((v) => v != null);
+const sureOf = (k, l) => k.sure?.(l) || [];
+const between = (pair) => pair.map(num).join(' – ');
 function kneeBand(s) {
   const { knee, levels } = first(), line0 = seriesOf(first())[0].levels, a = levels[knee ?? -1], b = a && line0[line0.indexOf(a) + 1];
   if (!a || !b || several()) return '';
@@ -73,15 +75,16 @@ function lineEnds(one, lines, s) {
 }
 function sweepLines(line0, lines, s) {
   const colour = lineInk(line0), ls = line0.levels;
-  const bounds = (k, l) => (boundsOf(k, l).length ? [[`${k.label || ''} lies between`, boundsOf(k, l).map(num).join(' and ')]] : []);
+  const bounds = (k, l) => [...(sureOf(k, l).length ? [[`${k.label}, 95 % sure`, between(sureOf(k, l))]] : []), ...(k.clock?.(l)?.length ? [[`${k.label}, by the clock`, between(k.clock(l))]] : [])];
   const tip = (l) => [[fullName(l), ''], ...lines.map((k) => [k.label || 'value', num(k.get(l))]), ...lines.flatMap((k) => bounds(k, l)), ['served/s', num(l.rps)], ['requests', count(l.s.requests)]];
-  const bars = (k) => each(ls.filter((l) => boundsOf(k, l).length === 2 && s.get(l) != null), (l) => { const [a, b] = boundsOf(k, l); return line(s.x(s.get(l)), s.y(a), s.x(s.get(l)), s.y(b), 'error'); });
+  const bars = (k) => each(ls.filter((l) => sureOf(k, l).length && s.get(l) != null), (l) => errorBar(s.x(s.get(l)), ...sureOf(k, l).map(s.y), loadInk(l)));
   const one = (k, n) => curve(path(pointsOf(ls, s.get, k.get), s.x, s.y), colour, `${n ? 'thin' : ''} ${dashOfLine(line0)}`) + bars(k)
     + each(ls.filter((l) => s.get(l) != null && k.get(l) != null), (l) => dot(l, s.x(s.get(l)), s.y(k.get(l)), n ? 3.5 : 4.5, tip(l), k.tail && few(l), k.get(l)));
   const low = pointsOf(ls, s.get, lines[0].get), high = lines[1] && !lines[1].apart && !several() ? pointsOf(ls, s.get, lines[1].get) : [];
-  const between = low.length === high.length ? area(low.map((p, i) => [p[0], p[1], high[i][1]]), s.x, s.y) : '';
-  return `<path class="between" d="${between}" data-css="fill:${colour}"/>${each(lines, one)}`;
+  const filled = low.length === high.length ? area(low.map((p, i) => [p[0], p[1], high[i][1]]), s.x, s.y) : '';
+  return `<path class="between" d="${filled}" data-css="fill:${colour}"/>${each(lines, one)}`;
 }
+const errorBar = (x, a, b, colour) => `<path class="error" d="M${r1(x)} ${r1(a)}V${r1(b)}M${r1(x - 3)} ${r1(a)}h6M${r1(x - 3)} ${r1(b)}h6" data-css="stroke:${colour}"/>`;
 function dot(l, x, y, r, tip, hollow, value) {
   const on = picked(l.run) === l, edge = on ? ink('ink') : hollow ? loadInk(l) : ink('paper');
   return `<circle class="pick" data-pick="${keyOf(l)}" data-value="${value}" data-tip="${esc(keyed(tip))}" cx="${r1(x)}" cy="${r1(y)}" r="${on ? r + 1.5 : r}"
@@ -129,6 +132,7 @@ function levelHead(column) {
 function levelCell(l, [name, get, show, bar], k, all) {
   if (!k) return `<td><label><input type="radio" name="run${l.run.k}" data-pick="${keyOf(l)}" ${picked(l.run) === l ? 'checked' : ''}>${swatch(loadInk(l), esc(fullName(l)))}</label></td>`;
   const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : '');
-  const share = get(l) / most(all.map(get), 1e-9);
-  return bar && get(l) != null ? `<td class="cellbar">${v}<i data-css="width:calc((100% - 20px) * ${share.toFixed(3)});background:${loadInk(l)}"></i></td>` : `<td>${v}</td>`;
+  const share = get(l) / most(all.map(get), 1e-9), [, metric, p] = name.match(/^(TTFT|TPOT) (p\d+)/) || [], sure = metric && l[metric.toLowerCase()]?.sure[p];
+  const tip = sure?.length ? ` data-tip="${esc(keyed([[`${fullName(l)}, ${name}`, ''], ['95 % sure', between(sure)]]))}"` : '';
+  return bar && get(l) != null ? `<td class="cellbar"${tip}>${v}<i data-css="width:calc((100% - 20px) * ${share.toFixed(3)});background:${loadInk(l)}"></i></td>` : `<td${tip}>${v}</td>`;
 }

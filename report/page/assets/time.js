@@ -7,14 +7,19 @@ function thin(points) {
   const slow = points.map((p) => p[1]).sort((p, q) => p - q)[Math.floor(points.length * 0.95)], step = Math.ceil(points.length / 1500);
   return points.filter((p, i) => p[1] >= slow || i % step === 0);
 }
-const firsts = (l, x) => thin(rowsOf(l).filter((q) => q.first != null && !q.error).map((q) => [x(q), q.first - q.sent]));
+/* TTFT of each request against one of its numbers: sent, input or ahead; thinned once for a level. */
+function firsts(l, key) {
+  l.firsts = l.firsts || {};
+  l.firsts[key] = l.firsts[key] || thin(rowsOf(l).filter((q) => q.first != null && !q.error).map((q) => [key === 'sent' ? q.sent / 1000 : q[key], q.first - q.sent]));
+  return l.firsts[key];
+}
 const reading = (l, key, by = 1, side = 'high') => { const s = l.p.server?.[key]; return s ? s.t.map((t, i) => [t, s[side][i] * by]) : []; };
 const banded = (l, key, k) => steps(l, l.p.bins[key].map((b) => b && b[k]));
 const failedRate = (l) => (l.s.failed ? steps(l, l.p.bins.failed.map((n) => n / l.p.bins.width_s)) : []);
 const PANELS = [ // a part is [name, points of a level, class, own colour]; band names the bins whose p50 and upper quantile are filled between
   { title: 'requests/s', parts: [['asked', (l) => steps(l, l.p.bins.asked), 'thin dash1'], ['served', (l) => steps(l, l.p.bins.served), ''], ['failed', failedRate, '', 'bad']] },
   { title: 'requests', parts: [['in flight', (l) => mids(l, l.p.bins.flight), ''], ['running (server)', (l) => reading(l, 'running'), 'thin dash1'], ['queued (server)', (l) => reading(l, 'queued'), 'thin', 'k-queue']] },
-  { title: 'TTFT, ms', band: 'ttft', parts: [['each request, when sent', (l) => firsts(l, (q) => q.sent / 1000), 'dots'], ['p50', (l) => banded(l, 'ttft', 1), ''], ['p95', (l) => banded(l, 'ttft', 2), 'thin'], ['longest', (l) => banded(l, 'ttft', 3), 'hair']] },
+  { title: 'TTFT, ms', band: 'ttft', parts: [['each request, when sent', (l) => firsts(l, 'sent'), 'dots'], ['p50', (l) => banded(l, 'ttft', 1), ''], ['p95', (l) => banded(l, 'ttft', 2), 'thin'], ['longest', (l) => banded(l, 'ttft', 3), 'hair']] },
   { title: 'ITL, ms', band: 'itl', parts: [['p50', (l) => banded(l, 'itl', 1), ''], ['p99', (l) => banded(l, 'itl', 2), 'thin'], ['longest', (l) => banded(l, 'itl', 3), 'hair']] },
   { title: 'output tokens/s', parts: [['received', (l) => steps(l, l.p.bins.tokens), '']] },
   { title: 'KV cache, %', parts: [['in use (server)', (l) => reading(l, 'kv_share', 100), '']] },
