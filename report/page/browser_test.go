@@ -187,6 +187,17 @@ func TestMarksAreTheRecords(t *testing.T) {
 			t.Errorf("%s: percentiles %v, want %v", m.Name, got, want)
 		}
 	}
+	var parts []float64
+	for i := range run.Levels {
+		for _, part := range run.Levels[i].Summary.Where.All.Parts {
+			if part.Millis > 0 {
+				parts = append(parts, part.Millis)
+			}
+		}
+	}
+	if got := p.values(chart("Where the time goes") + " .part"); len(parts) == 0 || !slices.EqualFunc(got, parts, near) {
+		t.Errorf("time is drawn as %v, want %v", got, parts)
+	}
 	checkTime(p, run)
 	checkPlace(p)
 }

@@ -26,7 +26,7 @@ import (
 var assets embed.FS
 
 // scripts are the parts of the one script, in their order.
-var scripts = []string{"state", "draw", "figure", "header", "sweep", "dist", "time", "timeline", "view", "parts", "behind", "main"}
+var scripts = []string{"state", "draw", "figure", "header", "sweep", "dist", "time", "timeline", "view", "where", "parts", "behind", "main"}
 
 // MostBytes is how long a page is at most.
 const MostBytes = 5_000_000

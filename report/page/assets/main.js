@@ -16,7 +16,8 @@ function inWords(l) {
   const parts = [`${num(l.rps)} requests/s served`];
   if (l.tokens) parts.push(`${num(l.tokens)} output tokens/s`);
   if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average and ${count(l.peak)} at most`);
-  return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${parts.join(', ')}.`;
+  const where = l.s.where, said = [where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
+  return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${parts.join(', ')}.${said}`;
 }
 /* The comparison in words; ± 3 % is no difference. */
 function against(l, o) {
@@ -89,8 +90,9 @@ if (!RUNS.some((r) => r.levels.length)) {
   LATENCIES.forEach(distribution);
   overTime();
   timeline();
-  splits();
+  whereTimeGoes();
   follows();
+  splits();
   resetView();
   draw();
 }

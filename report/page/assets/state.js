@@ -52,7 +52,7 @@ RUNS.forEach((run) => {
 const state = {
   off: new Set(), // runs that are not shown
   picked: RUNS.map((run) => (run.knee == null ? run.levels.length - 1 : Math.min(run.knee + 1, run.levels.length - 1))), // a level of each run
-  x: 'asked', log: true, shape: 'cdf', axis: 'log', packed: true, share: false, whose: 0, by: '',
+  x: 'asked', log: true, shape: 'cdf', axis: 'log', packed: true, share: false, slowest: false, whose: 0, by: '',
 };
 const shown = () => { const on = RUNS.filter((r) => !state.off.has(r.k) && r.levels.length); return on.length ? on : RUNS.slice(0, 1); };
 const first = () => shown()[0];
