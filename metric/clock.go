@@ -5,6 +5,7 @@ import "fmt"
 const (
 	leastMillis = 5   // times shorter than this need not be known any better
 	shareWeight = 2.5 // makes a tenth of the events as bad as gaps that are a quarter off
+	leastStep   = 1   // milliseconds that a server takes at least to make a token
 	lateGaps    = 2   // windows of more than so many gaps surely hold events of several
 )
 
@@ -29,10 +30,10 @@ var clockRules = []Rule{
 	{
 		Code: "late-reads", Unit: "gaps", Note: never, Degraded: never, Invalid: lateGaps,
 		Do:  "give the client more CPU, or --clock wire",
-		Doc: fmt.Sprintf("by how much gaps may be off at p99 / p99 of the gaps that are exact, or of all gaps at their least: above %d, tokens of several steps of the server were read at once, for the client was late. It is asked where %d gaps or more are exact", lateGaps, exactEnough),
+		Doc: fmt.Sprintf("by how much gaps may be off at p99 / p99 of the gaps that are exact, or of all gaps at their least: above %d, tokens of several steps of the server were read at once, for the client was late. It is asked where %d gaps or more are exact, and their p99 is %d ms or more", lateGaps, exactEnough, leastStep),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(ITL)
-			if s.ExactGapMillis == nil || d.Stats == nil {
+			if s.ExactGapMillis == nil || d.Stats == nil || *s.ExactGapMillis < leastStep {
 				return 0, false
 			}
 			return s.ITLSlackMillis / max(*s.ExactGapMillis, d.Stats.Bound(99).Low, leastMillis), true

@@ -102,14 +102,19 @@ func (c *conn) Write(p []byte) (int, error) {
 	if s == nil {
 		return c.Conn.Write(p)
 	}
-	if s.writing() && c.kernel != nil {
-		c.kernel.leave(s.before + int64(len(p)))
-	}
-	n, err := c.Conn.Write(p)
+	n, err := c.send(p, s)
 	c.lease.wrote.Add(int64(n - len(p)))
 	s.written(err)
 	c.closedBy(err)
 	return n, err
+}
+
+// send writes for a span, the first time so that one will know when it left.
+func (c *conn) send(p []byte, s *span) (int, error) {
+	if s.writing() && c.kernel != nil {
+		return c.kernel.send(p, s.before+int64(len(p)))
+	}
+	return c.Conn.Write(p)
 }
 
 // NetConn returns the connection beneath.

@@ -30,8 +30,10 @@ type receiver struct {
 	control [128]byte
 }
 
-func newReceiver() *receiver {
-	r := &receiver{buf: make([]byte, 64<<10)}
+func newReceiver() *receiver { return receiverOf(64 << 10) }
+
+func receiverOf(size int) *receiver {
+	r := &receiver{buf: make([]byte, size)}
 	r.iov.Base = &r.buf[0]
 	r.iov.SetLen(len(r.buf))
 	r.msg.Iov = &r.iov
@@ -159,12 +161,11 @@ func stampReceives(fd int) error {
 		unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE)
 }
 
-// stampSends has what is sent stamped, too, where the kernel can: a write then
-// leaves the number of its last byte, and when that left.
+// stampSends has a write that asks for it stamped, too, where the kernel can: it
+// then leaves the number of its last byte, and when that left.
 func stampSends(fd int) {
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING,
-		unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_TX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE|
-			unix.SOF_TIMESTAMPING_OPT_ID|unix.SOF_TIMESTAMPING_OPT_TSONLY)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|
+		unix.SOF_TIMESTAMPING_SOFTWARE|unix.SOF_TIMESTAMPING_OPT_ID|unix.SOF_TIMESTAMPING_OPT_TSONLY)
 }
 
 // stampIn finds the software time among control messages, the first of the three

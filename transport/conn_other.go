@@ -42,7 +42,7 @@ func (*polled) left(_, _ uint64) (first, last int64, ok bool) { return 0, 0, fal
 
 func (*polled) await() {}
 
-func (*polled) leave(int64) {}
+func (*polled) send([]byte, int64) (int, error) { return 0, net.ErrClosed }
 
 func (*polled) leftBy() int64 { return 0 }
 

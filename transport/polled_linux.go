@@ -1,11 +1,13 @@
 package transport
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -51,6 +53,7 @@ type polled struct {
 
 	leaving uint32 // the number of a byte that is being sent,
 	leftAt  int64  // and when it left; 0 is not known
+	hidden  bool   // the poller does not look at it
 
 	held      bool
 	due       bool // it was held long enough
@@ -102,7 +105,7 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 // is wanted is taken out: the kernel would go on to tell of its end.
 func (c *polled) watch() error {
 	var want uint32
-	if c.err == nil && !c.paused {
+	if c.err == nil && !c.paused && !c.hidden {
 		want = unix.EPOLLIN
 	}
 	if c.wantsRoom { // even if the peer has nothing more to say, it may listen
@@ -298,26 +301,82 @@ func (c *polled) drained() {
 	}
 }
 
-// leave is told that the byte with this number, counted from 1, is about to be
-// sent as the last of a write, and that one wants to know when it left.
-func (c *polled) leave(number int64) {
-	c.mu.Lock()
-	c.leaving, c.leftAt = uint32(number-1), 0
-	c.mu.Unlock()
+// stampThis asks the kernel when a write left: a control message for sendmsg.
+var stampThis = func() []byte {
+	b := make([]byte, unix.CmsgSpace(4))
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+	h.Level, h.Type = unix.SOL_SOCKET, unix.SO_TIMESTAMPING
+	h.SetLen(unix.CmsgLen(4))
+	binary.NativeEndian.PutUint32(b[unix.CmsgLen(0):], unix.SOF_TIMESTAMPING_TX_SOFTWARE)
+	return b
+}()
+
+// send writes what ends with the byte of this number, counted from 1, and has the
+// kernel say when that left. It says so as if it were an error, and at once: so that
+// the poller is not woken for it the socket is hidden from it meanwhile.
+func (c *polled) send(p []byte, number int64) (int, error) {
+	if c.wire != nil {
+		return c.Write(p)
+	}
+	c.writing.Lock()
+	c.hide(uint32(number - 1))
+	done, err := 0, c.mayWrite()
+	if err == nil {
+		if done, err = unix.SendmsgN(c.fd, p, stampThis, nil, unix.MSG_NOSIGNAL); err != nil {
+			done = 0 // the write will tell, or wait
+		}
+	}
+	c.show()
+	c.writing.Unlock()
+	if done == len(p) {
+		return done, nil
+	}
+	rest, err := c.Write(p[done:])
+	return done + rest, err
 }
+
+// hide takes the socket from the poller, and notes the byte to look out for.
+func (c *polled) hide(number uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaving, c.leftAt, c.hidden = number, 0, true
+	if !c.closed {
+		_ = c.watch() // a change of what is watched does not fail
+	}
+}
+
+// show gives the socket back to the poller.
+func (c *polled) show() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hidden = false
+	if c.closed {
+		return
+	}
+	r := receivers.Get().(*receiver)
+	c.takeLeaving(r)
+	receivers.Put(r)
+	if err := c.watch(); err != nil {
+		c.end(err)
+	}
+}
+
+// receivers are for those who do not receive what was said.
+var receivers = sync.Pool{New: func() any { return receiverOf(1) }}
 
 // takeLeaving takes what the kernel says of segments that left.
 func (c *polled) takeLeaving(r *receiver) (any bool) {
-	for {
+	for c.leftAt == 0 || !any {
 		number, at, ok := r.leaving(c.fd)
 		if !ok {
 			return any
 		}
 		any = true
-		if number == c.leaving && c.leftAt == 0 {
+		if number == c.leaving {
 			c.leftAt = at
 		}
 	}
+	return any
 }
 
 // leftBy is when that byte left; 0 is not known.

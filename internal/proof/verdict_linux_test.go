@@ -144,8 +144,9 @@ func TestVerdictIsTrue(t *testing.T) {
 		t.Skip("make test-verdict does it: minutes, and a core of its own for each end")
 	}
 	only := os.Getenv("VERDICT_KIND")
+	first, _ := strconv.Atoi(os.Getenv("VERDICT_FROM"))
 	table := map[string][3]int{}
-	for i := 0; runs > 0; i++ {
+	for i := first; runs > 0; i++ {
 		kind, clock := kinds[i/2%len(kinds)], []string{"kernel", "wire"}[i%2]
 		if only != "" && kind.name != only {
 			continue
@@ -218,7 +219,7 @@ func deviate(reported, truth []float64) deviation {
 
 func (c *trial) run(t *testing.T, clock string) observation {
 	t.Helper()
-	here, there := 0, runtime.NumCPU()-1
+	here, there := ends()
 	if c.shared {
 		there = here
 	}
@@ -301,6 +302,23 @@ func (c *trial) stop(pid int) {
 		_ = unix.Kill(pid, unix.SIGCONT) // or it is over
 		time.Sleep(c.stopFor + 20*time.Millisecond)
 	}
+}
+
+// ends are the first and the last of the cores that we may use.
+func ends() (first, last int) {
+	var set unix.CPUSet
+	_ = unix.SchedGetaffinity(0, &set)
+	const most = 1024
+	first = -1
+	for core := range most {
+		if set.IsSet(core) {
+			last = core
+			if first < 0 {
+				first = core
+			}
+		}
+	}
+	return first, last
 }
 
 // onCore has a process that is started within run on one core.
