@@ -173,6 +173,13 @@ RUNS ?= 224
 test-verdict:
 	VERDICT=$(RUNS) VERDICT_KIND="$(KIND)" go test -run TestVerdictIsTrue -count 1 -timeout 2h -v ./internal/proof
 
+SOAK ?= 10m
+
+## soak: 5,000 streams at a time for SOAK (10m): memory and descriptors stay, no event is lost
+.PHONY: soak
+soak:
+	SOAK=$(SOAK) go test -run '^$$' -bench Soak -benchtime 1x -timeout 2h ./internal/proof
+
 ## fuzz: every fuzz target for FUZZTIME (30s)
 .PHONY: fuzz
 fuzz:

@@ -39,6 +39,7 @@ type item struct {
 // ahead is the queue between preparing and sending.
 type ahead struct {
 	items   chan *item
+	held    *item         // the next one, where somebody has looked at it
 	primed  chan struct{} // closed when all that should be ready before the start is
 	once    sync.Once
 	limit   int
@@ -157,17 +158,36 @@ func (a *ahead) full(it *item) bool {
 // next is the next session to send; false when there are no more, or ctx is
 // done.
 func (a *ahead) next(ctx context.Context) (*item, bool) {
+	if it := a.held; it != nil {
+		a.held = nil
+		return it, true
+	}
 	select {
 	case it, ok := <-a.items:
-		if !ok {
-			return nil, false
-		}
-		a.mu.Lock()
-		a.bytes -= it.bytes
-		a.room.Signal()
-		a.mu.Unlock()
-		return it, true
+		return it, ok
 	case <-ctx.Done():
 		return nil, false
 	}
+}
+
+// at is the next session if it is ready and due at a time; nil if not.
+func (a *ahead) at(due time.Duration) (it *item) {
+	if a.held == nil {
+		select {
+		case a.held = <-a.items: // nil where there are no more
+		default:
+		}
+	}
+	if a.held != nil && a.held.due == due {
+		it, a.held = a.held, nil
+	}
+	return it
+}
+
+// release makes room for more.
+func (a *ahead) release(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bytes -= bytes
+	a.room.Signal()
 }

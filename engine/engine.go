@@ -39,8 +39,8 @@ type Stage struct {
 	Precise  bool                  // sleep by the system's timers: finer than the runtime's, but blind to fake time
 }
 
-// crowd is how soon after another a session starts that is one of many.
-const crowd = 50 * time.Microsecond
+// flurry is how soon after another a session starts that is one of many.
+const flurry = 50 * time.Microsecond
 
 // Live is what is known while a stage runs.
 type Live struct {
@@ -65,12 +65,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	case <-ctx.Done():
 	}
 
-	epoch, err := s.begin(ctx)
-	if err != nil {
-		stop()
-		return errors.Join(err, ignoreCancel(<-prepared))
-	}
-	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), epoch: epoch, slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
+	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
 	defer r.deadlines.close()
 	var enough context.CancelFunc
 	r.arriving, enough = context.WithCancel(ctx)
@@ -82,13 +77,12 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 		case <-r.arriving.Done():
 		}
 	}()
-	ahead.start(r.epoch)
-	if s.Begin != nil {
-		s.Begin(r.epoch)
-	}
 	drained := make(chan error, 1)
 	go func() { drained <- drain(r.records, s.Live, sink) }()
-	err = r.dispatch(ctx, r.arriving, ahead)
+	err := r.begin(ctx, ahead)
+	if err == nil {
+		err = r.dispatch(ctx, r.arriving, ahead)
+	}
 	stop()
 	r.sessions.Wait()
 	close(r.records)
@@ -97,12 +91,30 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 
 // begin waits for the start of the clock, which may come from outside so that
 // several machines begin at one instant. A start that has passed is kept: the
-// requests that were due since then are late, and are counted so.
-func (s *Stage) begin(ctx context.Context) (time.Time, error) {
-	if s.Start.IsZero() {
-		return time.Now(), nil
+// requests that were due since then are late, and are counted so. What is due at
+// once is on its mark before, and garbage is collected.
+func (r *runner) begin(ctx context.Context, a *ahead) error {
+	if r.Precise {
+		runtime.GC()
 	}
-	return s.Start, nap{s.Precise}.until(ctx, s.Start)
+	var first *crowd
+	if r.gathers(0) {
+		first = r.gather(a, 0)
+	}
+	if r.epoch = r.Start; r.epoch.IsZero() {
+		r.epoch = time.Now()
+	}
+	err := nap{r.Precise}.until(ctx, r.epoch)
+	if err == nil {
+		a.start(r.epoch)
+		if r.Begin != nil {
+			r.Begin(r.epoch)
+		}
+	}
+	if first != nil {
+		first.release()
+	}
+	return err
 }
 
 // ignoreCancel drops the complaint of a preparer that was told to stop: the
@@ -147,7 +159,7 @@ type runner struct {
 func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 	nap := nap{r.Precise}
 	users := newSlots(r.Limit)
-	before := -2 * crowd // when the session before started
+	before := -2 * flurry // when the session before started
 	for {
 		it, ok := a.next(arriving)
 		if !ok {
@@ -156,6 +168,18 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		if r.over(it.due) {
 			return nil
 		}
+		if r.gathers(it.due) {
+			if second := a.at(it.due); second != nil {
+				c := r.gather(a, it.due, it, second)
+				err := nap.until(arriving, r.epoch.Add(it.due))
+				c.release()
+				if err != nil {
+					return ctx.Err()
+				}
+				continue
+			}
+		}
+		a.release(it.bytes)
 		closed := it.due == tacho.ASAP
 		var err error
 		if closed {
@@ -182,7 +206,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		// The session goes first, here and now: woken on another thread it would
 		// leave some fifty microseconds later. Of many that are due at once each
 		// would have to wait for those before it: they go on all threads.
-		if slot-before > crowd {
+		if slot-before > flurry {
 			runtime.Gosched()
 		}
 		before = slot

@@ -313,3 +313,44 @@ func TestPreciseNap(t *testing.T) {
 		}
 	}
 }
+
+// What is due at one time leaves at that time, all of it, whether the clock has
+// just started or not; a schedule goes on behind it, and loses nothing.
+func TestCrowds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		due := slices.Concat(slices.Repeat([]time.Duration{0}, 300), []time.Duration{time.Second}, slices.Repeat([]time.Duration{5 * time.Second}, 200), []time.Duration{6 * time.Second})
+		recs := run(t, engine.Stage{
+			Arrivals: func(yield func(uint64, time.Duration) bool) {
+				for i, d := range due {
+					if !yield(uint64(i), d) {
+						return
+					}
+				}
+			},
+			Backend: &server{takes: time.Second}, Source: plain{n: len(due)},
+		})
+		if len(recs) != len(due) {
+			t.Fatalf("%d records, want %d", len(recs), len(due))
+		}
+		for _, r := range recs {
+			if want := due[r.Session]; r.Due != want || r.Slot != want || r.Sent != want {
+				t.Errorf("session %d: due %v, slot %v, sent %v; want %v", r.Session, r.Due, r.Slot, r.Sent, want)
+			}
+		}
+	})
+}
+
+// A stage that is stopped before its clock starts sends nothing.
+func TestStoppedOnTheMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var recs list
+		err := engine.Run(ctx, engine.Stage{
+			Arrivals: arrivals(pace.Burst{Count: 10}), Backend: &server{takes: time.Second}, Source: plain{n: 10}, Start: time.Now().Add(time.Hour),
+		}, &recs)
+		if !errors.Is(err, context.DeadlineExceeded) || len(recs) != 0 {
+			t.Errorf("%v, %d records", err, len(recs))
+		}
+	})
+}

@@ -70,6 +70,7 @@ type Options struct {
 // A Client talks to one server. It is safe for concurrent use.
 type Client struct {
 	base      *url.URL
+	addr      string // that connections are made to
 	transport *http.Transport
 	dialer    *dialer
 	keeping   keeping
@@ -89,7 +90,7 @@ func New(o Options) (*Client, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
-	c := &Client{base: base}
+	c := &Client{base: base, addr: hostPort(base)}
 	c.keeping.onBroken = c.closeIdle
 	c.dialer = newDialer(o, socket, base.Scheme == "https", &c.keeping)
 	proxy, err := proxyOf(o.Proxy, base)
@@ -97,7 +98,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	if proxy == nil {
-		c.spares = newSpares(func(ctx context.Context) (net.Conn, error) { return c.dialer.dialTarget(ctx, hostPort(base)) })
+		c.spares = newSpares(func(ctx context.Context) (net.Conn, error) { return c.dialer.dialTarget(ctx, c.addr) })
 	}
 	c.transport = &http.Transport{
 		Proxy:                  o.Proxy,
@@ -130,7 +131,7 @@ func New(o Options) (*Client, error) {
 
 // connect makes a connection for a line, or takes one that was made before.
 func (c *Client) connect(ctx context.Context) (*conn, error) {
-	nc, err := c.dialPlain(ctx, "tcp", hostPort(c.base))
+	nc, err := c.dialPlain(ctx, "tcp", c.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +227,7 @@ func hostPort(u *url.URL) string {
 
 // dialPlain is for http.Transport.DialContext.
 func (c *Client) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
-	if c.base.Scheme == "http" && c.spares != nil && addr == hostPort(c.base) {
+	if c.base.Scheme == "http" && c.spares != nil && addr == c.addr {
 		if spare := c.spares.take(); spare != nil {
 			return spare, nil
 		}
@@ -236,7 +237,7 @@ func (c *Client) dialPlain(ctx context.Context, network, addr string) (net.Conn,
 
 // dialTLS is for http.Transport.DialTLSContext.
 func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
-	if c.base.Scheme == "https" && c.spares != nil && addr == hostPort(c.base) {
+	if c.base.Scheme == "https" && c.spares != nil && addr == c.addr {
 		if spare := c.spares.take(); spare != nil {
 			return spare, nil
 		}

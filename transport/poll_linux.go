@@ -105,6 +105,7 @@ type poller struct {
 	since  int64     // it counts what it served
 	served int
 	thick  bool // so much comes that gathering pays
+	told   bool // something left: that need not be heard at once
 }
 
 func newPoller() (*poller, error) {
@@ -214,7 +215,9 @@ func (p *poller) pause(n int, now int64) time.Duration {
 		p.thick = float64(p.served) >= gatherRate*time.Duration(passed).Seconds()
 		p.served, p.since = 0, p.now
 	}
-	if !p.thick || n == batch {
+	told := p.told
+	p.told = false
+	if !p.thick && !told || n == batch {
 		return 0
 	}
 	return min(gatherTime, max(0, gatherTime-time.Duration(now-p.now))) // the wall clock may be set back
@@ -236,6 +239,7 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 	}
 	if events&unix.EPOLLERR != 0 && c.takeLeaving(r) {
 		events &^= unix.EPOLLERR // it was no error
+		p.told = true
 	}
 	if events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		c.wantsRoom = false // or a write will tell why there is none

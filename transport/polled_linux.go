@@ -374,6 +374,7 @@ func (c *polled) takeLeaving(r *receiver) (any bool) {
 		any = true
 		if number == c.leaving {
 			c.leftAt = at
+			return true // there is hardly more, and if there is we will be told
 		}
 	}
 	return any

@@ -69,10 +69,13 @@ func (s *spares) take() net.Conn {
 		}
 		sp := s.stack[top]
 		s.stack = s.stack[:top]
+		missed := top < s.want
 		s.mu.Unlock()
-		select {
-		case s.missed <- struct{}{}:
-		default:
+		if missed {
+			select {
+			case s.missed <- struct{}{}:
+			default:
+			}
 		}
 		if sp.good(now()) {
 			s.taken.Add(1)

@@ -156,9 +156,10 @@ func BenchmarkCommandBurst(b *testing.B) {
 	for b.Loop() {
 		u := command(b, servers(b, 1, "500ms", "50ms"), "--num-prompts", "1024", "--random-output-len", "4")
 		lag := u.lags()
-		b.Logf("1,024 requests at once on %d cores: half had left after %.1f ms, all after %.1f ms (wanted: 10 on 2 cores, 3 on 16); %s",
-			runtime.NumCPU(), lag.Quantile(.5)/1e3, lag.Quantile(1)/1e3, u.verdict())
-		b.ReportMetric(lag.Quantile(1)/1e3, "burst-ms")
+		first, all := lag.Quantile(0)/1e3, lag.Quantile(1)/1e3
+		b.Logf("1,024 requests at once on %d cores: the first left after %.1f ms, half within %.1f ms of it, all within %.1f ms (wanted: 10 on 2 cores, 3 on 16); %s",
+			runtime.NumCPU(), first, lag.Quantile(.5)/1e3-first, all-first, u.verdict())
+		b.ReportMetric(all-first, "burst-ms")
 		b.ReportMetric(0, "ns/op")
 	}
 }
@@ -168,10 +169,11 @@ func BenchmarkCommandBurst(b *testing.B) {
 func BenchmarkCommandRequest(b *testing.B) {
 	for b.Loop() {
 		for _, rate := range []int{500, 2000, 1250 * runtime.NumCPU()} {
-			u := command(b, servers(b, max(1, rate/3000), "20ms", "10ms"), "--request-rate", strconv.Itoa(rate), "--num-prompts", strconv.Itoa(10*rate), "--random-output-len", "2")
+			const seconds = 15
+			u := command(b, servers(b, max(1, rate/3000), "20ms", "10ms"), "--request-rate", strconv.Itoa(rate), "--num-prompts", strconv.Itoa(seconds*rate), "--random-output-len", "2")
 			lag := u.lags()
-			b.Logf("%d requests at %d/s: %.0f us of CPU a request; sent late by p50 %.0f us, p99 %.0f us, at most %.0f us; %s",
-				len(lag), rate, 1e6*u.cpu/float64(len(lag)), lag.Quantile(.5), lag.Quantile(.99), lag.Quantile(1), u.verdict())
+			b.Logf("%d requests at %d/s: %.1f s of CPU, %.0f us a request; sent late by p50 %.0f us, p99 %.0f us, at most %.0f us; %s",
+				len(lag), rate, u.cpu, 1e6*u.cpu/float64(len(lag)), lag.Quantile(.5), lag.Quantile(.99), lag.Quantile(1), u.verdict())
 		}
 		b.ReportMetric(0, "ns/op")
 	}
