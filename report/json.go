@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+
+	"tacho/outcome"
 )
 
 var jsonFormat = Format{
@@ -19,10 +21,18 @@ func renderJSON(w io.Writer, r *Report) error { return writeIndented(w, r.Docume
 // Document is the report as the JSON format has it, for those who write JSON
 // themselves.
 func (r *Report) Document() any {
-	return struct {
+	type run struct {
+		outcome.Run
+		Repeats []outcome.Repeats `json:"repeats,omitempty"`
+	}
+	out := struct {
 		Schema string `json:"schema"`
-		*Report
-	}{schema, r}
+		Runs   []run  `json:"runs"`
+	}{Schema: schema}
+	for i := range r.Runs {
+		out.Runs = append(out.Runs, run{r.Runs[i], r.Runs[i].Repeats()})
+	}
+	return out
 }
 
 func writeIndented(w io.Writer, v any) error {

@@ -19,16 +19,33 @@ func renderMarkdown(w io.Writer, r *Report) error {
 	}
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	p := printer{out}
-	for i, line := range lines {
-		for k := range line {
-			line[k] = strings.NewReplacer("|", `\|`, "<", "&lt;", "&", "&amp;").Replace(line[k])
-		}
-		p.line("| " + strings.Join(line, " | ") + " |")
-		if i == 0 {
-			p.line(rule(table.Columns))
+	p.markdown(lines, rule(table.Columns))
+	for i := range r.Runs {
+		for _, repeats := range r.Runs[i].Repeats() {
+			lines := spreadLines(repeats.Spreads)
+			p.line("\n" + markdownText(between(r.Runs, i, &repeats)) + "\n")
+			p.markdown(lines, "|---"+strings.Repeat("|--:", len(lines[0])-2)+"|---|")
+			p.line("\n" + markdownText(sentence(repeats.Words())))
 		}
 	}
 	return out.Flush()
+}
+
+// markdown writes a table; rule is the line below its first.
+func (p printer) markdown(lines [][]string, rule string) {
+	for i, line := range lines {
+		for k := range line {
+			line[k] = markdownText(line[k])
+		}
+		p.line("| " + strings.Join(line, " | ") + " |")
+		if i == 0 {
+			p.line(rule)
+		}
+	}
+}
+
+func markdownText(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "&", "&amp;").Replace(text)
 }
 
 // rule is the line below the names of the columns: numbers stand to the right.

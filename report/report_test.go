@@ -351,3 +351,40 @@ func TestMergedTokensAreTold(t *testing.T) {
 		t.Error("gaps by event and by token where they are the same")
 	}
 }
+
+// Levels that are alike show how far they differ, in text, Markdown, JSON and in
+// rows of their own.
+func TestRepeatsShown(t *testing.T) {
+	run := outcome.Run{About: outcome.About{Name: "runs/a|b"}}
+	for i := range 3 {
+		l := healthyStage()
+		l.Repeat, l.Name = i+1, fmt.Sprintf("repeat %d", i+1)
+		l.Coordinates = outcome.Coordinates{{Name: "request-rate", Value: "20"}}
+		run.Levels = append(run.Levels, l)
+	}
+	for format, want := range map[string][]string{
+		"text":     {"Between repeats, request-rate 20:", "mean TTFT (ms)", "what differs is chance"},
+		"levels":   {"Between repeats, request-rate 20:"},
+		"markdown": {"Between repeats, request-rate 20:", "| mean TTFT (ms) | 27.99 | 27.99 to 27.99 |"},
+		"json":     {`"repeats": [`, `"figure": "mean TTFT"`},
+		"csv":      {"run,level,figure,unit,runs,mean", "request-rate 20,mean TTFT,ms,3,"},
+	} {
+		f, err := report.FormatNamed(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &report.Report{Runs: []outcome.Run{run}}
+		if format == "csv" {
+			r.Rows = "repeat"
+		}
+		var b strings.Builder
+		if err := f.Render(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(b.String(), text) {
+				t.Errorf("%s has no %q:\n%s", format, text, b.String())
+			}
+		}
+	}
+}

@@ -138,7 +138,7 @@ type RowKind struct {
 }
 
 // RowKinds are all kinds of row; the first is the usual one.
-var RowKinds = []RowKind{{"level", (*Report).levelTable}, {"request", (*Report).requestTable}, {"token", (*Report).tokenTable}}
+var RowKinds = []RowKind{{"level", (*Report).levelTable}, {"request", (*Report).requestTable}, {"token", (*Report).tokenTable}, {"repeat", (*Report).repeatTable}}
 
 func (k RowKind) String() string { return k.Name }
 

@@ -327,6 +327,7 @@ func (p printer) levels(runs []outcome.Run) error {
 		return err
 	}
 	p.table(lines)
+	p.repeats(runs)
 	return nil
 }
 
