@@ -78,9 +78,20 @@ type sglangDecoder struct {
 type sglangMeta struct {
 	usage   tacho.Usage
 	counted bool
-	seconds float64
 	finish  []byte
 	why     []byte
+
+	// In seconds: how long things took, and on servers with --enable-metrics when
+	// its scheduler began with the prompt and when it was through.
+	total, queue, began, through float64
+}
+
+func (m *sglangMeta) times() (t tacho.ServerTimes) {
+	t.Total, t.Queue = duration(m.total, time.Second), duration(m.queue, time.Second)
+	if m.began > 0 && m.through > m.began {
+		t.Prefill = duration(m.through-m.began, time.Second)
+	}
+	return t
 }
 
 func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
@@ -98,8 +109,8 @@ func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
 	if m.counted {
 		c.counted, c.usage = true, m.usage
 	}
-	if m.seconds > 0 {
-		c.timed, c.times.Total = true, duration(m.seconds, time.Second)
+	if m.total > 0 {
+		c.timed, c.times = true, m.times()
 	}
 	c.finish, c.end = m.finish, len(m.finish) > 0
 	if string(m.finish) == "abort" && len(m.why) > 0 {
@@ -166,7 +177,13 @@ func (d *sglangDecoder) metaMember(key []byte) {
 	case "reasoning_tokens":
 		m.usage.Reasoning = s.Natural()
 	case "e2e_latency":
-		m.seconds = s.Float()
+		m.total = s.Float()
+	case "queue_time":
+		m.queue = s.Float()
+	case "forward_entry_time":
+		m.began = s.Float()
+	case "prefill_finished_time":
+		m.through = s.Float()
 	case "finish_reason":
 		s.Object(func(key []byte) {
 			switch string(key) {

@@ -74,8 +74,11 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("goodput %s: limit %v: want %s, 0 or more", slo.Metric, slo.LimitMillis, m.Unit)
 		}
 	}
-	if !(c.StallMillis >= 0) || !(c.GPUPrice >= 0) || math.IsInf(c.StallMillis+c.GPUPrice, 0) {
-		return fmt.Errorf("stalls over %v ms, GPUs at %v an hour: want numbers, 0 or more", c.StallMillis, c.GPUPrice)
+	if !(c.StallMillis >= 0) || math.IsInf(c.StallMillis, 0) {
+		return fmt.Errorf("stall threshold %v: want milliseconds, 0 or more", c.StallMillis)
+	}
+	if !(c.GPUPrice >= 0) || math.IsInf(c.GPUPrice, 0) {
+		return fmt.Errorf("GPU price %v: want what one costs in an hour, 0 or more", c.GPUPrice)
 	}
 	return nil
 }

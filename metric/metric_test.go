@@ -200,6 +200,8 @@ func TestConfigValidate(t *testing.T) {
 		}},
 		"goodput ttft: limit -1": {Goodput: []metric.SLO{{Metric: "ttft", LimitMillis: -1}}},
 		"request rate -2":        {RequestRate: -2},
+		"stall threshold -1":     {StallMillis: -1},
+		"GPU price -3":           {GPUPrice: -3},
 	} {
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want an error that begins %q", err, want)

@@ -194,7 +194,7 @@ func TestSlowestRequests(t *testing.T) {
 		t.Fatalf("slowest: %+v", tail)
 	}
 	mean := 47 + 20 + 50 + 500 + (7*200+3*620.0)/300
-	want := "The slowest 1 % take 609.1 ms longer than the mean. What they have most more of is server queue: 594.0 ms."
+	want := "The slowest 1 % take 609.1 ms longer than the mean, most of all in server queue (+594.0 ms)."
 	if s.Where.Tail != want || !near2(s.Where.All.Millis, mean) {
 		t.Errorf("%s, want %s; mean %v, want %v", s.Where.Tail, want, s.Where.All.Millis, mean)
 	}

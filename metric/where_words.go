@@ -144,6 +144,6 @@ func (w *Where) slowest(s *Summary, answers bool, roundTrip float64) {
 	}
 	w.Slowest = &tail
 	if longer := tail.Millis - all.Millis; longer > 0 {
-		w.Tail = fmt.Sprintf("The slowest 1 %% take %.1f ms longer than the mean. What they have most more of is %s: %.1f ms.", longer, most.Title(), *most.MoreMillis)
+		w.Tail = fmt.Sprintf("The slowest 1 %% take %.1f ms longer than the mean, most of all in %s (%+.1f ms).", longer, most.Title(), *most.MoreMillis)
 	}
 }

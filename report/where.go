@@ -46,22 +46,34 @@ func (p printer) parts(t *metric.TimeSplit, what string) {
 	p.table(append(table, row(fixed(&t.Millis), share(&one), "", "all")))
 }
 
-// whereColumns has every part that some level has, and what limits.
+// whereColumns has what limits, and every part that some level has: of all its
+// requests, and of the slowest.
 func whereColumns(r *Report) []source[place] {
-	out := []source[place]{
-		words("bottleneck", func(p place) string { return whereOf(p).Bottleneck }),
+	limit := words("bottleneck", func(p place) string { return whereOf(p).Bottleneck })
+	return slices.Concat([]source[place]{limit},
+		partColumns(r, "where_", func(w metric.Where) *metric.TimeSplit { return &w.All }),
+		partColumns(r, "slowest_where_", func(w metric.Where) *metric.TimeSplit { return w.Slowest }))
+}
+
+func partColumns(r *Report, prefix string, of func(metric.Where) *metric.TimeSplit) []source[place] {
+	parts := func(p place) []metric.TimePart {
+		if split := of(whereOf(p)); split != nil {
+			return split.Parts
+		}
+		return nil
 	}
 	var keys []string
 	for _, level := range r.levels() {
-		for _, part := range whereOf(place{level: level}).All.Parts {
+		for _, part := range parts(place{level: level}) {
 			if !slices.Contains(keys, part.Key()) {
 				keys = append(keys, part.Key())
 			}
 		}
 	}
+	var out []source[place]
 	for _, key := range keys {
-		out = append(out, number("where_"+key+"_ms", func(p place) *float64 {
-			for _, part := range whereOf(p).All.Parts {
+		out = append(out, number(prefix+key+"_ms", func(p place) *float64 {
+			for _, part := range parts(p) {
 				if part.Key() == key {
 					return &part.Millis
 				}
