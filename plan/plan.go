@@ -77,6 +77,7 @@ type Load struct {
 	RampUpStartRPS  *float64 `flag:"ramp-up-start-rps" help:"requests per second at the start of the ramp"`
 	RampUpEndRPS    *float64 `flag:"ramp-up-end-rps" help:"requests per second at the end of the ramp"`
 	MaxSeconds      Seconds  `flag:"max-seconds" help:"+ send requests for this long, instead of a number of them; those in flight at the end may finish"`
+	Replay          string   `flag:"replay" list:"yes" help:"+ send what a kept run sent, when it sent it: its directory, with :INDEX behind it where it has several levels; dataset, seed and times are those of that run"`
 	LevelPause      Seconds  `flag:"level-pause" help:"+ wait this long before each level but the first"`
 	ShuffleLevels   bool     `flag:"shuffle-levels" list:"no" help:"+ run the levels in a random order; the report has them in theirs"`
 	KeepGoing       bool     `flag:"keep-going" list:"no" help:"+ run all levels of a list; by default a load at which all requests fail, or far past the knee, is the last"`

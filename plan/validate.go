@@ -83,11 +83,28 @@ func (p *Plan) validateLevel(l Level) error {
 	if p.PromptsFactor != 0 && (p.PromptsFactor < 0 || p.MaxConcurrency == 0) {
 		return fmt.Errorf("--sweep-num-prompts-factor %d: it is a multiple of --max-concurrency", p.PromptsFactor)
 	}
+	if err := p.validateReplay(); err != nil {
+		return err
+	}
 	if err := cmp.Or(p.validateRamp(), p.validateDataset(), p.validateLoad(l)); err != nil {
 		return err
 	}
 	_, err := p.Config(l)
 	return err
+}
+
+// validateReplay complains about what a replay brings along itself.
+func (p *Plan) validateReplay() error {
+	if p.Replay == "" {
+		return nil
+	}
+	for _, o := range p.Options() {
+		brought := slices.Contains(datasetGroups, o.Group) || slices.Contains([]string{"num-prompts", "sweep-num-prompts-factor", "request-rate", "burstiness", "ramp-up-strategy", "max-seconds", "seed"}, o.Name)
+		if brought && o.Given() {
+			return fmt.Errorf("--replay sends what that run sent, when it sent it: leave out --%s", o.Name)
+		}
+	}
+	return nil
 }
 
 // validateLoad says what is wrong with the load of a level.

@@ -37,7 +37,7 @@ func levelPrefix(l plan.Level) string {
 // plan has some.
 func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
 	p := &r.Plan
-	return &named{work, r.job, levelPrefix(l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.seedOf(l)}
+	return &named{work, r.job, levelPrefix(l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.workSeed(l)}
 }
 
 type named struct {

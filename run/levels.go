@@ -124,6 +124,9 @@ func (r *Runner) enter(ctx context.Context, l plan.Level) error {
 	p := &r.Plan
 	p.Backend, p.BaseURL, p.Port, p.Endpoint, p.RequestIDPrefix = found.Backend, found.BaseURL, found.Port, found.Endpoint, found.RequestIDPrefix
 	p.PromptText = p.PromptText || found.PromptText
+	if r.replay != nil {
+		p.Dataset = found.Dataset
+	}
 	return nil
 }
 
@@ -141,7 +144,7 @@ func opening(at outcome.Coordinates) (out outcome.Coordinates) {
 // openingOptions are all that say whom to ask and how, and those of the load and
 // the data on which the way to ask depends.
 var openingOptions = sync.OnceValue(func() []string {
-	names := []string{"retries", "request-timeout", "dataset-name", "prompt-text", "skip-chat-template"}
+	names := []string{"replay", "retries", "request-timeout", "dataset-name", "prompt-text", "skip-chat-template"}
 	p := plan.Default()
 	for _, o := range p.Options() {
 		if o.Group == "Server" || o.Group == "Request" {

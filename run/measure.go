@@ -17,10 +17,7 @@ import (
 	"tacho/workload"
 )
 
-// seedOf is the seed of a level: one seed fixes the run, and yet no two levels
-// share prompts, for a server's cache would answer the second of them. The first
-// level has the seed itself, so that it is the same as a run of its own.
-func (r *Runner) seedOf(l plan.Level) uint64 { return r.Seed + uint64(l.Index)*0x9e3779b97f4a7c15 }
+func (r *Runner) seedOf(l plan.Level) uint64 { return LevelSeed(r.Seed, l.Index) }
 
 // A level is a level of the plan, ready to run.
 type level struct {
@@ -99,13 +96,10 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 
 // load settles what is sent, when, and what the summary must know of it.
 func (r *Runner) load(ctx context.Context, s *level) (err error) {
-	l := s.Level
-	if s.work, err = r.feed.workload(ctx, l, r.seedOf(l)); err != nil {
+	if err := r.sending(ctx, s); err != nil {
 		return err
 	}
-	if s.pacer, err = r.arrivals(l, s.work); err != nil {
-		return &UsageError{err}
-	}
+	l := s.Level
 	if s.config, err = r.Plan.Config(l); err != nil {
 		return &UsageError{err}
 	}
@@ -120,6 +114,23 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 	}
 	if math.IsInf(l.Rate, 1) {
 		s.outcome.Rate = 0
+	}
+	return nil
+}
+
+// sending settles what is sent, and when.
+func (r *Runner) sending(ctx context.Context, s *level) (err error) {
+	if r.replay != nil {
+		s.Prompts, s.Inputs, s.pacer = r.replay.Len(), r.replay.Len(), r.replay.Sessions
+		r.Level = s.Level
+		s.work, err = r.again(ctx, s.Level)
+		return err
+	}
+	if s.work, err = r.feed.workload(ctx, s.Level, r.seedOf(s.Level)); err != nil {
+		return err
+	}
+	if s.pacer, err = r.arrivals(s.Level, s.work); err != nil {
+		return &UsageError{err}
 	}
 	return nil
 }
@@ -150,7 +161,7 @@ func (r *Runner) connections(l plan.Level) int {
 	n := l.Prompts
 	if l.Concurrency > 0 {
 		n = l.Concurrency
-	} else if rate := int(l.Rate * float64(r.Speed())); l.Rate < most && (n == 0 || rate < n) {
+	} else if rate := int(min(r.rate(l), most) * float64(r.Speed())); r.rate(l) < most && (n == 0 || rate < n) {
 		n = max(rate, 8) // what a second brings
 	}
 	return min(max(n, 1), most)
@@ -159,7 +170,7 @@ func (r *Runner) connections(l plan.Level) int {
 // spares is how many connections are kept ready beyond those in use: what an
 // open loop needs when the server slows down. Other loads have all they need.
 func (r *Runner) spares(l plan.Level) int {
-	if math.IsInf(l.Rate, 1) {
+	if math.IsInf(r.rate(l), 1) {
 		return 0
 	}
 	return min(r.connections(l), 256)
@@ -180,7 +191,7 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err := engine.Run(ctx, engine.Stage{
-		Index: s.Index, Arrivals: pace.Stripe(speed.arrivals(s.pacer.Arrivals()), 0, 1), Limit: s.Concurrency,
+		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
 		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: live, Enough: r.Enough, Precise: true, Count: r.counting.answerCounter(),
 		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
 		Begin: func(epoch time.Time) {

@@ -31,7 +31,8 @@ type Env struct {
 	// added. Nil is none yet.
 	Secrets *redact.Secrets
 	Proxy   func(*http.Request) (*url.URL, error)
-	Random  uint64 // the seed where the plan has none
+	Random  uint64                             // the seed where the plan has none
+	Replay  func(name string) (*Replay, error) // reads what is to be sent again; nil where that cannot be
 
 	Tokenizers Tokenizers
 }
@@ -85,6 +86,7 @@ type Runner struct {
 	counting   *counting
 	feed       *feed
 	opened     outcome.Coordinates                   // for which the servers were opened
+	replay     *Replay                               // what is sent again; nil is nothing
 	fresh      bool                                  // nothing was sent since
 	judge      func(*metric.Summary) []metric.Reason // what is known of a level once it is summed up; may be nil
 	stop       func()                                // the server that was started for the run
@@ -102,7 +104,7 @@ func newRunner(j *job, t *Target) *Runner {
 // aim makes the runner ready for a target.
 func (r *Runner) aim(t *Target) {
 	r.Target, r.counting = t, &counting{job: r.job, target: t}
-	r.feed = &feed{r.job, t, r.counting}
+	r.feed = &feed{job: r.job, target: t, counting: r.counting}
 }
 
 // Open gets in touch with the servers of the first level, and settles who counts
@@ -125,6 +127,7 @@ func (r *Runner) open(ctx context.Context, l plan.Level) error {
 	r.aim(&Target{job: r.job})
 	takeVersion(&r.Plan)
 	for _, step := range []func(context.Context) error{
+		r.takeReplay,
 		r.startServer,
 		r.Target.connect,
 		r.Target.findModel,

@@ -17,6 +17,7 @@ type feed struct {
 	*job
 	target   *Target
 	counting *counting
+	endless  bool // data that is used up begins again, however many prompts there are
 }
 
 // workload makes the dataset of the plan ready for a level, or all those of
@@ -63,7 +64,7 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 	o := f.datasetOptions(p, kind)
 	o.Seed, o.Count = seed, count
 	o.Exact = f.counting.exactPrompts(seed)
-	o.Repeat = !p.NoOversample && (count > 0 || p.MaxSeconds > 0)
+	o.Repeat = !p.NoOversample && (count > 0 || p.MaxSeconds > 0 || f.endless)
 	if err := f.locate(ctx, p, kind, &o); err != nil {
 		return nil, err
 	}

@@ -51,6 +51,7 @@ var layers = map[string]string{
 	"sim/words":                     "",
 	"predict":                       ". archive metric outcome session sim/step sim/words stat",
 	"pace":                          ". stat",
+	"replay":                        ".",
 	"search":                        ". internal/spelling metric stat",
 	"session":                       ".",
 	"engine":                        ". session",
@@ -68,8 +69,8 @@ var layers = map[string]string{
 	"instrument":                    "internal/limit metric",
 	"sim":                           "internal/wav sim/step sim/words wire/*",
 	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
-	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan search token transport transport/tap workload",
-	"cli":                           ". archive backend compare engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome plan report run search sim sim/step store token workload",
+	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan replay search token transport transport/tap workload",
+	"cli":                           ". archive backend compare engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome plan replay report run search sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". metric plan run sim stat workload",
 }

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tacho/archive"
+	"tacho/plan"
+	"tacho/replay"
+	"tacho/run"
+	"tacho/store"
+)
+
+// openReplay reads what a kept level sent: RUN, or RUN:INDEX.
+func openReplay(env *Env, name string) (*run.Replay, error) {
+	dir, index := name, -1
+	if at := strings.LastIndexByte(name, ':'); at > 0 {
+		if n, err := strconv.Atoi(name[at+1:]); err == nil {
+			dir, index = name[:at], n
+		}
+	}
+	kept, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	level, err := levelOf(kept, index)
+	if err != nil {
+		return nil, err
+	}
+	p := plan.Default()
+	if err := p.Read(kept.Manifest.Plan, env.secrets); err != nil {
+		return nil, fmt.Errorf("its plan: %w", err)
+	}
+	if p.Replay != "" {
+		return nil, fmt.Errorf("it sent %s again itself: replay that", p.Replay)
+	}
+	one, err := p.With(level.Coordinates)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.Check(&one, nil); err != nil {
+		return nil, fmt.Errorf("its plan: %w", err)
+	}
+	sessions, err := replay.Of(archive.Level(kept, level.Index), level.Concurrency > 0)
+	if err != nil {
+		return nil, err
+	}
+	out := &run.Replay{Sessions: sessions, Dataset: one.Dataset, Seed: run.LevelSeed(kept.Manifest.Seed, level.Index), Inputs: level.Prompts}
+	out.Endless = one.MaxSeconds > 0
+	return out, nil
+}
+
+// levelOf is the level of an index; without one, the only level.
+func levelOf(kept *store.Run, index int) (*store.Level, error) {
+	if len(kept.Levels) == 0 {
+		return nil, errors.New("nothing was measured")
+	}
+	if index < 0 && len(kept.Levels) == 1 {
+		return &kept.Levels[0], nil
+	}
+	i := slices.IndexFunc(kept.Levels, func(l store.Level) bool { return l.Index == index })
+	if i < 0 {
+		var names []string
+		for _, l := range kept.Levels {
+			names = append(names, fmt.Sprintf("%s:%d (%s)", kept.Dir, l.Index, l.Name))
+		}
+		return nil, fmt.Errorf("which level? write one of %s", strings.Join(names, ", "))
+	}
+	return &kept.Levels[i], nil
+}

@@ -1,0 +1,121 @@
+package replay_test
+
+import (
+	"io"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/replay"
+)
+
+// talks is a workload of sessions with three turns: the second and the third wait
+// for the first, and the third quotes it.
+type talks struct{}
+
+func (talks) Session(i uint64) (tacho.Session, error) {
+	if i >= 10 {
+		return tacho.Session{}, io.EOF
+	}
+	s := tacho.Session{ID: i}
+	for t := range 3 {
+		turn := tacho.Turn{Think: time.Second, Request: tacho.Request{Session: i, Turn: t, InputTokens: 100, MaxTokens: 10 + int(i)}}
+		if t > 0 {
+			turn.After = []int{0}
+		}
+		if t == 2 {
+			turn.Request.Input.Messages = []tacho.Message{{Answer: 1}}
+		}
+		s.Turns = append(s.Turns, turn)
+	}
+	return s, nil
+}
+
+func kept(list ...tacho.Record) iter.Seq2[*tacho.Record, error] {
+	return func(yield func(*tacho.Record, error) bool) {
+		for i := range list {
+			if !yield(&list[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+func record(session uint64, turn int, due, slot time.Duration) tacho.Record {
+	r := tacho.Record{Session: session, Turn: turn, Input: 100, Asked: 10 + int(session), Timeline: tacho.NewTimeline(due * time.Second)}
+	r.Slot = slot * time.Second
+	return r
+}
+
+// What was sent is sent again, when it was sent: sessions in the order of their
+// times, turns no earlier than they were, and what was never sent is not.
+func TestReplay(t *testing.T) {
+	probe := record(0, 0, 0, 0)
+	probe.Probe = true
+	records := kept(record(5, 0, 7, 8), record(2, 0, 3, 4), record(2, 2, 9, 11), record(1, 0, 3, 3), probe)
+	for limited, want := range map[bool][]time.Duration{false: {3, 3, 7}, true: {3, 4, 8}} {
+		s, err := replay.Of(records, limited)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		var numbers []uint64
+		for n := range s.Numbered() {
+			numbers = append(numbers, n)
+		}
+		if got := slices.Collect(s.Arrivals()); !slices.Equal(got, want) || !slices.Equal(numbers, []uint64{1, 2, 5}) || s.Len() != 3 {
+			t.Errorf("limited %v: sessions %v at %v, want %v", limited, numbers, got, want)
+		}
+	}
+	s, err := replay.Of(records, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Over(talks{}).Session(2)
+	if err != nil || len(got.Turns) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	last := got.Turns[1]
+	if last.At != 6*time.Second || last.Think != 0 || !reflect.DeepEqual(last.After, []int{0}) || last.Request.Turn != 2 || last.Request.Input.Messages[0].Answer != 1 {
+		t.Errorf("the last turn: %+v", last)
+	}
+	if _, err := s.Over(talks{}).Session(3); err != io.EOF {
+		t.Errorf("a session that was not sent: %v", err)
+	}
+	bare, err := s.Session(2)
+	if err != nil || len(bare.Turns) != 2 || bare.Turns[1].Request.InputTokens != 100 || bare.Turns[1].Request.MaxTokens != 12 || bare.Turns[1].At != 6*time.Second {
+		t.Errorf("without prompts: %+v, %v", bare, err)
+	}
+}
+
+// What cannot be sent again is refused.
+func TestReplayThatCannotBe(t *testing.T) {
+	other := record(4, 0, 1, 1)
+	other.Asked = 99
+	longer := record(4, 0, 1, 1)
+	longer.Input = 200
+	for want, records := range map[string]iter.Seq2[*tacho.Record, error]{
+		"it sent nothing":                  kept(),
+		"the first request is missing":     kept(record(4, 1, 1, 1)),
+		"asked for 99, and is now made":    kept(other),
+		"had 200 prompt tokens":            kept(longer),
+		"the data has no such session":     kept(record(12, 0, 1, 1)),
+		"had 4 turns or more, and now has": kept(record(4, 0, 1, 1), record(4, 3, 2, 2)),
+	} {
+		s, err := replay.Of(records, false)
+		if err == nil {
+			for n := range s.Numbered() {
+				_, err = s.Over(talks{}).Session(n)
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package run_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/plan"
+	"tacho/replay"
+	"tacho/run"
+	"tacho/workload"
+)
+
+// A replay sends the very prompts of a level, each at the time it had; of
+// conversations too, in which each turn has a time.
+func TestReplaySendsTheSame(t *testing.T) {
+	for name, change := range map[string]func(*plan.Plan){
+		"rate": func(p *plan.Plan) {
+			list(p, "request-rate", "100,200")
+			p.RandomInputLen, p.NumPrompts = workload.Fixed(30), 12
+		},
+		"time": func(p *plan.Plan) { list(p, "request-rate", "50,100"); p.NumPrompts, p.MaxSeconds = 1000, 0.2 },
+		"conversations": func(p *plan.Plan) {
+			list(p, "num-prompts", "1,5")
+			p.Backend, p.DatasetName, p.MaxConcurrency = "openai-chat", "conversation", 2
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, got := serve(t, nil)
+			first := planFor(url, change)
+			before := do(t, first)
+			l := before.levels[1]
+			sent, ids := got.generated()
+			var bodies []string
+			for i, b := range sent {
+				if strings.Contains(ids[i], "L1-") {
+					bodies = append(bodies, b)
+				}
+			}
+			records := times(before.records, 1, l.Concurrency > 0)
+			one, err := first.With(l.Coordinates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			env := run.Env{Random: 43, Replay: func(string) (*run.Replay, error) {
+				s, err := replay.Of(func(yield func(*tacho.Record, error) bool) {
+					for i := range before.records {
+						if r := &before.records[i]; r.Stage == 1 && !yield(r, nil) {
+							return
+						}
+					}
+				}, l.Concurrency > 0)
+				return &run.Replay{Sessions: s, Dataset: one.Dataset, Seed: run.LevelSeed(42, 1), Inputs: l.Prompts, Endless: one.MaxSeconds > 0}, err
+			}}
+			p := plan.Default()
+			p.BaseURL, p.NoTrial, p.Replay, p.Backend = []string{url}, true, "it", first.Backend
+			after := execute(t.Context(), p, env)
+			if after.err != nil {
+				t.Fatal(after.err)
+			}
+			again, _ := got.generated()
+			again = again[len(sent):]
+			slices.Sort(bodies)
+			slices.Sort(again)
+			if len(bodies) < 10 || !slices.Equal(bodies, again) {
+				t.Errorf("%d bodies, and then %d, the same: %v", len(bodies), len(again), slices.Equal(bodies, again))
+			}
+			now := times(after.records, 0, false)
+			for at := range records {
+				if now[at] < records[at] { // a turn goes when its answer is in, and no earlier than it did
+					t.Errorf("request %v at %v, and then at %v", at, records[at], now[at])
+				}
+			}
+			if name != "conversations" && !maps.Equal(now, records) {
+				t.Errorf("times %v, and then %v", records, now)
+			}
+		})
+	}
+}
+
+// times are when requests were due, or when the limit let them go.
+func times(list records, stage int, slot bool) map[[2]uint64]time.Duration {
+	out := map[[2]uint64]time.Duration{}
+	for _, r := range list {
+		at := r.Due
+		if slot {
+			at = r.Slot
+		}
+		if r.Stage == stage {
+			out[[2]uint64{r.Session, uint64(r.Turn)}] = at
+		}
+	}
+	return out
+}
+
+// Data that is not what it was is refused before anything is sent.
+func TestReplayOfOtherData(t *testing.T) {
+	url, got := serve(t, nil)
+	before := do(t, planFor(url, nil))
+	env := run.Env{Replay: func(string) (*run.Replay, error) {
+		s, err := replay.Of(func(yield func(*tacho.Record, error) bool) {
+			for i := range before.records {
+				if !yield(&before.records[i], nil) {
+					return
+				}
+			}
+		}, false)
+		return &run.Replay{Sessions: s, Dataset: plan.Default().Dataset, Inputs: 6}, err
+	}}
+	p := plan.Default()
+	p.BaseURL, p.Replay = []string{url}, "it"
+	sent, _ := got.generated()
+	out := execute(t.Context(), p, env)
+	after, _ := got.generated()
+	if out.err == nil || !strings.Contains(out.err.Error(), "the data or its options are not what they were") || len(after) != len(sent) {
+		t.Errorf("%v, %d requests sent", out.err, len(after)-len(sent))
+	}
+}
