@@ -5,6 +5,8 @@ package browser
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,8 +49,9 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// Start starts a Chromium that keeps what it needs in a directory of its own.
-func Start() (*Browser, error) {
+// Start starts a Chromium that keeps what it needs in a directory of its own. It
+// ends with the context.
+func Start(ctx context.Context) (*Browser, error) {
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		return nil, fmt.Errorf("%w: install it with `make chromium`", err)
@@ -63,7 +66,7 @@ func Start() (*Browser, error) {
 		return nil, err
 	}
 	b := &Browser{Downloads: filepath.Join(home, "downloads"), write: write, home: home, waiting: map[int]chan message{}, watch: func(message) {}}
-	b.cmd = exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(home, "profile"), "about:blank")
+	b.cmd = exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(home, "profile"), "about:blank")
 	b.cmd.ExtraFiles = []*os.File{fromUs, toUs} // 3 and 4, where it looks for them
 	if err := b.cmd.Start(); err != nil {
 		return nil, err
@@ -196,15 +199,27 @@ func (b *Browser) Open(address string, v View) (*Page, error) {
 	if err := p.call("Page.navigate", map[string]any{"url": address}, nil); err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	return p, wait(address, func() error {
 		loaded := false
 		// While the old page goes there is nobody to ask.
-		if err := p.Eval("location.href !== 'about:blank' && document.readyState === 'complete'", &loaded); loaded {
-			return p, nil
-		} else if time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("%s was not there within %v", address, patience), err)
+		err := p.Eval("location.href !== 'about:blank' && document.readyState === 'complete'", &loaded)
+		if !loaded {
+			err = cmp.Or(err, errors.New("still loading"))
 		}
+		return err
+	})
+}
+
+// wait asks for something again and again until it is there.
+func wait(what string, ask func() error) (err error) {
+	const pause = 10 * time.Millisecond
+	for range patience / pause {
+		if err = ask(); err == nil {
+			return nil
+		}
+		time.Sleep(pause)
 	}
+	return fmt.Errorf("%s was not there within %v: %w", what, patience, err)
 }
 
 func (p *Page) call(method string, params, result any) error {
@@ -353,13 +368,11 @@ func (p *Page) Print() ([]byte, error) {
 }
 
 // Downloaded is a file that the page saved.
-func (b *Browser) Downloaded(name string) ([]byte, error) {
+func (b *Browser) Downloaded(name string) (text []byte, err error) {
 	path := filepath.Join(b.Downloads, name)
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
-			return text, os.Remove(path)
-		} else if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s was not saved: %w", name, err)
-		}
-	}
+	err = wait(name, func() error {
+		text, err = os.ReadFile(path)
+		return err
+	})
+	return text, errors.Join(err, os.Remove(path))
 }

@@ -4,6 +4,7 @@ package page_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -55,7 +56,7 @@ func open(t testing.TB, view browser.View, hash string, runs ...outcome.Run) *ta
 
 func openFile(t testing.TB, view browser.View, address string) *tab {
 	t.Helper()
-	start.Do(func() { chromium, startErr = browser.Start() })
+	start.Do(func() { chromium, startErr = browser.Start(context.Background()) })
 	if startErr != nil {
 		t.Fatal(startErr)
 	}
@@ -120,15 +121,15 @@ func (p *tab) values(selector string) []float64 {
 }
 
 // place is where the middle of an element is in the window.
-func (p *tab) place(selector string) (x, y, width, height float64) {
+func (p *tab) place(selector string) (x, y, height float64) {
 	p.t.Helper()
-	box := eval[[4]float64](p, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({ block: 'center' }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, b.width, b.height] })()`, selector))
-	return box[0], box[1], box[2], box[3]
+	box := eval[[3]float64](p, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({ block: 'center' }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, b.height] })()`, selector))
+	return box[0], box[1], box[2]
 }
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	x, y, _, _ := p.place(selector)
+	x, y, _ := p.place(selector)
 	if err := p.Click(x, y); err != nil {
 		p.t.Fatal(err)
 	}
@@ -355,7 +356,7 @@ func TestTimeline(t *testing.T) {
 	canvas := chart("Timeline of requests") + " canvas"
 	spans := func() [2]float64 { return eval[[2]float64](p, "[view.t1 - view.t0, view.r1 - view.r0]") }
 	whole := spans()
-	x, y, _, height := p.place(canvas)
+	x, y, height := p.place(canvas)
 	if err := p.Click(x, y); err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +404,7 @@ func TestHoverAndKeyboard(t *testing.T) {
 	tip := func() string {
 		return eval[string](p, "document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText")
 	}
-	x, y, _, _ := p.place(chart("Over time") + " .plot")
+	x, y, _ := p.place(chart("Over time") + " .plot")
 	p.mouse(browser.Mouse{Kind: "mouseMoved", X: x, Y: y})
 	if !strings.Contains(tip(), "TTFT p50") {
 		t.Errorf("over time it says %q", tip())
@@ -578,8 +579,7 @@ func TestManyRequestsInBrowser(t *testing.T) {
 	began := time.Now()
 	p := openFile(t, desk, "file://"+path)
 	opened := time.Since(began)
-	var paint float64
-	paint = eval[float64](p, `(() => { const f = figures.find((v) => v.setUp), a = performance.now(); zoom('t', 0.5, 0.5); f.paint(f.plot.clientWidth); return performance.now() - a })()`)
+	paint := eval[float64](p, `(() => { const f = figures.find((v) => v.setUp), a = performance.now(); zoom('t', 0.5, 0.5); f.paint(f.plot.clientWidth); return performance.now() - a })()`)
 	ready, _ := json.Marshal(eval[map[string]float64](p, `(() => { const n = performance.getEntriesByType('navigation')[0]; return { interactive_ms: n.domInteractive, complete_ms: n.loadEventEnd } })()`))
 	t.Logf("%d bytes, there after %v (%s), a zoom takes %.0f ms", len(html), opened.Round(time.Millisecond), ready, paint)
 	if said := eval[string](p, `document.querySelector('[data-figure="Timeline of requests"]').innerText`); !strings.Contains(said, "of 100,000 requests: one in") {

@@ -5,9 +5,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 
@@ -20,11 +20,13 @@ var views = map[string]browser.View{
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		log.Fatal("usage: shoot PAGE.html PREFIX")
+	err := errors.New("usage: shoot PAGE.html PREFIX")
+	if len(os.Args) == 3 {
+		err = shoot(os.Args[1], os.Args[2])
 	}
-	if err := shoot(os.Args[1], os.Args[2]); err != nil {
-		log.Fatal(err)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
@@ -36,7 +38,7 @@ func shoot(page, prefix string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(prefix), 0o755); err != nil {
 		return err
 	}
-	b, err := browser.Start()
+	b, err := browser.Start(context.Background())
 	if err != nil {
 		return err
 	}
