@@ -72,6 +72,26 @@ test-vllm: $(VLLM)
 test-reference: $(VLLM) $(VLLM_DIR)/datasets
 	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./cli ./run $(ARGS)
 
+PEERS := .cache/peers
+AIPERF := aiperf==0.13.0
+GUIDELLM := guidellm==0.8.1
+SGLANG := sglang==0.5.23
+
+# Each tool in a place of its own, which finds torch and the like in vLLM's.
+$(PEERS)/%/bin/python: $(VLLM)
+	rm -rf $(PEERS)/$* && python3 -m venv $(PEERS)/$*
+	ls -d $(CURDIR)/$(VLLM_DIR)/lib/python3.*/site-packages > $$(ls -d $(PEERS)/$*/lib/python3.*/site-packages)/vllm.pth
+	case $* in \
+		aiperf) nice $@ -m pip install -q --no-cache-dir $(AIPERF) ;; \
+		guidellm) nice $@ -m pip install -q --no-cache-dir $(GUIDELLM) ;; \
+		sglang) nice $@ -m pip install -q --no-cache-dir --no-deps $(SGLANG) orjson ;; \
+	esac || { rm -rf $(PEERS)/$*; exit 1; }
+
+## dialects: what vLLM's, SGLang's, AIPerf's and GuideLLM's own code makes of our test records (installs them in .cache); then the dialects against it
+.PHONY: dialects
+dialects: $(VLLM) $(PEERS)/aiperf/bin/python $(PEERS)/guidellm/bin/python $(PEERS)/sglang/bin/python
+	VLLM=$(CURDIR)/$(VLLM) go test ./metric -run TestDialects -count 1 -dialects
+
 ## test-power: how often equal runs are called equal, and 10 % is found, in 100 tries each (some minutes)
 .PHONY: test-power
 test-power:

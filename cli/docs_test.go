@@ -97,6 +97,17 @@ func metricsDoc() string {
 	for _, f := range metric.Figures {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Unit, f.Title, strings.ReplaceAll(f.Doc, "|", `\|`))
 	}
+	b.WriteString("\n## Dialects\n\nOther tools define some of these otherwise. `tacho report RUN --dialect NAME` prints what a tool would say of the same " +
+		"requests. Tests hold each dialect against that tool's own code (`make dialects`).\n\n| dialect | owner | name | unit | formula |\n|---|---|---|---|---|\n")
+	for i := range metric.Dialects {
+		d := &metric.Dialects[i]
+		for _, m := range d.Metrics {
+			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", d.Name, d.Owner, m.Name, m.Unit, strings.ReplaceAll(m.Doc, "|", `\|`))
+		}
+		for _, t := range d.Totals {
+			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", d.Name, d.Owner, t.Name, t.Unit, t.Doc)
+		}
+	}
 	b.WriteString("\n## The verdict\n\nEach rule asks one question of a run. A number above a threshold gives a note, " +
 		"makes the run DEGRADED, or makes it INVALID (exit code 4).\n\n" +
 		"| rule | note | DEGRADED | INVALID | unit | what is asked, and why |\n|---|---|---|---|---|---|\n")

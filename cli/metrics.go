@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
 	"math"
 
@@ -19,31 +20,32 @@ func threshold(f float64) string {
 
 func newMetrics(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "metrics", Short: "Print every formula and every rule of the verdict", Args: flagsOnly,
+		Use: "metrics", Short: "Print every formula, ours and other tools', and every rule of the verdict", Args: flagsOnly,
 		Example: "  tacho metrics",
 		RunE: func(*cobra.Command, []string) error {
+			out := bufio.NewWriter(env.Stdout) // keeps the first error for Flush
 			for _, m := range metric.All {
-				if _, err := fmt.Fprintf(env.Stdout, "%-19s %-9s %s: %s\n", m.Name, m.Unit, m.Title, m.Doc); err != nil {
-					return err
-				}
+				fmt.Fprintf(out, "%-19s %-9s %s: %s\n", m.Name, m.Unit, m.Title, m.Doc)
 			}
-			if _, err := fmt.Fprintf(env.Stdout, "\nOf a level as a whole:\n"); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "\nOf a level as a whole:\n")
 			for _, f := range metric.Figures {
-				if _, err := fmt.Fprintf(env.Stdout, "%-19s %-9s %s: %s\n", f.Name, f.Unit, f.Title, f.Doc); err != nil {
-					return err
+				fmt.Fprintf(out, "%-19s %-9s %s: %s\n", f.Name, f.Unit, f.Title, f.Doc)
+			}
+			for i := range metric.Dialects {
+				d := &metric.Dialects[i]
+				fmt.Fprintf(out, "\nDialect %s, the definitions of %s (tacho report RUN --dialect %s):\n", d.Name, d.Owner, d.Name)
+				for _, m := range d.Metrics {
+					fmt.Fprintf(out, "%-33s %-6s %s\n", m.Name, m.Unit, m.Doc)
+				}
+				for _, total := range d.Totals {
+					fmt.Fprintf(out, "%-33s %-6s %s\n", total.Name, total.Unit, total.Doc)
 				}
 			}
-			if _, err := fmt.Fprintf(env.Stdout, "\nVerdict (note, DEGRADED and INVALID above):\n"); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "\nVerdict (note, DEGRADED and INVALID above):\n")
 			for _, r := range metric.Rules {
-				if _, err := fmt.Fprintf(env.Stdout, "%-18s %8v %8v %8v %-6s %s\n", r.Code, threshold(r.Note), threshold(r.Degraded), threshold(r.Invalid), r.Unit, r.Doc); err != nil {
-					return err
-				}
+				fmt.Fprintf(out, "%-18s %8v %8v %8v %-6s %s\n", r.Code, threshold(r.Note), threshold(r.Degraded), threshold(r.Invalid), r.Unit, r.Doc)
 			}
-			return nil
+			return out.Flush()
 		},
 	}
 }

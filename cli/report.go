@@ -20,11 +20,11 @@ import (
 
 // reportOptions say how to print.
 type reportOptions struct {
-	format, style, rows, metrics, percentiles, failIf string
-	level                                             int
-	detailed                                          bool
-	stall, price                                      float64
-	gpus                                              plan.GPUs
+	format, style, rows, metrics, percentiles, failIf, dialect string
+	level                                                      int
+	detailed                                                   bool
+	stall, price                                               float64
+	gpus                                                       plan.GPUs
 }
 
 func newReport(env *Env) *cobra.Command {
@@ -49,6 +49,7 @@ Layouts of the classic block:
   tacho report runs/20260301-120000-vllm --report-style old --metric-percentiles 50,90,99
   tacho report report.txt --format csv
   tacho report results/ --format levels
+  tacho report runs/20260301-120000-vllm --dialect aiperf
   tacho report result.json --fail-if "ttft.p99>200ms,failures>1%"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -68,6 +69,7 @@ Layouts of the classic block:
 	cmd.Flags().Float64Var(&o.stall, "stall-threshold", 0, "gaps between tokens beyond so many milliseconds are stalls, instead of the run's")
 	cmd.Flags().Float64Var(&o.price, "gpu-price", 0, "price of one GPU for an hour, for the cost of a million tokens")
 	cmd.Flags().TextVar(&o.gpus, "gpus", plan.GPUs{}, "what the server ran on, such as 8xMI300X, where the run does not say")
+	cmd.Flags().StringVar(&o.dialect, "dialect", "", "print what another tool would say of the same requests: "+dialectNames())
 	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>200ms,failures>1%")
 	return cmd
 }
@@ -79,6 +81,14 @@ func formatLines[T any](formats []report.FormatOf[T]) string {
 		fmt.Fprintf(&b, "  %-10s %s\n", f.Name, f.Doc)
 	}
 	return b.String()
+}
+
+func dialectNames() string {
+	var names []string
+	for i := range metric.Dialects {
+		names = append(names, metric.Dialects[i].Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // kindLines has a line for each form of result.
@@ -102,7 +112,7 @@ func styleLines() string {
 // print shows runs together. A text report alone is printed again as it is,
 // unless that format is one of runs only.
 func (o *reportOptions) print(env *Env, paths []string) error {
-	if len(paths) == 1 && o.level == 0 && o.failIf == "" {
+	if len(paths) == 1 && o.level == 0 && o.failIf == "" && o.dialect == "" {
 		if printed, err := o.printFile(env, paths[0]); printed || err != nil {
 			return err
 		}
@@ -123,10 +133,26 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 		}
 		r.Runs = append(r.Runs, runs...)
 	}
-	if err := show(env.Stdout, o.format, &r); err != nil {
+	if err := o.show(env, &r); err != nil {
 		return err
 	}
 	return failIf(env, o.failIf, r.Runs)
+}
+
+// show prints runs in the format asked for, and in the dialect.
+func (o *reportOptions) show(env *Env, r *report.Report) error {
+	if o.dialect == "" {
+		return show(env.Stdout, o.format, r)
+	}
+	dialect, err := metric.DialectNamed(o.dialect)
+	if err != nil {
+		return usage(fmt.Errorf("--dialect: %w", err))
+	}
+	format, err := report.TranslationFormatNamed(o.format)
+	if err != nil {
+		return usage(err)
+	}
+	return format.Render(env.Stdout, &report.Translation{Report: *r, Dialect: dialect})
 }
 
 // choose leaves the level that was asked for.

@@ -1,0 +1,198 @@
+package metric
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/stat"
+)
+
+// A Dialect is the definitions of another tool, over our records: what its report
+// would say of the same requests.
+type Dialect struct {
+	Name    string
+	Owner   string // whose definitions they are, and of which version
+	Metrics []Term
+	Totals  []Total
+	Step    bool // percentiles are values that were observed, and not between two
+}
+
+// A Term is what a tool calls a metric.
+type Term struct {
+	Name, Doc string
+	Unit      Unit
+	Of        func(r *tacho.Record, emit func(float64)) // of successful requests
+	Weight    func(r *tacho.Record) float64             // nil: all count the same
+}
+
+// A Total is one number of a whole level.
+type Total struct {
+	Name, Doc string
+	Unit      Unit
+	Of        func(t *Tally) float64
+}
+
+// A Tally is what a level adds up to.
+type Tally struct {
+	Completed, Input, Output int
+	DurationS                float64 // as ours: from the start of the schedule to the last end
+	SpanS                    float64 // from the first start of a successful request to the last token of any
+	EndS                     float64 // from the first start of a successful request to the last end of any
+	LatencyS                 float64 // of all successful requests together, from start to last token
+}
+
+// Dialects are all of them, in the order help lists them.
+var Dialects = []Dialect{tachoDialect, vllmDialect, sglangDialect, aiperfDialect, guidellmDialect}
+
+// DialectNamed is the dialect of that name.
+func DialectNamed(name string) (*Dialect, error) {
+	var names []string
+	for i := range Dialects {
+		if Dialects[i].Name == name {
+			return &Dialects[i], nil
+		}
+		names = append(names, Dialects[i].Name)
+	}
+	return nil, fmt.Errorf("unknown dialect %q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// tachoDialect is our own definitions.
+var tachoDialect = Dialect{Name: "tacho", Owner: "tacho", Metrics: ourTerms(), Totals: servedTotals(func(t *Tally) float64 { return t.DurationS }, "duration")}
+
+func ourTerms() []Term {
+	var out []Term
+	for _, m := range Classic {
+		out = append(out, Term{Name: m.Name, Doc: m.Doc, Unit: m.Unit, Of: m.Of})
+	}
+	return out
+}
+
+// servedTotals are throughputs by the duration that a tool has.
+func servedTotals(duration func(*Tally) float64, words string) []Total {
+	per := func(n func(*Tally) int) func(*Tally) float64 {
+		return func(t *Tally) float64 { return float64(n(t)) / duration(t) }
+	}
+	return []Total{
+		{"request_throughput", "successful requests / " + words, RequestsPerSec, per(func(t *Tally) int { return t.Completed })},
+		{"output_throughput", "output tokens / " + words, TokensPerSec, per(func(t *Tally) int { return t.Output })},
+		{"total_token_throughput", "input and output tokens / " + words, TokensPerSec, per(func(t *Tally) int { return t.Input + t.Output })},
+	}
+}
+
+// Spoken is what a dialect says of a level.
+type Spoken struct {
+	*Dialect `json:"-"`
+	Dists    []Dist    `json:"metrics"`
+	Totals   []float64 `json:"totals"`
+	Names    []string  `json:"total_names"`
+}
+
+// Speak sums records up by the definitions of the dialect.
+func (d *Dialect) Speak(records iter.Seq2[*tacho.Record, error], percentiles []float64) (*Spoken, error) {
+	values := make([][]weighted, len(d.Metrics))
+	t := Tally{}
+	first, last, end := time.Duration(math.MaxInt64), time.Duration(0), time.Duration(0)
+	for r, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		t.DurationS = max(t.DurationS, r.End.Seconds())
+		if !r.OK() {
+			continue
+		}
+		t.Completed++
+		t.Input, t.Output = t.Input+InputTokens(r), t.Output+r.Output
+		first, last, end = min(first, atAsked(r)), max(last, atLast(r)), max(end, r.End)
+		t.LatencyS += (atLast(r) - atAsked(r)).Seconds()
+		for i, term := range d.Metrics {
+			w := 1.0
+			if term.Weight != nil {
+				w = term.Weight(r)
+			}
+			term.Of(r, func(v float64) { values[i] = append(values[i], weighted{v, w}) })
+		}
+	}
+	t.SpanS, t.EndS = (last - first).Seconds(), (end - first).Seconds()
+	out := &Spoken{Dialect: d}
+	for i, term := range d.Metrics {
+		out.Dists = append(out.Dists, Dist{Name: term.Name, Unit: term.Unit, N: len(values[i]), Stats: d.stats(values[i], percentiles)})
+	}
+	for _, total := range d.Totals {
+		v := 0.0
+		if t.Completed > 0 {
+			v = total.Of(&t)
+		}
+		out.Totals, out.Names = append(out.Totals, v), append(out.Names, total.Name)
+	}
+	return out, nil
+}
+
+type weighted struct{ value, weight float64 }
+
+// stats are the statistics of weighted values.
+func (d *Dialect) stats(values []weighted, percentiles []float64) *Stats {
+	sum, total := 0.0, 0.0
+	for _, v := range values {
+		sum, total = sum+v.value*v.weight, total+v.weight
+	}
+	if total == 0 {
+		return nil
+	}
+	slices.SortFunc(values, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
+	s := &Stats{Mean: sum / total, Min: values[0].value, Max: values[len(values)-1].value}
+	for _, v := range values {
+		s.Std += v.weight * (v.value - s.Mean) * (v.value - s.Mean)
+	}
+	s.Std = math.Sqrt(s.Std / total)
+	at := quantiles(values, total, d.Step)
+	s.Median = at(0.5)
+	for _, p := range percentiles {
+		s.Percentiles = append(s.Percentiles, Percentile{P: p, Value: at(p / 100)})
+	}
+	return s
+}
+
+// quantiles is the rule for percentiles: between two observations, or the first
+// of which so much weight is not above it.
+func quantiles(values []weighted, total float64, step bool) func(q float64) float64 {
+	if !step {
+		sample := make(stat.Sample, len(values))
+		for i, v := range values {
+			sample[i] = v.value
+		}
+		return sample.Quantile
+	}
+	return func(q float64) float64 {
+		below := 0.0
+		for _, v := range values {
+			if below += v.weight / total; below >= q {
+				return v.value
+			}
+		}
+		return values[len(values)-1].value
+	}
+}
+
+// atAsked is when other tools start their clock: before there is a connection.
+func atAsked(r *tacho.Record) time.Duration {
+	if r.Start != tacho.Never {
+		return r.Start
+	}
+	return r.Sent
+}
+
+// term is a time from one moment to another, of successful requests.
+func term(name string, from, to mark, doc string) Term {
+	return Term{Name: name, Doc: doc, Unit: Millis, Of: ofSuccess(from, to)}
+}
+
+// perToken is the time from the first to the last token by the other tokens.
+func perToken(name, doc string) Term {
+	return Term{Name: name, Doc: doc, Unit: Millis, Of: TPOT.Of}
+}

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"tacho/metric"
+)
+
+// A Translation is a report in the definitions of another tool.
+type Translation struct {
+	Report
+	Dialect *metric.Dialect
+}
+
+// TranslationFormats are the ways to print one.
+var TranslationFormats = []FormatOf[Translation]{
+	{"text", "a table for each level", translationText},
+	{"json", "the same, for programs", translationJSON},
+}
+
+// TranslationFormatNamed is the format of that name.
+func TranslationFormatNamed(name string) (FormatOf[Translation], error) {
+	return named(TranslationFormats, "format of a dialect", name)
+}
+
+// A translated is a level in a dialect.
+type translated struct {
+	Run    string `json:"run"`
+	Level  string `json:"level"`
+	Tool   string `json:"dialect"`
+	Owner  string `json:"definitions"`
+	Failed int    `json:"failed"`
+	*metric.Spoken
+}
+
+// translated are all levels, summed up anew from their requests.
+func (t *Translation) translated() ([]translated, error) {
+	var out []translated
+	for run, level := range t.levels() {
+		if level.Records == nil {
+			return nil, fmt.Errorf("%s: a dialect is made of requests, and there are none here: name a run directory or a detailed result", run.Name)
+		}
+		spoken, err := t.Dialect.Speak(level.Records(), dialectPercentiles)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, translated{run.Name, strings.TrimLeft(level.Name, "-"), t.Dialect.Name, t.Dialect.Owner, level.Summary.Failed, spoken})
+	}
+	return out, nil
+}
+
+// dialectPercentiles are those that every tool has.
+var dialectPercentiles = []float64{50, 90, 99}
+
+func translationJSON(w io.Writer, t *Translation) error {
+	levels, err := t.translated()
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(levels)
+}
+
+func translationText(w io.Writer, t *Translation) error {
+	levels, err := t.translated()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w) // keeps the first error for Flush
+	fmt.Fprintf(out, "By the definitions of %s (tacho metrics lists them)\n", t.Dialect.Owner)
+	for _, l := range levels {
+		fmt.Fprintf(out, "\n%s\n", safe(cmp.Or(strings.TrimSpace(l.Run+" "+l.Level), "one level")))
+		fmt.Fprintf(out, "%-39s %9s %9s %9s %9s\n", "", "mean", "p50", "p90", "p99")
+		for _, d := range l.Dists {
+			fmt.Fprintf(out, "%-39s", d.Name+" ("+string(d.Unit)+")")
+			if d.Stats == nil {
+				fmt.Fprintf(out, " %9s\n", notMeasured)
+				continue
+			}
+			for _, v := range []float64{d.Stats.Mean, d.Stats.Median, d.Stats.Percentile(90), d.Stats.Percentile(99)} {
+				fmt.Fprintf(out, " %9s", short(v))
+			}
+			fmt.Fprintln(out)
+		}
+		for i, v := range l.Totals {
+			fmt.Fprintf(out, "%-39s %9s\n", strings.TrimSuffix(l.Names[i]+" ("+string(t.Dialect.Totals[i].Unit)+")", " ()"), short(v))
+		}
+		fmt.Fprintf(out, "%-39s %9d\n", "failed", l.Failed)
+	}
+	return out.Flush()
+}
