@@ -13,7 +13,7 @@ function distribution(key) {
   const known = (r) => r.levels.filter((l) => l[key]?.curve), all = () => shown().flatMap(known), strongest = () => shown().map(picked).filter((l) => l[key]?.curve);
   const ys = () => ({ cdf: [0, 0.25, 0.5, 0.75, 1], nines: [0, 0.9, 0.99, 0.999, 0.9999] }[state.shape]);
   const scales = (w) => {
-    const ds = all().map((l) => l[key]), b = { left: 46, right: w - 34, upper: 24, lower: H - 36 };
+    const ds = all().map((l) => l[key]), b = { left: 52, right: w - 34, upper: 24, lower: H - 36 };
     const low = fewest(ds.map((d) => Math.max(d.min, d.p50 / 8, 1e-3))), high = most(ds.map((d) => d.max), 1e-2) * 1.1;
     const x = state.axis === 'log' ? log(Math.min(low, high / 2) * 0.9, high, b.left, b.right) : linear(0, high, b.left, b.right);
     const top = isHistogram() ? above(most(strongest().flatMap((l) => heights(l[key]).map((h) => h[2])), 0.01)) : state.shape === 'nines' ? 4 : 1;
@@ -23,7 +23,7 @@ function distribution(key) {
   const faint = (r, s) => each(known(r).filter((l) => l !== picked(r)), (l) => curve(path(sharesOf(l[key]), s.x, s.y), loadInk(l), 'thin', 0.75));
   const strong = (l, s, w) => {
     const d = l[key], c = several() ? runInk(l.run) : loadInk(l);
-    if (isHistogram()) return curve(path(heights(d).flatMap(([a, b, v]) => [[a, v], [b, v]]), s.x, s.y), c, dashOf(l.run)) + bars(d, s, c);
+    if (isHistogram()) return curve(path(heights(d).flatMap(([a, b, v]) => [[a, v], [Math.min(b, s.x.back(s.right)), v]]), s.x, s.y), c, dashOf(l.run)) + bars(d, s, c);
     return curve(path(sharesOf(d), s.x, s.y), c, dashOf(l.run)) + each([50, 90, 99].filter((p) => d[`p${p}`] != null), (p) => percentileDot(s, d, p, c, w, strongest().map((o) => o[key])));
   };
   const three = (d) => ['p50', 'p90', 'p99'].filter((p) => d[p] != null).map((p) => `${p} ${time(d[p])}`).join(' · ');
@@ -47,7 +47,7 @@ function distribution(key) {
 }
 const bars = (d, s, c) => each(heights(d).filter((h) => h[2] && s.x(h[1]) > s.left), ([a, b, v, n]) => {
   const from = Math.max(s.left, s.x(a)), tip = keyed([[`${time(a)} to ${time(b)}`, ''], ['values', count(n)], ['share', percent(v)]]);
-  return `<rect class="bar" x="${r1(from)}" y="${r1(s.y(v))}" width="${r1(Math.max(0.5, s.x(b) - from))}" height="${r1(s.lower - s.y(v))}" data-value="${n}" data-tip="${esc(tip)}" data-css="fill:${c}"/>`;
+  return `<rect class="bar" x="${r1(from)}" y="${r1(s.y(v))}" width="${r1(Math.max(0.5, Math.min(s.x(b), s.right) - from))}" height="${r1(s.lower - s.y(v))}" data-value="${n}" data-tip="${esc(tip)}" data-css="fill:${c}"/>`;
 });
 function percentileDot(s, d, p, colour, w, all) {
   const name = `p${p}`, x = s.x(d[name]), y = s.y(p / 100);
