@@ -39,6 +39,17 @@ type SLO struct {
 	LimitMillis float64 `json:"limit_ms"` // or in the metric's own unit
 }
 
+func (s *SLO) validate() error {
+	m := Named(s.Metric)
+	if m == nil || m.Unit == TokenCount {
+		return fmt.Errorf("goodput metric %q: want one of %s", s.Metric, names(limits()))
+	}
+	if !(s.LimitMillis >= 0) || math.IsInf(s.LimitMillis, 0) {
+		return fmt.Errorf("goodput %s: limit %v: want %s, 0 or more", s.Metric, s.LimitMillis, m.Unit)
+	}
+	return nil
+}
+
 // kept says whether a value of the metric is within the limit.
 func (s *SLO) kept(m *Metric, v float64) bool {
 	if m.MoreIsBetter {
@@ -66,12 +77,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("steady-state threshold %v: want a part of the concurrency limit, above 0 and up to 1", c.SteadyThreshold)
 	}
 	for _, slo := range c.Goodput {
-		m := Named(slo.Metric)
-		if m == nil || m.Unit == TokenCount {
-			return fmt.Errorf("goodput metric %q: want one of %s", slo.Metric, names(limits()))
-		}
-		if !(slo.LimitMillis >= 0) || math.IsInf(slo.LimitMillis, 0) {
-			return fmt.Errorf("goodput %s: limit %v: want %s, 0 or more", slo.Metric, slo.LimitMillis, m.Unit)
+		if err := slo.validate(); err != nil {
+			return err
 		}
 	}
 	if !(c.StallMillis >= 0) || math.IsInf(c.StallMillis, 0) {

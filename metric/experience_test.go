@@ -43,8 +43,8 @@ func TestGoodputOfSpeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum := metric.Accumulator{Goodput: config.Goodput}
-		for _, last := range []time.Duration{50, 200} {
-			if err := sum.Add(success(2, 10*ms, last*ms)); err != nil {
+		for _, last := range []time.Duration{50 * ms, 200 * ms} {
+			if err := sum.Add(success(2, 10*ms, last)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -200,8 +200,12 @@ func written(list []Instruments, ours int) (*account, string) {
 			to   **float64
 			from *float64
 		}{
-			{&all.queue, in.QueueMillis}, {&all.prefill, in.PrefillMillis}, {&all.decode, in.DecodeMillis},
-			{&all.work, in.InferenceMillis}, {&all.toFirst, in.TTFTMillis}, {&all.total, in.E2ELMillis},
+			{&all.queue, in.QueueMillis},
+			{&all.prefill, in.PrefillMillis},
+			{&all.decode, in.DecodeMillis},
+			{&all.work, in.InferenceMillis},
+			{&all.toFirst, in.TTFTMillis},
+			{&all.total, in.E2ELMillis},
 		} {
 			switch before := *f.to; {
 			case f.from == nil || before == nil && n > *in.Timed: // not every page tells it

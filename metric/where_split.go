@@ -163,8 +163,8 @@ func (s *Summary) where() *Where {
 	if s.Config.RoundTripMillis != nil {
 		roundTrip = *s.Config.RoundTripMillis
 	}
-	fits := false
 	for _, t := range []*account{better(answers, page), answers, nil} {
+		var fits bool
 		if w.All, fits = all.split(t, roundTrip); fits {
 			break
 		}

@@ -1,6 +1,7 @@
 package metric_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +28,6 @@ func waited(first, stream time.Duration, server *tacho.ServerTimes) *tacho.Recor
 	return r
 }
 
-func of(v float64) *float64 { return &v }
-
 // partsOf are the parts of a split that are not nothing.
 func partsOf(t *metric.TimeSplit) map[string]float64 {
 	parts := map[string]float64{}
@@ -46,7 +45,7 @@ func partsOf(t *metric.TimeSplit) map[string]float64 {
 func TestWhereTheTimeGoes(t *testing.T) {
 	ours := map[string]float64{"client_queue": 40, "client": 5, "connect": 2}
 	page := metric.Instruments{
-		QueueMillis: of(10), PrefillMillis: of(70), DecodeMillis: of(600), TTFTMillis: of(90), E2ELMillis: of(980), Timed: of(4),
+		QueueMillis: new(10.0), PrefillMillis: new(70.0), DecodeMillis: new(600.0), TTFTMillis: new(90.0), E2ELMillis: new(980.0), Timed: new(4.0),
 	}
 	without := func(change func(*metric.Instruments)) []metric.Instruments {
 		in := page
@@ -62,10 +61,10 @@ func TestWhereTheTimeGoes(t *testing.T) {
 		bottleneck string
 	}{
 		{"marks alone", nil, nil, nil, map[string]float64{"server_queue+prefill+front_end+network": 100, "decode+front_end+network": 900}, "decode+front_end+network"},
-		{"marks and a round trip", nil, nil, of(30), map[string]float64{
+		{"marks and a round trip", nil, nil, new(30.0), map[string]float64{
 			"server_queue+prefill+front_end+network": 70, "network": 30, "decode+front_end+network": 900,
 		}, "decode+front_end+network"},
-		{"all of vLLM's page", nil, []metric.Instruments{page}, of(3), map[string]float64{
+		{"all of vLLM's page", nil, []metric.Instruments{page}, new(3.0), map[string]float64{
 			"server_queue": 10, "prefill": 70, "decode": 600, "front_end": 300, "front_end+network": 17, "network": 3,
 		}, "front_end"},
 		{"a page without prefill", nil, without(func(in *metric.Instruments) { in.PrefillMillis = nil }), nil, map[string]float64{
@@ -75,10 +74,10 @@ func TestWhereTheTimeGoes(t *testing.T) {
 			"server_queue": 10, "prefill+front_end": 80, "decode+front_end": 890, "front_end+network": 20,
 		}, "decode+front_end"},
 		{"TGI's page", nil, without(func(in *metric.Instruments) {
-			in.PrefillMillis, in.DecodeMillis, in.TTFTMillis, in.InferenceMillis = nil, nil, nil, of(960)
+			in.PrefillMillis, in.DecodeMillis, in.TTFTMillis, in.InferenceMillis = nil, nil, nil, new(960.0)
 		}), nil, map[string]float64{"server_queue": 10, "prefill+decode": 960, "front_end": 10, "front_end+network": 20}, "prefill+decode"},
 		{"two pages, by their requests", nil, []metric.Instruments{
-			{QueueMillis: of(20), E2ELMillis: of(980), Timed: of(1)}, {QueueMillis: of(60), E2ELMillis: of(940), Timed: of(3)}, {},
+			{QueueMillis: new(20.0), E2ELMillis: new(980.0), Timed: new(1.0)}, {QueueMillis: new(60.0), E2ELMillis: new(940.0), Timed: new(3.0)}, {},
 		}, nil, map[string]float64{"server_queue": 50, "prefill+decode+front_end": 900, "front_end+network": 50}, "prefill+decode+front_end"},
 		{"llama.cpp's answers", &tacho.ServerTimes{Prefill: 80 * ms, Decode: 890 * ms}, nil, nil, map[string]float64{
 			"prefill": 80, "server_queue+front_end+network": 20, "decode": 890, "front_end+network": 10,
@@ -95,7 +94,7 @@ func TestWhereTheTimeGoes(t *testing.T) {
 		{"times that cannot be of these requests", &tacho.ServerTimes{Prefill: 500 * ms, Decode: 890 * ms}, nil, nil, map[string]float64{
 			"server_queue+prefill+front_end+network": 100, "decode+front_end+network": 900,
 		}, "decode+front_end+network"},
-		{"a page that counts others' requests", nil, without(func(in *metric.Instruments) { in.Timed = of(9) }), nil, map[string]float64{
+		{"a page that counts others' requests", nil, without(func(in *metric.Instruments) { in.Timed = new(9.0) }), nil, map[string]float64{
 			"server_queue+prefill+front_end+network": 100, "decode+front_end+network": 900,
 		}, "decode+front_end+network"},
 	} {
@@ -104,9 +103,7 @@ func TestWhereTheTimeGoes(t *testing.T) {
 			r := waited(100*ms, 900*ms, c.server)
 			s := sumUp(config, r, r, r, r)
 			s.Beside(c.page, nil)
-			for part, v := range ours {
-				c.want[part] = v
-			}
+			maps.Copy(c.want, ours)
 			near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 			if diff := cmp.Diff(c.want, partsOf(&s.Where.All), near); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -142,26 +139,44 @@ func TestBottleneckSentences(t *testing.T) {
 		page *metric.Instruments
 		want string
 	}{
-		{"a client that is full", sumUp(metric.Config{MaxConcurrency: 8}, waited(10*ms, 30*ms, nil)), nil,
-			"The client is the limit: requests wait 47.0 ms (54 %) for one of the 8 places of --max-concurrency; once sent they take 40.0 ms."},
-		{"a client that is slow", sumUp(metric.Config{}, waited(10*ms, 30*ms, nil)), nil,
-			"The client is the limit: 47.0 ms (54 %) pass in it after a request is due and before it is written."},
-		{"a network that is far", sumUp(metric.Config{RoundTripMillis: of(1000)}, waited(1053*ms, 900*ms, nil)), nil,
-			"The network is the limit: 1000.0 ms (50 %) are one round trip to the server and back."},
-		{"something on the way", sumUp(metric.Config{}, waited(1053*ms, 900*ms, &tacho.ServerTimes{TTFT: 53 * ms, Prefill: 53 * ms, Decode: 900 * ms})), nil,
-			"The way to the engine and back is the limit: 1000.0 ms (50 %) pass in the network, in something between, or in the server's front end; nobody tells which."},
-		{"a front end", sumUp(metric.Config{}, waited(153*ms, 1800*ms, nil)),
-			&metric.Instruments{QueueMillis: of(0), PrefillMillis: of(153), DecodeMillis: of(900), E2ELMillis: of(1953), Timed: of(1)},
-			"The server's front end is the limit, not its engine: of 2000.0 ms a request spends 900.0 ms (45 %) in it. The engine makes a token every 100.0 ms, and one arrives every 200.0 ms."},
-		{"a queue", sumUp(metric.Config{}, waited(1053*ms, 900*ms, nil)),
-			&metric.Instruments{QueueMillis: of(1000), PrefillMillis: of(53), DecodeMillis: of(900), E2ELMillis: of(1953), Timed: of(1)},
-			"The server's queue is the limit: requests wait 1000.0 ms (50 %) until the engine takes them up. From then on most is decode (900.0 ms)."},
-		{"prefill", sumUp(metric.Config{}, waited(1053*ms, 900*ms, &tacho.ServerTimes{Prefill: 1000 * ms, Decode: 900 * ms})), nil,
-			"Prefill is the largest part: 1000.0 ms (50 %)."},
-		{"decode", sumUp(metric.Config{}, waited(53*ms, 900*ms, &tacho.ServerTimes{Prefill: 50 * ms, Decode: 900 * ms})), nil,
-			"Decode is the largest part: 900.0 ms (90 %), 100.0 ms a token."},
-		{"a server that says nothing", sumUp(metric.Config{}, waited(53*ms, 900*ms, nil)), nil,
-			"The largest part, 900.0 ms (90 %), is decode + server's front end + network: the server does not say which."},
+		{
+			"a client that is full", sumUp(metric.Config{MaxConcurrency: 8}, waited(10*ms, 30*ms, nil)), nil,
+			"The client is the limit: requests wait 47.0 ms (54 %) for one of the 8 places of --max-concurrency; once sent they take 40.0 ms.",
+		},
+		{
+			"a client that is slow", sumUp(metric.Config{}, waited(10*ms, 30*ms, nil)), nil,
+			"The client is the limit: 47.0 ms (54 %) pass in it after a request is due and before it is written.",
+		},
+		{
+			"a network that is far", sumUp(metric.Config{RoundTripMillis: new(1000.0)}, waited(1053*ms, 900*ms, nil)), nil,
+			"The network is the limit: 1000.0 ms (50 %) are one round trip to the server and back.",
+		},
+		{
+			"something on the way", sumUp(metric.Config{}, waited(1053*ms, 900*ms, &tacho.ServerTimes{TTFT: 53 * ms, Prefill: 53 * ms, Decode: 900 * ms})), nil,
+			"The way to the engine and back is the limit: 1000.0 ms (50 %) pass in the network, in something between, or in the server's front end; nobody tells which.",
+		},
+		{
+			"a front end", sumUp(metric.Config{}, waited(153*ms, 1800*ms, nil)),
+			&metric.Instruments{QueueMillis: new(0.0), PrefillMillis: new(153.0), DecodeMillis: new(900.0), E2ELMillis: new(1953.0), Timed: new(1.0)},
+			"The server's front end is the limit, not its engine: of 2000.0 ms a request spends 900.0 ms (45 %) in it. The engine makes a token every 100.0 ms, and one arrives every 200.0 ms.",
+		},
+		{
+			"a queue", sumUp(metric.Config{}, waited(1053*ms, 900*ms, nil)),
+			&metric.Instruments{QueueMillis: new(1000.0), PrefillMillis: new(53.0), DecodeMillis: new(900.0), E2ELMillis: new(1953.0), Timed: new(1.0)},
+			"The server's queue is the limit: requests wait 1000.0 ms (50 %) until the engine takes them up. From then on most is decode (900.0 ms).",
+		},
+		{
+			"prefill", sumUp(metric.Config{}, waited(1053*ms, 900*ms, &tacho.ServerTimes{Prefill: 1000 * ms, Decode: 900 * ms})), nil,
+			"Prefill is the largest part: 1000.0 ms (50 %).",
+		},
+		{
+			"decode", sumUp(metric.Config{}, waited(53*ms, 900*ms, &tacho.ServerTimes{Prefill: 50 * ms, Decode: 900 * ms})), nil,
+			"Decode is the largest part: 900.0 ms (90 %), 100.0 ms a token.",
+		},
+		{
+			"a server that says nothing", sumUp(metric.Config{}, waited(53*ms, 900*ms, nil)), nil,
+			"The largest part, 900.0 ms (90 %), is decode + server's front end + network: the server does not say which.",
+		},
 	} {
 		if c.page != nil {
 			c.s.Beside([]metric.Instruments{*c.page}, nil)
@@ -208,12 +223,11 @@ func TestSlowestRequests(t *testing.T) {
 func TestFrontEndOfAnH200(t *testing.T) {
 	r := success(150)
 	r.Slot, r.Start, r.Conn, r.Sent = r.Due, r.Due, r.Due, r.Due
-	us := time.Microsecond
 	for i := range 150 {
-		r.Events = append(r.Events, tacho.Event{At: r.Sent + 506_400*us + 3_251_700*us*time.Duration(i)/149, Tokens: 1})
+		r.Events = append(r.Events, tacho.Event{At: r.Sent + time.Duration(506_400+3_251_700*i/149)*time.Microsecond, Tokens: 1})
 	}
 	s := sumUp(metric.Config{}, r)
-	s.Beside([]metric.Instruments{{QueueMillis: of(24.75), DecodeMillis: of(1700.28), TTFTMillis: of(415.05), E2ELMillis: of(3667.4), Timed: of(1)}}, nil)
+	s.Beside([]metric.Instruments{{QueueMillis: new(24.75), DecodeMillis: new(1700.28), TTFTMillis: new(415.05), E2ELMillis: new(3667.4), Timed: new(1.0)}}, nil)
 	want := "The engine makes a token every 11.4 ms, and one arrives every 21.8 ms."
 	if w := s.Where; w.Bottleneck != "front_end" || !strings.HasSuffix(w.Sentence, want) {
 		t.Errorf("%s: %s, want %s", w.Bottleneck, w.Sentence, want)

@@ -100,28 +100,40 @@ func TestBottlenecksAreFound(t *testing.T) {
 		want    string
 		says    string
 	}{
-		{"queue", profiled(20, 4), "", func(p *step.Profile) { p.MaxSequences = 2 },
-			func(p *plan.Plan) { p.NumPrompts = 24; p.RandomOutputLen = workload.Fixed(8) }, 0, "server_queue", "The server's queue is the limit"},
+		{
+			"queue", profiled(20, 4), "", func(p *step.Profile) { p.MaxSequences = 2 },
+			func(p *plan.Plan) { p.NumPrompts = 24; p.RandomOutputLen = workload.Fixed(8) }, 0, "server_queue", "The server's queue is the limit",
+		},
 		{"prefill", profiled(150, 5), "", nil, func(p *plan.Plan) {
 			list(p, "max-concurrency", "1")
 			p.NumPrompts, p.RandomOutputLen = 4, workload.Fixed(4)
 		}, 0, "prefill", "Prefill is the largest part"},
-		{"decode", profiled(20, 20), "", nil,
-			func(p *plan.Plan) { p.NumPrompts = 8; p.RandomOutputLen = workload.Fixed(30) }, 0, "decode", "Decode is the largest part"},
-		{"front end, tokens", profiled(20, 5), "", func(p *step.Profile) { p.FrontEnd.PerEventMs = 4 },
-			func(p *plan.Plan) { p.NumPrompts = 16; p.RandomOutputLen = workload.Fixed(20) }, 0, "front_end", "The server's front end is the limit, not its engine"},
-		{"front end, requests", profiled(20, 5), "", func(p *step.Profile) { p.FrontEnd.PerRequestMs = 30 },
-			func(p *plan.Plan) { p.NumPrompts = 20; p.RandomOutputLen = workload.Fixed(4) }, 0, "front_end", "The server's front end is the limit, not its engine"},
+		{
+			"decode", profiled(20, 20), "", nil,
+			func(p *plan.Plan) { p.NumPrompts = 8; p.RandomOutputLen = workload.Fixed(30) }, 0, "decode", "Decode is the largest part",
+		},
+		{
+			"front end, tokens", profiled(20, 5), "", func(p *step.Profile) { p.FrontEnd.PerEventMs = 4 },
+			func(p *plan.Plan) { p.NumPrompts = 16; p.RandomOutputLen = workload.Fixed(20) }, 0, "front_end", "The server's front end is the limit, not its engine",
+		},
+		{
+			"front end, requests", profiled(20, 5), "", func(p *step.Profile) { p.FrontEnd.PerRequestMs = 30 },
+			func(p *plan.Plan) { p.NumPrompts = 20; p.RandomOutputLen = workload.Fixed(4) }, 0, "front_end", "The server's front end is the limit, not its engine",
+		},
 		{"client", profiled(40, 10), "", nil, func(p *plan.Plan) {
 			list(p, "request-rate", "200")
 			list(p, "max-concurrency", "2")
 			p.NumPrompts, p.RandomOutputLen = 20, workload.Fixed(5)
 		}, 0, "client", "The client is the limit: requests wait"},
-		{"something between", profiled(20, 4), "", nil,
+		{
+			"something between", profiled(20, 4), "", nil,
 			func(p *plan.Plan) { p.NumPrompts = 8; p.RandomOutputLen = workload.Fixed(8) }, 150 * time.Millisecond,
-			"front_end+network", "The way to the engine and back is the limit"},
-		{"a server that tells less", profiled(20, 20), "sglang", nil,
-			func(p *plan.Plan) { p.NumPrompts = 8; p.RandomOutputLen = workload.Fixed(30) }, 0, "decode+front_end", "the server does not say which"},
+			"front_end+network", "The way to the engine and back is the limit",
+		},
+		{
+			"a server that tells less", profiled(20, 20), "sglang", nil,
+			func(p *plan.Plan) { p.NumPrompts = 8; p.RandomOutputLen = workload.Fixed(30) }, 0, "decode+front_end", "the server does not say which",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.change != nil {
