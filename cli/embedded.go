@@ -26,7 +26,7 @@ const childFlag = "child"
 const defaultSim = "vllm-8b-h100"
 
 // ofAnyServer are the options that say nothing about which server it is.
-var ofAnyServer = []string{"label", "sim-speedup", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
+var ofAnyServer = []string{"label", "sim-speedup", "virtual", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
 
 // chooseTarget decides between a server and the simulated engine: that is
 // taken when it is asked for, or when no flag says anything about a server.
@@ -41,10 +41,16 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", p.Sim) // for information
 	}
 	if p.Sim == "" {
+		if p.Virtual {
+			return usage(errors.New("--virtual computes what an engine would do, and a server is named: leave it out, or name an engine with --sim"))
+		}
 		if p.Given("sim-speedup") {
 			return usage(errors.New("--sim-speedup is of the simulated engine, and a server is named: leave it out, or name an engine with --sim"))
 		}
 		return nil
+	}
+	if p.Virtual && p.Given("sim-speedup") {
+		return usage(errors.New("--virtual goes as fast as it can: it goes without --sim-speedup"))
 	}
 	for _, text := range p.Values("sim-speedup") {
 		if f, err := strconv.ParseFloat(text, 64); err != nil || !(f > 0) || math.IsInf(f, 0) {

@@ -266,7 +266,8 @@ type FinishCount struct {
 // clockUse adds up what stamped the arrivals.
 type clockUse struct {
 	ClockUse
-	worst time.Duration
+	virtual int // requests that were computed
+	worst   time.Duration
 }
 
 // A step of the wall clock is told from its slow steering by both limits.
@@ -286,6 +287,8 @@ func (u *clockUse) add(r *tacho.Record) {
 		u.Kernel++
 	case r.Clock == tacho.ReadClock:
 		u.Read++
+	case r.Clock == tacho.VirtualClock:
+		u.virtual++
 	}
 	moved := max(r.ClockStep, -r.ClockStep)
 	if moved > clockStepMin && float64(moved) > clockStepShare*float64(r.End-r.Start) {
@@ -297,6 +300,7 @@ func (u *clockUse) add(r *tacho.Record) {
 func (u *clockUse) merge(o *clockUse) {
 	u.Wire, u.Kernel, u.Read, u.Steps = u.Wire+o.Wire, u.Kernel+o.Kernel, u.Read+o.Read, u.Steps+o.Steps
 	u.WireTimes, u.FellBack = u.WireTimes+o.WireTimes, u.FellBack+o.FellBack
+	u.virtual += o.virtual
 	u.worst = fartherFromZero(u.worst, o.worst)
 }
 
@@ -306,7 +310,7 @@ func (u *clockUse) summary() ClockUse {
 	for _, c := range []struct {
 		clock    tacho.Clock
 		requests int
-	}{{tacho.WireClock, u.Wire}, {tacho.KernelClock, u.Kernel}, {tacho.ReadClock, u.Read}} {
+	}{{tacho.WireClock, u.Wire}, {tacho.KernelClock, u.Kernel}, {tacho.ReadClock, u.Read}, {tacho.VirtualClock, u.virtual}} {
 		switch {
 		case c.requests == 0:
 		case out.Name == "":

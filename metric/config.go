@@ -22,6 +22,7 @@ type Config struct {
 	InputEstimated  bool      `json:"input_estimated,omitempty"`        // the workload's prompt counts are estimates
 	Pools           bool      `json:"pools,omitempty"`                  // no tokens come out: the report has no place for them
 	Interrupted     bool      `json:"interrupted,omitempty"`            // the run was stopped before its plan was done
+	Predicted       bool      `json:"predicted,omitempty"`              // nobody measured it: a model computed it
 	SharedShare     *float64  `json:"shared_share,omitempty"`           // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
 	RoundTripMillis *float64  `json:"round_trip_ms,omitempty"`          // to the server and back, by a TCP handshake; nil unknown
 	Client          *Client   `json:"client,omitempty"`                 // how the client itself fared; nil unknown

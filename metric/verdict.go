@@ -21,6 +21,9 @@ const (
 	Degraded Severity = "DEGRADED"
 	Invalid  Severity = "INVALID"
 	Unjudged Severity = "NOT JUDGED" // somebody else measured it
+
+	// Predicted is the verdict on what nobody measured, whatever else is known of it.
+	Predicted Severity = "PREDICTED"
 )
 
 // A Verdict says how far the numbers of a run can be trusted, and why.
@@ -253,6 +256,9 @@ func Judge(s *Summary) Verdict {
 		if r.Severity == Invalid || r.Severity == Degraded && v.Severity == Valid {
 			v.Severity = r.Severity
 		}
+	}
+	if s.Config.Predicted {
+		v.Severity = Predicted
 	}
 	return v
 }

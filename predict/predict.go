@@ -263,7 +263,7 @@ func (r *runner) ask(f *flight) *step.Request {
 	p := words.Prompt{Every: r.BlockTokens}
 	fill(&p, &q.Input)
 	f.seed = p.Seed
-	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Of: f}
+	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Of: f}
 	if q.InputTokens > 0 && q.InputTokens != p.Tokens && p.Tokens > 0 {
 		// The tokens of the model are not those of the simulator: its blocks end elsewhere.
 		p = words.Prompt{Every: max(r.BlockTokens*p.Tokens/q.InputTokens, 1)}
@@ -299,6 +299,9 @@ func (r *runner) deliver(e *step.Emission) {
 		return // it was given up
 	}
 	if e.First {
+		if f.request.IgnoreEOS {
+			rec.Events = make(tacho.Events, 0, f.request.MaxTokens)
+		}
 		rec.Head = min(max(e.Accepted, rec.Sent), e.At)
 		rec.Server = &tacho.ServerTimes{Queue: e.Admitted - rec.Sent}
 		f.made = e.Made

@@ -61,7 +61,12 @@ func server(t *testing.T) Server {
 	return s
 }
 
-func profile(t *testing.T) step.Profile {
+type counter int
+
+func (c *counter) Add(*tacho.Record) error { *c++; return nil }
+func (c *counter) Close() error            { return nil }
+
+func benchProfile(t testing.TB) step.Profile {
 	t.Helper()
 	p, err := step.Load("vllm-8b-h100")
 	if err != nil {
@@ -70,6 +75,8 @@ func profile(t *testing.T) step.Profile {
 	p.Cost.Noise = 0
 	return p
 }
+
+func profile(t *testing.T) step.Profile { t.Helper(); return benchProfile(t) }
 
 func records(t *testing.T, s Stage) kept {
 	t.Helper()

@@ -50,7 +50,11 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 			return nil, err
 		}
 	}
-	err = r.measure(ctx, s, sink)
+	run := r.measure
+	if r.Plan.Virtual {
+		run = r.compute
+	}
+	err = run(ctx, s, sink)
 	return &s.outcome, err
 }
 
@@ -74,6 +78,9 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 		return nil, err
 	}
 	s.work = s.sharing.Watch(s.work)
+	if r.Plan.Virtual {
+		return s, nil // nothing is sent
+	}
 	if r.fresh {
 		if err := r.ready(ctx, s.work); errors.Is(err, errAsText) {
 			return r.prepare(ctx, l)

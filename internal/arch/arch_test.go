@@ -69,7 +69,7 @@ var layers = map[string]string{
 	"instrument":                    "internal/limit metric",
 	"sim":                           "internal/wav sim/step sim/words wire/*",
 	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
-	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan replay search token transport transport/tap workload",
+	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan predict replay search sim/step token transport transport/tap workload",
 	"cli":                           ". archive backend compare engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome plan replay report run search sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". metric plan run sim stat workload",

@@ -94,7 +94,7 @@ func (a *api) arrive(now time.Duration, s *seq) {
 // take gets tokens from the engine.
 func (a *api) take(now time.Duration, s *seq, tokens int, deliver func(*Emission)) {
 	if !a.on && a.perEvent == 0 {
-		a.told = s.emission(now, s.said-tokens, tokens)
+		s.emission(&a.told, now, s.said-tokens, tokens)
 		deliver(&a.told)
 		return
 	}
@@ -241,8 +241,8 @@ func (a *api) write(s *seq, deliver func(*Emission)) bool {
 	if s.cancelled {
 		return false // its client is gone
 	}
-	a.told = s.emission(a.free, s.written, s.pending)
 	m := &a.told
+	s.emission(m, a.free, s.written, s.pending)
 	s.written, s.pending = s.written+s.pending, 0
 	if m.Last {
 		m.Ends += milliseconds(a.c.CloseMs)

@@ -37,6 +37,7 @@ type Request struct {
 	Output    int      // tokens the model would generate before it stops; 0: the profile's distribution
 	Draw      uint64   // which draw of that distribution is its own; 0: that of its ID
 	Cached    int      // prompt tokens that count as cached, where Blocks does not tell
+	Session   uint64   // that it belongs to, for routers
 	Of        any      // whose it is: emissions say so too
 }
 
@@ -348,7 +349,11 @@ func (e *Engine) Finish(emit func(Emission)) {
 	}
 	e.stepping, e.planned = false, e.planned[:0]
 	if e.step != nil {
-		e.result(e.stepEnd, e.step, func(s *seq, tokens int) { emit(s.emission(e.stepEnd, s.said-tokens, tokens)) })
+		e.result(e.stepEnd, e.step, func(s *seq, tokens int) {
+			var m Emission
+			s.emission(&m, e.stepEnd, s.said-tokens, tokens)
+			emit(m)
+		})
 	}
 }
 
@@ -391,17 +396,19 @@ func (e *Engine) finish(s *seq) {
 	}
 }
 
-// emission is what tokens of s are to the world, with so many before them.
-func (s *seq) emission(at time.Duration, before, tokens int) Emission {
-	m := Emission{ID: s.ID, Of: s.Of, Made: s.made, At: at, Tokens: tokens, Steps: s.steps, First: before == 0, Last: before+tokens == s.emits}
+// emission tells in m what tokens of s are to the world, with so many before them.
+// Most say little, and what they do not say is left as it was.
+func (s *seq) emission(m *Emission, at time.Duration, before, tokens int) {
+	m.ID, m.Of, m.Made, m.At, m.Tokens, m.Steps = s.ID, s.Of, s.made, at, tokens, s.steps
+	m.First, m.Last = before == 0, before+tokens == s.emits
 	if m.First || m.Last {
 		m.Accepted, m.Queued, m.Admitted, m.FirstMade = s.slot.through, s.queued, s.admitted, s.firstMade
 		m.Cached, m.Preemptions = s.cached, s.preempts
+		m.EOS, m.Finish, m.Ends = false, "", 0
 	}
 	if m.Last {
 		m.EOS, m.Finish, m.Ends = s.stops, s.reason(), at
 	}
-	return m
 }
 
 // reason is why s ends when it does.

@@ -1,0 +1,73 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/metric"
+	"tacho/pace"
+	"tacho/predict"
+	"tacho/sim/step"
+)
+
+// compute runs a level in virtual time: the same sessions at the same times, on
+// a model of the engine. The simulated engine that was started is only asked what
+// a server is asked: its model, how it counts tokens, how much it takes.
+func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
+	profile, err := step.Load(r.Plan.Sim)
+	if err != nil {
+		return &UsageError{err}
+	}
+	server, err := step.NewServer(profile, r.seedOf(s.Level))
+	if err != nil {
+		return err
+	}
+	out, live := &s.outcome, &engine.Live{}
+	r.live = live
+	out.Summary.Config = s.config
+	out.Epoch, out.Monotonic = time.Now(), monotonicSeconds()
+	if r.hooks.Begin != nil {
+		if err := r.hooks.Begin(out, live); err != nil {
+			return err
+		}
+	}
+	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
+	blocks := 0
+	if profile.KV.PrefixCache {
+		blocks = profile.KV.BlockTokens
+	}
+	err = predict.Run(ctx, predict.Stage{
+		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
+		Server: server, BlockTokens: blocks, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
+	}, counted{finisher{sink, r, sum}, live})
+	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
+	s.config.Known = append(s.config.Known, metric.Reason{
+		Code: "predicted", Severity: metric.Note,
+		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", r.Plan.Sim),
+	})
+	r.sumUp(s, sum, nil)
+	return err
+}
+
+// counted is a Sink that keeps the counts of what is under way.
+type counted struct {
+	tacho.Sink
+	live *engine.Live
+}
+
+// Add implements tacho.Sink.
+func (c counted) Add(rec *tacho.Record) error {
+	c.live.Started.Add(1)
+	c.live.Finished.Add(1)
+	c.live.Tokens.Add(int64(rec.Output))
+	if !rec.OK() {
+		c.live.Failed.Add(1)
+	}
+	if rec.Turn+1 >= rec.Turns || !rec.OK() {
+		c.live.Sessions.Add(1)
+	}
+	return c.Sink.Add(rec)
+}
