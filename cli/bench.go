@@ -32,6 +32,11 @@ import (
 
 func newBench(env *Env) *cobra.Command {
 	p := plan.Default()
+	return benchCommand(env, &p)
+}
+
+// benchCommand is bench with a plan to begin with.
+func benchCommand(env *Env, p *plan.Plan) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -67,28 +72,28 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(readPlan(env, o.from, &p), readResumed(env, &o, &p)); err != nil {
+			if err := errors.Join(readPlan(env, o.from, p), readResumed(env, &o, p)); err != nil {
 				return usage(err)
 			}
-			if err := chooseTarget(env, &p); err != nil {
+			if err := chooseTarget(env, p); err != nil {
 				return err
 			}
-			return bench(cmd.Context(), env, p, o)
+			return bench(cmd.Context(), env, *p, o)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	bindPlan(cmd.Flags(), &o.from)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "print the plan and its levels, and send nothing")
 	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept")
-	bind(cmd.Flags(), &p)
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, &p) })
+	bind(cmd.Flags(), p)
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, p) })
 	return cmd
 }
 
 // benchUsage prints the flags by group, then the kinds they choose from.
 func benchUsage(cmd *cobra.Command, p *plan.Plan) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho bench [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true)+flagLine(cmd, "resume", true))
+	fmt.Fprintf(&b, "Usage:\n  tacho %s [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Name(), cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true)+flagLine(cmd, "resume", true))
 	group := ""
 	for _, o := range p.Options() {
 		if o.Group != group {

@@ -26,7 +26,7 @@ const childFlag = "child"
 const defaultSim = "vllm-8b-h100"
 
 // ofAnyServer are the options that say nothing about which server it is.
-var ofAnyServer = []string{"label", "sim-speedup", "virtual", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
+var ofAnyServer = []string{"label", "sim-speedup", "virtual", "replicas", "router", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
 
 // chooseTarget decides between a server and the simulated engine: that is
 // taken when it is asked for, or when no flag says anything about a server.
@@ -39,6 +39,11 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 		p.Sim = defaultSim
 		defaultScenario(p)
 		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", p.Sim) // for information
+	}
+	for _, name := range []string{"replicas", "router"} {
+		if p.Given(name) && !p.Virtual {
+			return usage(fmt.Errorf("--%s is for runs in virtual time: add --virtual and --sim, or leave it out", name))
+		}
 	}
 	if p.Sim == "" {
 		if p.Virtual {

@@ -34,6 +34,9 @@ func (b *benchRun) manifest() store.Manifest {
 	if m.Label == "" {
 		m.Label = r.Plan.Backend
 	}
+	if r.Plan.Virtual {
+		m.Label = "predicted-" + m.Label // and never taken for measured
+	}
 	m.Label = b.env.secrets.Sweep(m.Label) // it is a part of the directory's name
 	if r.Target.Model != r.Target.ModelID {
 		m.Target.Requested = r.Target.Model

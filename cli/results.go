@@ -116,6 +116,9 @@ func (b *benchRun) resultPath(v *report.VLLMResult) string {
 	if name == "" {
 		name = v.FileName()
 	}
+	if p.Virtual {
+		name = filepath.Join(filepath.Dir(name), "predicted-"+filepath.Base(name))
+	}
 	if v.Value != "" && !p.AppendResult {
 		ext := filepath.Ext(name)
 		name = strings.TrimSuffix(name, ext) + "-" + strings.Trim(unfit.ReplaceAllString(v.Value, "-"), "-") + ext

@@ -39,6 +39,8 @@ type Server struct {
 	Sim             string   `flag:"sim" list:"yes" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
 	SimSpeedup      float64  `flag:"sim-speedup" default:"1" help:"+ run the simulated engine and the load this many times faster; plan and report stay in the engine's own time"`
 	Virtual         bool     `flag:"virtual" help:"+ compute the run in virtual time on the engine of --sim, faster than it would pass; nothing is sent, and all that comes out is marked PREDICTED"`
+	Replicas        int      `flag:"replicas" default:"1" most:"10000" help:"+ with --virtual: so many engines behind a router"`
+	Router          string   `flag:"router" default:"least-loaded" words:"round-robin random least-loaded power-of-two prefix sticky" help:"+ with --virtual: how the router chooses an engine: round-robin, random, least-loaded, power-of-two (the less loaded of two), prefix (where the prompt's beginning is cached), or sticky (by session)"`
 	Endpoint        string   `flag:"endpoint" list:"yes" help:"path of the request; by default the backend's own" secret:"path"`
 	Model           string   `flag:"model" list:"yes" help:"model to ask for; by default the first that the server lists"`
 	ServedModelName string   `flag:"served-model-name" list:"yes" help:"the model's name in requests, if the server uses another name for it"`

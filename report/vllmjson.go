@@ -79,6 +79,9 @@ func (v *VLLMResult) Write(w io.Writer) error {
 
 func (v *VLLMResult) identity(o *pythonObject) {
 	c := &v.Summary.Config
+	if c.Predicted { // no file of the reference has this, and none should be without
+		o.raw("predicted", "true")
+	}
 	o.text("date", v.Epoch.Format(vllmDate))
 	o.text("endpoint_type", v.Backend)
 	o.text("backend", v.Backend)

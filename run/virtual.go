@@ -21,7 +21,11 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	server, err := step.NewServer(profile, r.seedOf(s.Level))
+	router, err := predict.FindRouter(r.Plan.Router)
+	if err != nil {
+		return &UsageError{fmt.Errorf("--router: %w", err)}
+	}
+	server, err := predict.NewFleet(profile, r.Plan.Replicas, router, r.seedOf(s.Level))
 	if err != nil {
 		return err
 	}
@@ -41,15 +45,23 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	}
 	err = predict.Run(ctx, predict.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
-		Server: server, BlockTokens: blocks, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
+		Server: server, BlockTokens: blocks, Enough: r.Enough, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
 	}, counted{finisher{sink, r, sum}, live})
 	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
 	s.config.Known = append(s.config.Known, metric.Reason{
 		Code: "predicted", Severity: metric.Note,
-		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", r.Plan.Sim),
+		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", r.engines()),
 	})
 	r.sumUp(s, sum, nil)
 	return err
+}
+
+// engines are what computed the run, in words.
+func (r *Runner) engines() string {
+	if r.Plan.Replicas == 1 {
+		return r.Plan.Sim
+	}
+	return fmt.Sprintf("%d x %s, %s", r.Plan.Replicas, r.Plan.Sim, r.Plan.Router)
 }
 
 // counted is a Sink that keeps the counts of what is under way.
