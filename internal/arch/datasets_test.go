@@ -13,6 +13,7 @@ import (
 var otherMeanings = map[string]string{
 	"backend/spread.go random": "a way to choose one of several servers",
 	"plan/plan.go random":      "a way to choose one of several adapters",
+	"predict/fleet.go random":  "a way to choose one of several engines",
 }
 
 // A dataset is one file in workload and one word in its list: nobody outside
