@@ -32,11 +32,11 @@ import (
 
 func newBench(env *Env) *cobra.Command {
 	p := plan.Default()
-	return benchCommand(env, &p)
+	return benchCommand(&p, env)
 }
 
 // benchCommand is bench with a plan to begin with.
-func benchCommand(env *Env, p *plan.Plan) *cobra.Command {
+func benchCommand(p *plan.Plan, env *Env) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",

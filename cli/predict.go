@@ -14,7 +14,7 @@ const engineFlag = "engine"
 func newPredict(env *Env) *cobra.Command {
 	p := plan.Default()
 	p.Virtual = true
-	cmd := benchCommand(env, &p)
+	cmd := benchCommand(&p, env)
 	cmd.Use = "predict"
 	cmd.Short = "Compute what an engine would make of a load, in virtual time"
 	cmd.Long = `predict runs a plan on a model of an engine instead of a server, in virtual time:

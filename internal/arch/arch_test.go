@@ -157,7 +157,7 @@ func TestKindsAreListed(t *testing.T) {
 // isCommand says whether a function makes a command of the program.
 func isCommand(f *ast.FuncDecl) bool {
 	results := f.Type.Results
-	if results == nil || len(results.List) != 1 || f.Name.Name == "newRoot" {
+	if results == nil || len(results.List) != 1 || f.Name.Name == "newRoot" || !strings.HasPrefix(f.Name.Name, "new") {
 		return false
 	}
 	pointer, ok := results.List[0].Type.(*ast.StarExpr)
