@@ -241,7 +241,7 @@ func hasPercentiles(s *metric.Summary) error {
 		}
 		for _, p := range s.Config.Percentiles {
 			if !slices.ContainsFunc(stats.Percentiles, func(v metric.Percentile) bool { return v.P == p }) {
-				return fmt.Errorf("P%v of %s is not in the result: it has %s", p, section.Key, percentileList(stats))
+				return fmt.Errorf("%s has no P%v in the result, only %s", section.Key, p, percentileList(stats))
 			}
 		}
 	}
@@ -302,6 +302,7 @@ func nameLevels(run *outcome.Run) {
 		var flags, values []string
 		for _, c := range chosen {
 			flags, values = append(flags, "--"+c.flag+" "+c.of(l)), append(values, c.of(l))
+			l.Coordinates = append(l.Coordinates, outcome.Coordinate{Name: c.flag, Value: c.of(l)})
 		}
 		l.Name, l.Value = strings.Join(flags, " "), strings.Join(values, ", ")
 	}
@@ -322,10 +323,11 @@ func varying(run *outcome.Run, of []coordinate) []coordinate {
 func telling(run *outcome.Run, of []coordinate) bool {
 	seen := map[string]bool{}
 	for i := range run.Levels {
-		key := ""
+		var values []string
 		for _, c := range of {
-			key += c.of(&run.Levels[i]) + " "
+			values = append(values, c.of(&run.Levels[i]))
 		}
+		key := strings.Join(values, " ")
 		if seen[key] {
 			return false
 		}

@@ -147,6 +147,14 @@ func TestSeedsAreTwoServers(t *testing.T) {
 	}
 }
 
+// Levels of a sweep have coordinates, so that they can be drawn over them.
+func TestSweepsHaveCoordinates(t *testing.T) {
+	run := open(t, "inference-perf")
+	if v, ok := run.Levels[1].Coordinates.Of("request-rate"); run.Varies != "request-rate" || !ok || v != "8" {
+		t.Errorf("%q by %q", run.Levels[1].Coordinates, run.Varies)
+	}
+}
+
 func TestWhatIsNoResult(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty.json": "", "other.json": `{"a": 1}`, "list.json": `[1, 2]`, "prose.txt": "good morning\n", "zeros.json": strings.Repeat("\x00", 100),
@@ -201,7 +209,7 @@ func TestNumbersOfPython(t *testing.T) {
 // A percentile that the file does not tell is never shown as 0.
 func TestPercentilesThatAreNotTold(t *testing.T) {
 	ask := func(c *metric.Config) error { c.Percentiles = []float64{95}; return nil }
-	if _, err := archive.Open("testdata/vllm/appended.jsonl", ask); err == nil || !strings.Contains(err.Error(), "P95 of ttft is not in the result: it has P50, P99") {
+	if _, err := archive.Open("testdata/vllm/appended.jsonl", ask); err == nil || !strings.Contains(err.Error(), "ttft has no P95 in the result, only P50, P99") {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"maps"
+
 	"tacho/metric"
 )
 
@@ -70,9 +72,7 @@ func guidellmStats(d doc, scale float64) *metric.Stats {
 		return nil
 	}
 	flat := doc{}
-	for k, v := range d {
-		flat[k] = v
-	}
+	maps.Copy(flat, d)
 	names := map[string]string{"p001": "p0.1", "p01": "p1", "p05": "p5", "p999": "p99.9"}
 	for k, v := range d.object("percentiles") {
 		if name, renamed := names[k]; renamed {

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"math"
+	"strings"
 
 	"tacho/metric"
 )
@@ -26,10 +27,7 @@ var llmperfKind = Kind{
 // the file has them, flattened: results_ttft_s_quantiles_p50.
 func llmperfLevel(d doc) []entry {
 	number := func(path ...string) float64 {
-		flat := "results"
-		for _, p := range path {
-			flat += "_" + p
-		}
+		flat := "results_" + strings.Join(path, "_")
 		if d.has(flat) {
 			return d.number(flat)
 		}

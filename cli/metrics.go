@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"fmt"
+	"io"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,7 @@ func newMetrics(env *Env) *cobra.Command {
 		Use: "metrics", Short: "Print every formula, ours and other tools', and every rule of the verdict", Args: flagsOnly,
 		Example: "  tacho metrics",
 		RunE: func(*cobra.Command, []string) error {
-			out := bufio.NewWriter(env.Stdout) // keeps the first error for Flush
+			out := &strings.Builder{}
 			for _, m := range metric.All {
 				fmt.Fprintf(out, "%-19s %-9s %s: %s\n", m.Name, m.Unit, m.Title, m.Doc)
 			}
@@ -45,7 +46,8 @@ func newMetrics(env *Env) *cobra.Command {
 			for _, r := range metric.Rules {
 				fmt.Fprintf(out, "%-18s %8v %8v %8v %-6s %s\n", r.Code, threshold(r.Note), threshold(r.Degraded), threshold(r.Invalid), r.Unit, r.Doc)
 			}
-			return out.Flush()
+			_, err := io.WriteString(env.Stdout, out.String())
+			return err
 		},
 	}
 }

@@ -168,19 +168,15 @@ func (o *reportOptions) choose(run *outcome.Run) error {
 }
 
 // printFile prints somebody's text report, if path is one and the format is one
-// of those.
+// of those. Whatever else is wrong, who reads runs has the better words for it.
 func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
-	format, err := report.FileFormatNamed(o.format)
-	info, missing := os.Stat(path)
-	if err != nil || missing != nil || info.IsDir() {
-		return false, nil // whoever reads runs has the better words
+	format, unknown := report.FileFormatNamed(o.format)
+	b, unread := os.ReadFile(path)
+	if unknown != nil || unread != nil {
+		return false, nil
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return false, err
-	}
-	f, err := report.Parse(string(b))
-	if err != nil {
+	f, other := report.Parse(string(b))
+	if other != nil {
 		return false, nil
 	}
 	for _, n := range f.Notes {

@@ -141,10 +141,15 @@ func (e *estimates) within(l *outcome.Level, quantities []metric.Quantity) error
 		e.refuse(tooFew)
 		return nil
 	}
-	meters := make([]*meter, len(quantities))
-	for k := range quantities {
-		if e.list[k] != nil {
-			meters[k] = &meter{Quantity: quantities[k], value: e.list[k].value}
+	return e.measure(l, quantities, cut)
+}
+
+// measure says how far the values of a run may be off.
+func (e *estimates) measure(l *outcome.Level, quantities []metric.Quantity, cut *cut) error {
+	meters := map[int]*meter{}
+	for k, one := range e.list {
+		if one != nil {
+			meters[k] = &meter{Quantity: quantities[k], value: one.value}
 		}
 	}
 	for r, err := range l.Records() {
@@ -152,15 +157,11 @@ func (e *estimates) within(l *outcome.Level, quantities []metric.Quantity) error
 			return fmt.Errorf("read records: %w", err)
 		}
 		for _, m := range meters {
-			if m != nil {
-				m.add(r, cut)
-			}
+			m.add(r, cut)
 		}
 	}
 	for k, m := range meters {
-		if m != nil {
-			m.measure(e.list[k], cut)
-		}
+		m.measure(e.list[k], cut)
 	}
 	return nil
 }
@@ -239,14 +240,13 @@ func (m *meter) add(r *tacho.Record, c *cut) {
 	i := c.bySent(r)
 	m.Metric.Of(r, func(v float64) {
 		m.n[i]++
-		switch {
-		case m.P == 0:
+		if m.P == 0 {
 			m.sum[i] += v
-		default:
-			m.all.Add(v)
-			if v > m.value {
-				m.sum[i]++
-			}
+			return
+		}
+		m.all.Add(v)
+		if v > m.value {
+			m.sum[i]++
 		}
 	})
 }

@@ -53,13 +53,9 @@ func Failing(run *outcome.Run, conditions []metric.Condition) ([]string, error) 
 func (c *Comparison) Failing(conditions []metric.Condition, unsure bool) (failing, doubtful []string, err error) {
 	for _, cond := range conditions {
 		asked := false
-		for i := range c.Levels {
-			row := c.Levels[i].row(cond.Name)
-			if row == nil {
-				continue
-			}
-			for side := 1; side < len(c.Sides); side++ {
-				text, sure, ok := holding(row, side, &cond)
+		for side := 1; side < len(c.Sides); side++ {
+			for i := range c.Levels {
+				text, sure, ok := holding(c.Levels[i].row(cond.Name), side, &cond)
 				asked = asked || ok
 				if text == "" {
 					continue
@@ -82,6 +78,9 @@ func (c *Comparison) Failing(conditions []metric.Condition, unsure bool) (failin
 // holding is what is to be said where a condition holds of a side, and whether
 // that is sure. Not asked: one of the sides does not tell.
 func holding(row *Row, side int, c *metric.Condition) (text string, sure, asked bool) {
+	if row == nil {
+		return "", false, false
+	}
 	value, delta := row.Values[side], row.Deltas[side]
 	if value == nil || c.Relative && delta == nil {
 		return "", false, false

@@ -103,13 +103,13 @@ func isBurst(l *outcome.Level) bool { return l.Rate <= 0 && l.Concurrency <= 0 }
 // loadKey is the place but for the number of prompts. What a list names is in
 // the level's own fields too, for those that have no coordinates.
 func loadKey(p place) string {
-	key := fmt.Sprintf("%g %d", p.level.Rate, p.level.Concurrency)
+	key := []string{fmt.Sprintf("%g %d", p.level.Rate, p.level.Concurrency)}
 	for _, c := range p.level.Coordinates {
 		if !slices.Contains([]string{"request-rate", "max-concurrency", "num-prompts", "input-len"}, c.Name) {
-			key += " " + c.Name + "=" + c.Value
+			key = append(key, c.Name+"="+c.Value)
 		}
 	}
-	return key
+	return strings.Join(key, " ")
 }
 
 func promptsKey(p place) string { return fmt.Sprint(p.level.Prompts) }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -45,12 +44,12 @@ func letter(i int) string {
 // comparisonText shows each side beside the first: one table of quantities where
 // there is one level, else one table of levels for each quantity.
 func comparisonText(w io.Writer, c *compare.Comparison) error {
-	out := bufio.NewWriter(w) // keeps the first error for Flush
+	out := &strings.Builder{}
 	for i, s := range c.Sides {
-		fmt.Fprintln(out, wrap(letter(i)+" "+safe(sideLine(&s)), 80, "  "))
+		fmt.Fprintln(out, wrap(letter(i)+" "+safe(sideLine(&s)), "  "))
 	}
 	for _, warning := range c.Warnings {
-		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), 80, "  "))
+		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), "  "))
 	}
 	if options := levelOptions(c); len(options) > 1 {
 		fmt.Fprintf(out, "Levels are by %s.\n", safe(strings.Join(options, ", ")))
@@ -64,10 +63,10 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 		}
 	}
 	for _, line := range alone(c) {
-		fmt.Fprintf(out, "\n%s\n", wrap(safe(line), 80, "  "))
+		fmt.Fprintf(out, "\n%s\n", wrap(safe(line), "  "))
 	}
-	fmt.Fprintf(out, "\n%s\n", wrap(legend(c), 80, ""))
-	return out.Flush()
+	fmt.Fprintf(out, "\n%s\n", wrap(legend(c), ""))
+	return written(w, out)
 }
 
 // A comparisonTable is one side beside the first.
@@ -324,15 +323,18 @@ func tests(c *compare.Comparison) int {
 	return n
 }
 
-// wrap breaks a text into lines of at most width; those after the first are
+// textWidth is how wide a comparison may be.
+const textWidth = 80
+
+// wrap breaks a text into lines that fit; those after the first are
 // indented.
-func wrap(text string, width int, indent string) string {
+func wrap(text, indent string) string {
 	var b strings.Builder
 	at := 0
 	for i, word := range strings.Fields(text) {
 		switch {
 		case i == 0:
-		case at+1+len([]rune(word)) > width:
+		case at+1+len([]rune(word)) > textWidth:
 			b.WriteString("\n" + indent)
 			at = len(indent)
 		default:
@@ -347,7 +349,7 @@ func wrap(text string, width int, indent string) string {
 
 // comparisonMarkdown has the tables of the text.
 func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
-	out := bufio.NewWriter(w)
+	out := &strings.Builder{}
 	for i, s := range c.Sides {
 		fmt.Fprintf(out, "- **%s**: %s\n", letter(i), inCell(sideLine(&s)))
 	}
@@ -368,7 +370,7 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 		fmt.Fprintf(out, "\n%s\n", inCell(line))
 	}
 	fmt.Fprintf(out, "\n%s\n", legend(c))
-	return out.Flush()
+	return written(w, out)
 }
 
 func shortOr(v *float64) string {
@@ -381,7 +383,7 @@ func shortOr(v *float64) string {
 // comparisonBenchstat has a line for each run of each side, as Go's benchmarks
 // print them, with the side as a key.
 func comparisonBenchstat(w io.Writer, c *compare.Comparison) error {
-	out := bufio.NewWriter(w)
+	out := &strings.Builder{}
 	for i := range c.Sides {
 		s := &c.Sides[i]
 		fmt.Fprintf(out, "side: %s\n", strings.Join(strings.Fields(safe(s.Name)), "-"))
@@ -393,7 +395,7 @@ func comparisonBenchstat(w io.Writer, c *compare.Comparison) error {
 			fmt.Fprintln(out)
 		}
 	}
-	return out.Flush()
+	return written(w, out)
 }
 
 // benchmarkName is a level as Go names sub-benchmarks: Serve/request-rate=4.
@@ -404,6 +406,12 @@ func benchmarkName(name string) string {
 		out += "/" + options[i] + "=" + strings.TrimSuffix(values[i], ",")
 	}
 	return out
+}
+
+// written is what a builder holds, all at once.
+func written(w io.Writer, b *strings.Builder) error {
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // inCell is a text that stays in its cell of a table in Markdown.

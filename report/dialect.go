@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -73,7 +72,7 @@ func translationText(w io.Writer, t *Translation) error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(w) // keeps the first error for Flush
+	out := &strings.Builder{}
 	fmt.Fprintf(out, "By the definitions of %s (tacho metrics lists them)\n", t.Dialect.Owner)
 	for _, l := range levels {
 		fmt.Fprintf(out, "\n%s\n", safe(cmp.Or(strings.TrimSpace(l.Run+" "+l.Level), "one level")))
@@ -94,5 +93,5 @@ func translationText(w io.Writer, t *Translation) error {
 		}
 		fmt.Fprintf(out, "%-39s %9d\n", "failed", l.Failed)
 	}
-	return out.Flush()
+	return written(w, out)
 }

@@ -44,9 +44,9 @@ func Adjusted(ps []float64) []float64 {
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
 	out := make([]float64, len(ps))
 	least := 1.0
-	for k := len(order) - 1; k >= 0; k-- {
-		least = min(least, ps[order[k]]*float64(len(ps))/float64(k+1))
-		out[order[k]] = least
+	for k, i := range slices.Backward(order) {
+		least = min(least, ps[i]*float64(len(ps))/float64(k+1))
+		out[i] = least
 	}
 	return out
 }
