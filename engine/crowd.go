@@ -21,6 +21,18 @@ func (r *runner) gathers(due time.Duration) bool {
 	return due != tacho.ASAP && r.Limit == 0 && !r.over(due)
 }
 
+// crowdOf is a session with those that are due when it is; nil if there is none.
+func (r *runner) crowdOf(a *ahead, it *item) *crowd {
+	if !r.gathers(it.due) {
+		return nil
+	}
+	second := a.at(it.due)
+	if second == nil {
+		return nil
+	}
+	return r.gather(a, it.due, it, second)
+}
+
 // gather makes a crowd of sessions that are due at one time and those behind them
 // that are, too, and are ready: it does not wait for what is being prepared.
 func (r *runner) gather(a *ahead, due time.Duration, first ...*item) *crowd {

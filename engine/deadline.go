@@ -46,6 +46,9 @@ func (ds *deadlines) close() {
 // cancel.
 func (ds *deadlines) start() *deadline {
 	d := &deadline{of: ds}
+	if ds.timeout > 0 {
+		d.at = time.Now().Add(ds.timeout)
+	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	if ds.youngest == nil {
@@ -54,11 +57,8 @@ func (ds *deadlines) start() *deadline {
 		d.older, ds.youngest.newer = ds.youngest, d
 	}
 	ds.youngest = d
-	if ds.timeout > 0 {
-		d.at = time.Now().Add(ds.timeout)
-		if ds.timer == nil {
-			ds.timer = time.AfterFunc(ds.timeout, ds.expire)
-		}
+	if ds.timeout > 0 && ds.timer == nil {
+		ds.timer = time.AfterFunc(ds.timeout, ds.expire)
 	}
 	if err := ds.parent.Err(); err != nil { // nobody will tell of it again
 		d.end(err)

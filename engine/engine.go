@@ -99,7 +99,7 @@ func (r *runner) begin(ctx context.Context, a *ahead) error {
 	}
 	var first *crowd
 	if r.gathers(0) {
-		first = r.gather(a, 0)
+		first = r.gather(a, 0) //nolint:contextcheck // as below
 	}
 	if r.epoch = r.Start; r.epoch.IsZero() {
 		r.epoch = time.Now()
@@ -168,39 +168,28 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		if r.over(it.due) {
 			return nil
 		}
-		if r.gathers(it.due) {
-			if second := a.at(it.due); second != nil {
-				c := r.gather(a, it.due, it, second)
-				err := nap.until(arriving, r.epoch.Add(it.due))
-				c.release()
-				if err != nil {
-					return ctx.Err()
-				}
-				continue
+		if c := r.crowdOf(a, it); c != nil { //nolint:contextcheck // as below
+			err := nap.until(arriving, r.epoch.Add(it.due))
+			c.release()
+			if err != nil {
+				return ctx.Err()
 			}
+			continue
 		}
 		a.release(it.bytes)
-		closed := it.due == tacho.ASAP
-		var err error
-		if closed {
-			err = users.take(arriving)
-		} else {
-			err = nap.until(arriving, r.epoch.Add(it.due))
-		}
-		if err != nil || r.slots.take(arriving) != nil {
+		if r.turn(arriving, it, nap, users) != nil || r.slots.take(arriving) != nil {
 			return ctx.Err()
 		}
 		slot := r.now()
 		if r.over(slot) {
 			return nil
 		}
-		if closed {
-			it.due = slot
+		var user slots // that is given back
+		if it.due == tacho.ASAP {
+			it.due, user = slot, users
 		}
-		r.sessions.Go(func() {
-			if closed {
-				defer users.give()
-			}
+		r.sessions.Go(func() { //nolint:contextcheck // each request has its own, by r.deadlines
+			defer user.give()
 			r.session(it, slot)
 		})
 		// The session goes first, here and now: woken on another thread it would
@@ -211,6 +200,14 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		}
 		before = slot
 	}
+}
+
+// turn waits until a session may start, but for the slot of its request.
+func (r *runner) turn(arriving context.Context, it *item, nap nap, users slots) error {
+	if it.due == tacho.ASAP {
+		return users.take(arriving)
+	}
+	return nap.until(arriving, r.epoch.Add(it.due))
 }
 
 func (r *runner) over(t time.Duration) bool { return r.MaxTime > 0 && t >= r.MaxTime }

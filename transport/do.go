@@ -83,11 +83,9 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 	b := newBuffer(0)
 	defer func() { b.free() }()
 	for {
-		if t.ride != nil && resp.Body != http.NoBody {
-			var err error
-			if b, err = c.rest(t.ride.line, b, sink); err != nil {
-				return err
-			}
+		var err error
+		if b, err = c.more(t, resp, b, sink); err != nil {
+			return err
 		}
 		got, err := b.read(resp.Body, left)
 		if len(got) > 0 {
@@ -106,22 +104,25 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 		if err != nil || left == 0 {
 			return cmp.Or(b.flush(sink), err)
 		}
-		if b, err = b.room(bufferLimit(c.open.Load()), sink); err != nil {
-			return err
-		}
 	}
 }
 
-// rest waits for more of a body. Where very many do, none of them keeps a buffer
-// meanwhile.
-func (c *Client) rest(l *line, b *buffer, sink Consumer) (_ *buffer, err error) {
-	if c.open.Load() >= multitude && l.waits() {
+// more makes room for more of a body, and waits for it. Where very many do, none
+// of them keeps a buffer meanwhile.
+func (c *Client) more(t *trail, resp *http.Response, b *buffer, sink Consumer) (*buffer, error) {
+	b, err := b.room(bufferLimit(c.open.Load()), sink)
+	if err != nil || t.ride == nil || resp.Body == http.NoBody {
+		return b, err
+	}
+	bare := c.open.Load() >= multitude && t.ride.waits()
+	if bare {
 		err = b.flush(sink)
 		b.free()
-		b = nil
 	}
-	l.rest()
-	if b == nil {
+	if err == nil {
+		t.ride.rest()
+	}
+	if bare {
 		b = newBuffer(0)
 	}
 	return b, err

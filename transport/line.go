@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"tacho/internal/limit"
 )
@@ -29,6 +30,8 @@ const (
 // three: that is most of what a request costs, and of what a stream holds.
 type lines struct {
 	connect func(context.Context) (*conn, error)
+
+	some atomic.Bool // there are idle ones: a thousand requests at once need not queue up to see that there are none
 
 	mu     sync.Mutex
 	idle   []idleLine // the youngest last
@@ -122,12 +125,16 @@ func (l *line) giveBack() {
 
 // pop is the youngest idle line; its line is nil where there is none.
 func (ls *lines) pop() (l idleLine) {
+	if !ls.some.Load() {
+		return l
+	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if top := len(ls.idle) - 1; top >= 0 {
 		l, ls.idle[top] = ls.idle[top], idleLine{}
 		ls.idle = ls.idle[:top]
 	}
+	ls.some.Store(len(ls.idle) > 0)
 	return l
 }
 
@@ -142,6 +149,7 @@ func (ls *lines) put(l *line) {
 		return
 	}
 	ls.idle = append(ls.idle, idleLine{l, at})
+	ls.some.Store(true)
 	old := 0
 	for old < len(ls.idle) && at-ls.idle[old].since > int64(idleTimeout) {
 		old++
@@ -219,7 +227,7 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 }
 
 func (l *line) write(text []byte, s *span) error {
-	_, err := l.conn.Write(text)
+	_, err := l.Write(text)
 	s.handedOver(err)
 	return err
 }
