@@ -93,10 +93,13 @@ type Timeline struct {
 
 	End time.Duration `json:"end_ns"` // the response was over, well or badly
 
-	Clock     Clock         `json:"clock"`                   // what stamped Head and Events
-	FellBack  int           `json:"fell_back,omitempty"`     // of the wire clock: times that it missed, and that are the kernel's
-	Conns     int           `json:"conns"`                   // connections tried; above 1 the server had closed the one before it got a byte
-	Reused    bool          `json:"reused"`                  // the connection had served another request
+	Clock       Clock `json:"clock"`                  // what stamped Head and Events
+	FellBack    int   `json:"fell_back,omitempty"`    // of the wire clock: times that it missed, and that are the kernel's
+	Conns       int   `json:"conns"`                  // connections tried; above 1 the server had closed the one before it got a byte
+	Reused      bool  `json:"reused"`                 // the connection had served another request
+	Retransmits int   `json:"retransmits,omitempty"`  // segments of the request that our kernel sent again, for the network had lost them or their acknowledgement
+	OutOfOrder  int   `json:"out_of_order,omitempty"` // segments of the answer that came before one that was sent earlier: that was lost or overtaken, and what had come had to wait for it
+
 	SentSlack time.Duration `json:"sent_slack_ns,omitempty"` // how much later than Sent its first byte may have left: as long as that write took, and 0 where the clock saw it leave
 	ClockStep time.Duration `json:"clock_step_ns,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
 }

@@ -177,6 +177,7 @@ func (c *client) mark(rec *tacho.Record, r *reader, err error) {
 	x := r.exchange
 	rec.Conn, rec.Sent, rec.Wrote = r.offset(x.Conn), r.offset(x.Sent), r.offset(x.Wrote)
 	rec.SentSlack = time.Duration(max(0, x.SentBy-x.Sent))
+	rec.Retransmits, rec.OutOfOrder = x.Retransmits, x.OutOfOrder
 	rec.Head, rec.End = r.offset(x.Head), r.offset(x.End)
 	rec.Clock, rec.Conns, rec.Reused = x.Clock, x.Conns, x.Reused
 	if x.Clock == tacho.WireClock {

@@ -33,6 +33,7 @@ type Accumulator struct {
 	finishes map[string]int
 	sessions sessions
 	clock    clockUse
+	network  NetworkUse
 	arrivals arrivals
 	cache    CacheUse
 	good     int
@@ -83,6 +84,7 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	a.addFailure(r)
 	a.sessions.add(r)
 	a.clock.add(r)
+	a.network.add(r)
 	a.arrivals.add(r, a.Limit)
 	a.cache.add(r)
 	if r.OK() {
@@ -137,6 +139,7 @@ func (a *Accumulator) Merge(b *Accumulator) {
 	}
 	a.sessions.merge(&b.sessions)
 	a.clock.merge(&b.clock)
+	a.network.merge(&b.network)
 	a.arrivals.merge(&b.arrivals, a.Limit)
 	a.cache.merge(&b.cache)
 	a.good += b.good
@@ -154,7 +157,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Endpoints = a.parts.endpoints(c.Percentiles)
 	s.Groups = a.parts.groups(c.Percentiles)
 	s.Sessions = a.sessions.summary()
-	s.Clock = a.clock.summary()
+	s.Clock, s.Network = a.clock.summary(), a.network
 	s.Peaks = a.peaks()
 	s.LimitBound = c.MaxConcurrency > 0 && peakOverlap(a.marks, slot, end) >= c.MaxConcurrency
 	s.Rate = rate(a.marks)

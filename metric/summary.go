@@ -30,11 +30,12 @@ type Summary struct {
 	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
 	Cache        CacheUse `json:"cache"`
 
-	Clock           ClockUse `json:"clock"`
-	ITLSlackMillis  float64  `json:"itl_slack_ms,omitempty"`      // by how much gaps may be off at most, 99 % of them
-	TTFTSlackMillis float64  `json:"ttft_slack_ms,omitempty"`     // by how much TTFT may be too long at most, for 99 % of the requests
-	ExactGapMillis  *float64 `json:"exact_gap_ms,omitempty"`      // p99 of the gaps that are exact, where others are not
-	ITLSlackUnknown bool     `json:"itl_slack_unknown,omitempty"` // the run was kept when that was not known yet
+	Clock           ClockUse   `json:"clock"`
+	Network         NetworkUse `json:"network"`
+	ITLSlackMillis  float64    `json:"itl_slack_ms,omitempty"`      // by how much gaps may be off at most, 99 % of them
+	TTFTSlackMillis float64    `json:"ttft_slack_ms,omitempty"`     // by how much TTFT may be too long at most, for 99 % of the requests
+	ExactGapMillis  *float64   `json:"exact_gap_ms,omitempty"`      // p99 of the gaps that are exact, where others are not
+	ITLSlackUnknown bool       `json:"itl_slack_unknown,omitempty"` // the run was kept when that was not known yet
 
 	Finishes  []FinishCount     `json:"finishes,omitempty"`  // of successful requests, most frequent first
 	Endpoints []EndpointSummary `json:"endpoints,omitempty"` // where there were several

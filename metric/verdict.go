@@ -58,7 +58,7 @@ var never = math.Inf(1)
 
 // Rules are all the questions, in the order their reasons are given. In these
 // tables, and only there, are the thresholds.
-var Rules = slices.Concat(recordRules, clockRules, loadRules, clientRules)
+var Rules = slices.Concat(recordRules, clockRules, networkRules, loadRules, clientRules)
 
 // recordRules ask the records themselves.
 var recordRules = []Rule{

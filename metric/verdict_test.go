@@ -145,6 +145,11 @@ var verdictCases = []struct {
 	{"the clock was moved once", func(s *metric.Summary) { s.Clock.Steps = 1 }, "clock-step DEGRADED"},
 	{"the clock was moved much", func(s *metric.Summary) { s.Clock.Steps = 101 }, "clock-step INVALID"},
 	{"read clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Read: 1000, Name: "read"} }, "read-clock NOTE"},
+	{"a request that the kernel sent again", func(s *metric.Summary) { s.Network.Retransmitted = 1 }, "retransmits NOTE"},
+	{"an answer out of order", func(s *metric.Summary) { s.Network.OutOfOrder = 1 }, "out-of-order NOTE"},
+	{"delayed acknowledgements", func(s *metric.Summary) { s.Network.Stalls, s.Network.Short = 101, 25 }, "nagle NOTE"},
+	{"a few waits as if", func(s *metric.Summary) { s.Network.Stalls = 50 }, ""},
+	{"steps as long as the delay", func(s *metric.Summary) { s.Network.Stalls, s.Network.Short = 500, 125 }, ""},
 	{"wire clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Wire: 1000, WireTimes: 101_000, Name: "wire"} }, ""},
 	{"wire clock that missed one", func(s *metric.Summary) {
 		s.Clock = metric.ClockUse{Wire: 1000, WireTimes: 101_000, FellBack: 1, Name: "wire"}

@@ -345,3 +345,19 @@ func FuzzStampIn(f *testing.F) {
 	f.Add(message(unix.SO_TIMESTAMPING, 1, 2, 0, 0, 0, 0))
 	f.Fuzz(func(_ *testing.T, control []byte) { stampIn(control) })
 }
+
+// What the kernel counts on a connection goes to the exchange during which it was
+// counted, and is told once.
+func TestTroublesOfTheNetwork(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+	c := newClient(t, Options{BaseURL: "http://" + addr})
+	target := preparedConn(t, c)
+	target.retransmits-- // as if the kernel had counted one more since
+	target.outOfOrder -= 3
+	if x, _ := mustPost(t, c, ""); x.Retransmits != 1 || x.OutOfOrder != 3 {
+		t.Errorf("%d segments were sent again and %d came out of order, want 1 and 3", x.Retransmits, x.OutOfOrder)
+	}
+	if again, more := target.troubles(); again != 0 || more != 0 {
+		t.Errorf("%d and %d more, want none", again, more)
+	}
+}

@@ -46,6 +46,8 @@ func (*polled) send([]byte, int64) (int, error) { return 0, net.ErrClosed }
 
 func (*polled) leftBy() int64 { return 0 }
 
+func (*polled) troubles() (retransmits, outOfOrder int) { return 0, 0 }
+
 func (*polled) waits() bool { return false }
 
 func (*polled) quiet() bool { return false }

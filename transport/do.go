@@ -259,6 +259,9 @@ func (t *trail) hangUp(err error) (keep *line) {
 
 func (t *trail) finish(err error) {
 	x, ride := t.x, t.ride
+	if t.conn != nil && t.conn.kernel != nil {
+		x.Retransmits, x.OutOfOrder = t.conn.kernel.troubles()
+	}
 	keep := t.hangUp(err)
 	if s := t.span.Load(); s != nil {
 		if err == nil {

@@ -18,10 +18,13 @@ type Exchange struct {
 	Head   int64 // the first byte of the response arrived
 	End    int64 // the last byte of the response arrived, or it failed
 
-	Clock  tacho.Clock // what stamped Head and the reads
-	Left   bool        // Sent and Wrote are of the wire clock
-	Conns  int         // connections tried; above 1 the server had closed the one before it got a byte
-	Reused bool        // the last one had served another request
+	Clock       tacho.Clock // what stamped Head and the reads
+	Retransmits int         // segments that our kernel sent again
+	OutOfOrder  int         // segments that came before one that was sent earlier
+
+	Left   bool // Sent and Wrote are of the wire clock
+	Conns  int  // connections tried; above 1 the server had closed the one before it got a byte
+	Reused bool // the last one had served another request
 
 	Status     int
 	Type       string // Content-Type of the answer

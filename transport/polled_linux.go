@@ -55,6 +55,8 @@ type polled struct {
 	leftAt  int64  // and when it left; 0 is not known
 	hidden  bool   // the poller does not look at it
 
+	retransmits, outOfOrder uint32 // that the kernel had counted when it was last asked
+
 	held      bool
 	due       bool // it was held long enough
 	heldUntil int64
@@ -385,6 +387,23 @@ func (c *polled) leftBy() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leftAt
+}
+
+// troubles are what the network did to the connection since they were last asked
+// for.
+func (c *polled) troubles() (retransmits, outOfOrder int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, 0
+	}
+	info, err := unix.GetsockoptTCPInfo(c.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return 0, 0
+	}
+	retransmits, outOfOrder = int(info.Total_retrans-c.retransmits), int(info.Rcv_ooopack-c.outOfOrder)
+	c.retransmits, c.outOfOrder = info.Total_retrans, info.Rcv_ooopack
+	return retransmits, outOfOrder
 }
 
 // Read implements net.Conn.

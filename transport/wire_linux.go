@@ -122,7 +122,7 @@ type wire struct {
 func (w *wire) first(n int, s stamp) (int, stamp) {
 	end, at, ok := w.conn.In.At(w.read + 1)
 	had := s.at + int64(s.lag)
-	if !ok || at > had { // or it was not seen until it was sent again
+	if !ok || at > s.at { // or it was not seen until it was sent again: the socket had all of it by its own stamp
 		w.conn.In.Skip(w.read + uint64(n))
 		return n, s
 	}

@@ -51,11 +51,27 @@ func TestLossAndReordering(t *testing.T) {
 						earliest[n], latest[n], time.Duration(latest[n]-earliest[n]), time.Duration(at-earliest[n]), ok)
 				}
 			}
+			checkCounted(t, p.client)
 			if s := p.tap.Stats(); s.Repeated == 0 || s.Reordered == 0 || s.Lost != 0 {
 				t.Errorf("%+v: some should be repeated, some reordered, and none lost", s)
 			}
 		})
 	}
+}
+
+// checkCounted wants the kernel to have counted what came out of order, as the
+// report tells it.
+func checkCounted(t *testing.T, c *net.TCPConn) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err != nil || info.Rcv_ooopack == 0 {
+			t.Errorf("%v: the kernel counted nothing out of order", err)
+		}
+	})
 }
 
 // child runs the test in a network namespace.
