@@ -72,6 +72,9 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(o.compare) > 0 {
+				return compareTwo(env, o.compare)
+			}
 			if err := errors.Join(readPlan(env, o.from, p), readResumed(env, &o, p)); err != nil {
 				return usage(err)
 			}
@@ -84,6 +87,7 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 	cmd.Flags().SortFlags = false
 	bindPlan(cmd.Flags(), &o.from)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "print the plan and its levels, and send nothing")
+	cmd.Flags().StringArrayVar(&o.compare, "compare", nil, "two runs or results: show how they differ and measure nothing, as tacho compare does")
 	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept")
 	bind(cmd.Flags(), p)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, p) })
@@ -93,7 +97,7 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 // benchUsage prints the flags by group, then the kinds they choose from.
 func benchUsage(cmd *cobra.Command, p *plan.Plan) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho %s [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Name(), cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true)+flagLine(cmd, "resume", true))
+	fmt.Fprintf(&b, "Usage:\n  tacho %s [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Name(), cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true)+flagLine(cmd, "resume", true)+flagLine(cmd, "compare", true))
 	group := ""
 	for _, o := range p.Options() {
 		if o.Group != group {
@@ -130,7 +134,8 @@ func flagLine(cmd *cobra.Command, name string, own bool) string {
 
 // benchOptions are what bench is told besides the plan.
 type benchOptions struct {
-	from    string // file of the plan
+	from    string   // file of the plan
+	compare []string // two results; nothing is measured
 	dry     bool
 	resume  string       // directory of the run to go on with
 	resumed *outcome.Run // what is kept of it

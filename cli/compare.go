@@ -68,6 +68,15 @@ Formats:
 	return cmd
 }
 
+// compareTwo compares as the command does that is given nothing else.
+func compareTwo(env *Env, paths []string) error {
+	if len(paths) != 2 {
+		return usage(errors.New("--compare takes two runs or results (tacho compare takes more)"))
+	}
+	o := compareOptions{format: "text", quantities: strings.Join(compare.Quantities, ","), alpha: compare.DefaultAlpha}
+	return o.run(env, paths)
+}
+
 func (o *compareOptions) run(env *Env, paths []string) error {
 	format, err := report.ComparisonFormatNamed(o.format)
 	if err != nil {

@@ -199,5 +199,5 @@ func (p *Plan) With(at outcome.Coordinates) (Plan, error) {
 			return one, fmt.Errorf("--%s %s: %w", c.Name, c.Value, err)
 		}
 	}
-	return one, nil
+	return one, one.Translate(one.Given)
 }

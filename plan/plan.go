@@ -73,7 +73,7 @@ type Load struct {
 	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests; like all options that are a number or a choice it may be a list (1,2,4 or 1,2,...,4096), which runs one level after the other"`
 	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second; inf sends all at once; sweep finds the rates from one request at a time to saturation"`
 	Burstiness      float64  `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, less is burstier, more is more even, inf is constant"`
-	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency" most:"1000000" help:"most requests in flight; sweep finds the numbers from 1 to saturation"`
+	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"most requests in flight; sweep finds the numbers from 1 to saturation"`
 	PromptsFactor   int      `flag:"sweep-num-prompts-factor" help:"+ number of requests, as a multiple of --max-concurrency: each level has its own"`
 	Repeat          int      `flag:"repeat" list:"no" alias:"num-runs" most:"10000" help:"+ run each level this many times; the report shows how far they differ"`
 	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" help:"linear or exponential: let the rate rise, instead of --request-rate"`

@@ -24,11 +24,14 @@ var conversation = Kind{
 
 // talkFlags say how conversations go.
 type talkFlags struct {
-	Turns         Length  `flag:"turns" default:"4" help:"+ conversation: number of turns"`
-	TurnInputLen  Length  `flag:"turn-input-len" default:"128" help:"+ conversation: prompt tokens that each turn adds"`
+	MultiTurn     bool    `flag:"multi-turn" help:"+ as vllm-bench has it: conversations of random prompts with --random-input-len and --random-output-len in each turn (3 turns unless --turns is given), or of the file of --dataset-name sharegpt"`
+	MinTurns      int     `flag:"multi-turn-min-turns" help:"+ with --multi-turn: least number of turns; each conversation has its own"`
+	MaxTurns      int     `flag:"multi-turn-max-turns" help:"+ with --multi-turn: largest number of turns"`
+	Turns         Length  `flag:"turns" alias:"multi-turn-num-turns" default:"4" help:"+ conversation: number of turns"`
+	TurnInputLen  Length  `flag:"turn-input-len" alias:"per-turn-input-len" default:"128" help:"+ conversation: prompt tokens that each turn adds"`
 	FirstInputLen Length  `flag:"first-turn-input-len" help:"+ conversation: prompt tokens of the first turn, if different"`
 	TurnOutputLen Length  `flag:"turn-output-len" default:"128" help:"+ conversation: output tokens of each turn; with a file, -1 takes the length of the answer in it"`
-	ThinkMS       Length  `flag:"think-time-ms" help:"+ conversation, custom: pause before each turn but the first, in milliseconds"`
+	ThinkMS       Length  `flag:"think-time-ms" alias:"multi-turn-delay-ms" help:"+ conversation, custom: pause before each turn but the first, in milliseconds"`
 	SystemLen     int     `flag:"system-prompt-len" most:"tokens" help:"+ conversation: tokens of the system prompt"`
 	Systems       int     `flag:"num-system-prompts" most:"ranks" help:"+ conversation: number of different system prompts; each conversation has one of them (--random-prefix-zipf sets how popular)"`
 	ToolTurns     float64 `flag:"tool-turns" help:"+ conversation: share of the turns after the first that carry the result of a tool call"`

@@ -31,6 +31,9 @@ type randomFlags struct {
 	RandomPrefixes   int     `flag:"random-num-prefixes" most:"ranks" help:"+ random: number of different shared prefixes; each prompt has one of them"`
 	RandomPrefixZipf float64 `flag:"random-prefix-zipf" help:"+ random: Zipf exponent that makes some prefixes more popular; 0 makes all equally popular"`
 	batchFlags
+	CacheHit   float64 `flag:"random-cache-hit-fraction" help:"+ random: share of the prompts that begin with a prefix they all have in common; the others have none"`
+	CacheRatio float64 `flag:"random-cache-ratio" help:"+ random: share of such a prompt that is the prefix; --random-input-len is the length of the whole prompt"`
+
 	RandomVocab int  `flag:"random-vocab-size" help:"+ random: draw token ids below this; it must not exceed the model's vocabulary"`
 	PromptText  bool `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
 }

@@ -1,0 +1,59 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tacho/plan"
+)
+
+// Flags of vllm-bench mean what they mean there.
+func TestFlagsOfVLLMBench(t *testing.T) {
+	p := plan.Default()
+	set(t, &p, "multi-turn=true", "multi-turn-min-turns=2", "multi-turn-max-turns=5", "multi-turn-delay-ms=40", "multi-turn-concurrency=7",
+		"random-input-len=100,200", "per-turn-input-len=30", "random-output-len=9", "num-runs=1", "reset-prefix-cache=true")
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range p.Levels() {
+		q := &l.Plan
+		first, _ := q.FirstInputLen.Constant()
+		each, _ := q.TurnInputLen.Constant()
+		out, _ := q.TurnOutputLen.Constant()
+		think, _ := q.ThinkMS.Constant()
+		turns, err := q.Turns.MarshalText()
+		if q.DatasetName != "conversation" || first != 100*(i+1) || each != 30 || out != 9 || think != 40 || string(turns) != "uniform(2,5)" || err != nil || l.Concurrency != 7 || !q.FlushCache {
+			t.Errorf("level %d: %s, first turn %d, then %d, answers %d, pause %d, turns %s, %d at once", i, q.DatasetName, first, each, out, think, turns, l.Concurrency)
+		}
+	}
+	p = plan.Default()
+	set(t, &p, "multi-turn=true", "random-input-len=64")
+	q := p.Levels()[0].Plan
+	each, _ := q.TurnInputLen.Constant()
+	if turns, _ := q.Turns.Constant(); turns != 3 || each != 64 {
+		t.Errorf("by default %d turns of %d tokens", turns, each)
+	}
+	p = plan.Default()
+	set(t, &p, "random-cache-hit-fraction=0.75,1", "random-cache-ratio=0.9", "random-input-len=1000")
+	levels := p.Levels()
+	want := []string{"label=warm weight=0.75 random-prefix-len=900 random-input-len=100", "label=cold weight=0.25 random-input-len=1000"}
+	if err := p.Validate(); err != nil || !slices.Equal(levels[0].Plan.Mix, want) || len(levels[1].Plan.Mix) != 1 {
+		t.Errorf("%v, %q", err, levels[0].Plan.Mix)
+	}
+	for words, want := range map[string]string{
+		"multi-turn-max-turns=4":                                                       "go with --multi-turn",
+		"multi-turn=true dataset-name=sonnet":                                          "not sonnet",
+		"multi-turn=true multi-turn-min-turns=5":                                       "from 5 to 3 turns",
+		"random-cache-ratio=0.5":                                                       "go together",
+		"random-cache-ratio=0.5 random-cache-hit-fraction=2":                           "up to 1",
+		"random-cache-ratio=0.5 random-cache-hit-fraction=0.5 random-input-len=U(1,9)": "needs one --random-input-len",
+		"random-cache-ratio=0.5 random-cache-hit-fraction=0.5 dataset-name=sonnet":     "other datasets",
+	} {
+		p := plan.Default()
+		set(t, &p, strings.Fields(words)...)
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", words, err, want)
+		}
+	}
+}
