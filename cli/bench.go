@@ -226,14 +226,20 @@ func (b *benchRun) close() {
 // open makes the directory of the run, when its first level is about to begin:
 // a run that comes to nothing leaves nothing behind.
 func (b *benchRun) open() error {
-	if b.keep != nil {
-		return nil
+	if b.keep == nil {
+		keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(), b.env.secrets.SweepJSON)
+		if err != nil {
+			return err
+		}
+		if err := b.keepIn(keep); err != nil {
+			return err
+		}
 	}
-	keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(), b.env.secrets.SweepJSON)
-	if err != nil {
-		return err
+	if tell := b.opened; tell != nil {
+		b.opened = nil
+		return tell(b.keep.Dir())
 	}
-	return b.keepIn(keep)
+	return nil
 }
 
 // keepIn settles where the run is kept.
@@ -250,7 +256,10 @@ func (b *benchRun) keepIn(keep *store.Writer) error {
 }
 
 // Add implements tacho.Sink.
-func (b *benchRun) Add(r *tacho.Record) error { return b.keep.Add(r) }
+func (b *benchRun) Add(r *tacho.Record) error {
+	r.Stage += b.base
+	return b.keep.Add(r)
+}
 
 // Close implements tacho.Sink.
 func (b *benchRun) Close() error { return b.keep.Close() }
@@ -293,8 +302,11 @@ type benchRun struct {
 	keep     *store.Writer
 	progress *progress
 	run      outcome.Run
-	terse    bool  // levels are not shown as they end
-	failed   error // what could not be shown or kept
+	terse    bool                   // levels are not shown as they end
+	outer    outcome.Coordinates    // what sets these levels apart from others of the run
+	base     int                    // how many others there are
+	opened   func(dir string) error // told, once for each server, where the run is; may be nil
+	failed   error                  // what could not be shown or kept
 	stop     context.CancelCauseFunc
 }
 
@@ -306,6 +318,7 @@ func (b *benchRun) say(line string) {
 // end keeps what a level came to, shows it, and writes its result file.
 func (b *benchRun) end(l *outcome.Level) {
 	b.progress.end()
+	l = b.placed(l)
 	b.note(b.keepLevel(l))
 	b.note(b.keep.Samples(l.Index, l.Samples))
 	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })

@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 			e.Values[signaled{}] = new(*exec.Cmd)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "conforms": conforms, "damage": damage, "waitfor": waitFor, "glob": glob, "measure": measure, "check": check, "same": same},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "conforms": conforms, "damage": damage, "waitfor": waitFor, "glob": glob, "measure": measure, "check": check, "same": same, "gone": gone},
 	})
 }
 
@@ -169,4 +169,16 @@ func glob(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s: %d files", args[1], len(files))
 	}
 	ts.Setenv(args[0], files[0])
+}
+
+// gone waits until the process whose number is in a file is no more.
+func gone(ts *testscript.TestScript, _ bool, args []string) {
+	pid := strings.TrimSpace(ts.ReadFile(args[0]))
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		out, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+		if state := strings.TrimSpace(string(out)); err != nil || state == "" || strings.HasPrefix(state, "Z") {
+			return
+		}
+	}
+	ts.Fatalf("process %s is still there", pid)
 }

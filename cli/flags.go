@@ -57,7 +57,11 @@ func expand(root *cobra.Command, args []string) ([]string, error) {
 		return args, nil //nolint:nilerr // cobra says it better
 	}
 	var out []string
-	for len(args) > 0 && args[0] != "--" {
+	for len(args) > 0 && (args[0] != "--" || cmd.Annotations[passesOn] != "") {
+		if args[0] == "--" {
+			args = args[1:]
+			continue
+		}
 		name, ok := strings.CutPrefix(args[0], "--")
 		if !ok {
 			out, args = append(out, args[0]), args[1:]
@@ -87,6 +91,9 @@ func expand(root *cobra.Command, args []string) ([]string, error) {
 	}
 	return append(out, args...), nil
 }
+
+// passesOn marks a command whose flags go on after a --.
+const passesOn = "passes-on"
 
 // listType is what pflag calls a flag that may be given several times.
 const listType = "stringArray"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"tacho/engine"
@@ -27,7 +28,7 @@ func (b *benchRun) manifest() store.Manifest {
 			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),
 		},
-		Varies: r.Asked.Varies(), Swept: r.Asked.Swept(),
+		Varies: b.varies(), Swept: r.Asked.Swept(),
 		Plan:   b.given,
 		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
@@ -50,11 +51,20 @@ func (b *benchRun) manifest() store.Manifest {
 	return m
 }
 
+// varies names what sets the levels apart.
+func (b *benchRun) varies() string {
+	var names []string
+	for _, c := range b.outer {
+		names = append(names, c.Name)
+	}
+	return strings.TrimSpace(strings.Join(names, " ") + " " + b.runner.Asked.Varies())
+}
+
 // begin notes that a level has begun.
 func (b *benchRun) begin(l *outcome.Level, live *engine.Live) error {
 	b.live = live
 	b.progress.begin(b.runner.Level, l.Epoch, b.runner.Speed(), live)
-	return b.keepLevel(l)
+	return b.keepLevel(b.placed(l))
 }
 
 func (b *benchRun) keepLevel(l *outcome.Level) error {

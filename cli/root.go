@@ -89,7 +89,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are the verbs.
-var commands = []func(*Env) *cobra.Command{newBench, newFind, newPredict, newData, newSim, newReport, newCompare, newMetrics, newSelfcheck, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newFind, newSweep, newGuard, newPredict, newData, newSim, newReport, newCompare, newMetrics, newSelfcheck, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {

@@ -51,7 +51,7 @@ func (f FormatOf[T]) String() string { return f.Name }
 type Format = FormatOf[Report]
 
 // Formats are all the formats, in the order help prints them.
-var Formats = []Format{textFormat, classicFormat, levelsFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, vllmFormat, htmlFormat}
+var Formats = []Format{textFormat, classicFormat, levelsFormat, paretoFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, vllmFormat, htmlFormat}
 
 // FormatNamed is the format of that name.
 func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }

@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package cli
+
+import "os/exec"
+
+func withParent(*exec.Cmd) {}
