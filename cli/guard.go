@@ -27,8 +27,8 @@ func newGuard(env *Env) *cobra.Command {
 }
 
 func guard(env *Env, args []string) error {
-	runtime.LockOSThread()                    // the server is told when this thread ends
-	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // it is the user's own command, and ends below
+	runtime.LockOSThread()                        // the server is told when this thread ends
+	cmd := exec.Command(args[0], args[1:]...)     //nolint:gosec,noctx // it is the user's own command, and ends below
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // files, and no pipes that outlive it
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
