@@ -270,8 +270,8 @@ func (r Result) leans() Verdict {
 // there is none. One that could not be offered is too high for this client.
 func (s *Search) bracket() (low, high float64) {
 	for _, r := range s.Results {
-		if v := r.leans(); !r.Alone && (v.Missed() || s.tooMuch(r)) && (high == 0 || r.most() < high) {
-			high = s.round(r.most())
+		if v := r.leans(); !r.Alone && (v.Missed() || s.tooMuch(r)) && (high == 0 || r.Load < high) {
+			high = r.Load
 		}
 	}
 	for _, r := range s.Results {
@@ -280,16 +280,6 @@ func (s *Search) bracket() (low, high float64) {
 		}
 	}
 	return low, high
-}
-
-// most is the load that a probe shows to be too much: its own, or not much more
-// than what was served of it.
-func (r Result) most() float64 {
-	const more, far = 1.1, 0.85
-	if r.Open() && r.Verdict.Missed() && r.Served > 0 && r.Served < far*r.Load {
-		return more * r.Served
-	}
-	return r.Load
 }
 
 // hopeless says whether there is nothing to look for: one request at a time is
@@ -356,7 +346,7 @@ func (s *Search) ends() (low, high float64) {
 	low, high = low/2, high*1.2
 	for _, r := range s.Results {
 		if !r.Alone && (r.Verdict.Missed() || s.tooMuch(r)) {
-			high = min(high, 1.05*r.most())
+			high = min(high, 1.05*r.Load)
 		}
 	}
 	for _, r := range s.Results {
