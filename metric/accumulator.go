@@ -248,16 +248,9 @@ func (a *Accumulator) throughput(s *Summary) *Throughput {
 	return t
 }
 
-// isGood says whether r keeps every SLO. A metric r has no value of is kept:
-// the time per output token of a single token is no reason to fail it.
+// isGood says whether r keeps every SLO.
 func isGood(r *tacho.Record, slos []SLO) bool {
-	good := true
-	for _, slo := range slos {
-		if m := Named(slo.Metric); m != nil {
-			m.Of(r, func(v float64) { good = good && slo.kept(m, v) })
-		}
-	}
-	return good
+	return !slices.ContainsFunc(slos, func(slo SLO) bool { return !slo.keptBy(r) })
 }
 
 // A FinishCount is how many successful requests ended for one reason.

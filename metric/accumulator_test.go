@@ -75,6 +75,50 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
+// A limit may be on any metric, and on a percentile of the values that a request
+// has: of ten gaps the longest is 50 ms.
+func TestGoodputOfAnyMetric(t *testing.T) {
+	at := []time.Duration{10 * ms}
+	for range 9 {
+		at = append(at, at[len(at)-1]+10*ms)
+	}
+	r := success(11, append(at, at[9]+50*ms)...)
+	for _, m := range metric.All {
+		c := metric.Config{Goodput: []metric.SLO{{Metric: m.Name, LimitMillis: 1e9}}}
+		good := 1.0 // also where a request has no value
+		if m.MoreIsBetter {
+			m.Of(r, func(float64) { good = 0 })
+		}
+		if c.Validate() == nil && goodShare(c, r) != good {
+			t.Errorf("%s: goodput %v, want %v", m.Name, goodShare(c, r), good)
+		}
+	}
+	for _, trial := range []struct {
+		metric.SLO
+		good float64
+	}{
+		{metric.SLO{Metric: "itl", LimitMillis: 20}, 0},
+		{metric.SLO{Metric: "itl", LimitMillis: 50}, 1},
+		{metric.SLO{Metric: "itl", LimitMillis: 20, Percentile: 50}, 1},
+		{metric.SLO{Metric: "itl", LimitMillis: 20, Percentile: 99}, 0},
+	} {
+		if got := goodShare(metric.Config{Goodput: []metric.SLO{trial.SLO}}, r); got != trial.good {
+			t.Errorf("%+v: goodput %v, want %v", trial.SLO, got, trial.good)
+		}
+	}
+	for _, slo := range []metric.SLO{{Metric: "ttft", LimitMillis: 1, Percentile: 99}, {Metric: "itl", LimitMillis: 1, Percentile: 101}} {
+		if c := (metric.Config{Goodput: []metric.SLO{slo}}); c.Validate() == nil {
+			t.Errorf("%+v is no condition", slo)
+		}
+	}
+}
+
+// goodShare is the part of one request that is good.
+func goodShare(c metric.Config, r *tacho.Record) float64 {
+	sum := sumUp(c, r)
+	return *sum.Throughput.GoodPerS / sum.Throughput.RequestsPerS
+}
+
 // Nothing measured is nothing in our numbers, and 0 in the classic ones.
 func TestEmpty(t *testing.T) {
 	s := sumUp(metric.DefaultConfig())

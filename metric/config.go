@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"tacho"
+	"tacho/stat"
 )
 
 // Config is what a summary must know of the plan besides the records.
@@ -37,7 +40,23 @@ func DefaultConfig() Config {
 // An SLO is one condition of a good request.
 type SLO struct {
 	Metric      string  `json:"metric"`
-	LimitMillis float64 `json:"limit_ms"` // or in the metric's own unit
+	LimitMillis float64 `json:"limit_ms"`             // or in the metric's own unit
+	Percentile  float64 `json:"percentile,omitempty"` // of the values that a request has of the metric, as of its gaps; 0 is every one of them
+}
+
+// keptBy says whether a request keeps the condition. One that has no value of the
+// metric does: the time per output token of a single token is no reason to fail it.
+func (s *SLO) keptBy(r *tacho.Record) bool {
+	m := Named(s.Metric)
+	if m == nil {
+		return true
+	}
+	var values []float64
+	m.Of(r, func(v float64) { values = append(values, v) })
+	if s.Percentile > 0 && len(values) > 0 {
+		values = []float64{stat.New(values).Quantile(s.Percentile / 100)}
+	}
+	return !slices.ContainsFunc(values, func(v float64) bool { return !s.kept(m, v) })
 }
 
 func (s *SLO) validate() error {
@@ -80,6 +99,9 @@ func (c *Config) Validate() error {
 	for _, slo := range c.Goodput {
 		if err := slo.validate(); err != nil {
 			return err
+		}
+		if !(slo.Percentile >= 0 && slo.Percentile <= 100) || slo.Percentile > 0 && !m.PerEvent {
+			return fmt.Errorf("goodput %s: percentile %v: want a number up to 100, of a metric of which a request has many values, as itl.p99:50", slo.Metric, slo.Percentile)
 		}
 	}
 	if !(c.StallMillis >= 0) || math.IsInf(c.StallMillis, 0) {

@@ -110,7 +110,7 @@ func spreadOf(runs []*Summary, of func(*Summary) (float64, *Interval, bool)) *Sp
 	sample := stat.New(values)
 	n := float64(len(values))
 	s := &Spread{Runs: len(values), Mean: sample.Mean(), Std: sample.Std() * math.Sqrt(n/(n-1)), Min: sample.Min(), Max: sample.Max()}
-	half := stat.Student975(len(values)-1) * s.Std / math.Sqrt(n)
+	half := stat.StudentQuantile(0.95, n-1) * s.Std / math.Sqrt(n)
 	low, high := max(s.Mean-half, 0), s.Mean+half // all figures are times or rates
 	s.Interval = Interval{Low: &low, High: &high, Effective: n}
 	if told > 0 {

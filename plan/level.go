@@ -159,7 +159,14 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 		if !ok || err != nil {
 			return c, fmt.Errorf("--goodput: %q should be NAME:LIMIT, as in ttft:200, in milliseconds", g)
 		}
-		c.Goodput = append(c.Goodput, metric.SLO{Metric: name, LimitMillis: ms})
+		slo := metric.SLO{Metric: name, LimitMillis: ms}
+		if m, p, ok := strings.Cut(name, ".p"); ok {
+			if slo.Percentile, err = strconv.ParseFloat(p, 64); err != nil || slo.Percentile <= 0 {
+				return c, fmt.Errorf("--goodput: %q: want a percentile after the point, as in itl.p99:50", g)
+			}
+			slo.Metric = m
+		}
+		c.Goodput = append(c.Goodput, slo)
 	}
 	return c, c.Validate()
 }

@@ -115,7 +115,7 @@ type Results struct {
 	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el, with a limited client client_queue_time,e2el_including_client_queue, and every other latency of tacho metrics; by default ttft,tpot,itl, and e2el if no tokens are generated"`
 	MetricPercentiles string   `flag:"metric-percentiles" default:"99" help:"percentiles to report, such as 50,90,99.9"`
 	SteadyThreshold   float64  `flag:"steady-state-threshold" list:"no" default:"0.95" help:"+ a closed loop is in balance from when this part of --max-concurrency is first in flight until it is for the last time"`
-	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS, or any metric of tacho metrics in its unit"`
+	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS, or any metric of tacho metrics in its unit; itl.p99:MS is a percentile of the gaps of a request, itl:MS is each of them"`
 	FailIf            string   `flag:"fail-if" help:"+ conditions that end with exit code 3, as ttft.p99>200ms,failures>1%"`
 	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gaps between tokens that are longer than so many milliseconds are stalls"`
 	GPUPrice          float64  `flag:"gpu-price" help:"+ price of one GPU for an hour, for the cost of a million tokens; how many there are is told by --gpus, or by --gpu-metrics-url"`

@@ -9,51 +9,12 @@ import (
 	"tacho/stat"
 )
 
-// covers counts how often an interval holds the truth.
-func covers(tries int, truth float64, draw func(r *rand.Rand) stat.Interval) float64 {
-	hit := 0
-	for i := range tries {
-		if in := draw(rand.New(rand.NewPCG(uint64(i), 9))); in.Low <= truth && truth <= in.High {
-			hit++
-		}
-	}
-	return float64(hit) / float64(tries)
-}
-
 func exponential(r *rand.Rand, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
 		out[i] = r.ExpFloat64()
 	}
 	return out
-}
-
-// An interval of 95 % holds the true quantile at least so often, and not much
-// more often where there are observations enough to choose from.
-func TestQuantileIntervalCoverage(t *testing.T) {
-	for _, c := range []struct {
-		n    int
-		q    float64
-		most float64
-	}{{50, 0.5, 0.98}, {400, 0.9, 0.975}, {2000, 0.99, 0.975}, {100, 0.5, 0.98}, {1000, 0.25, 0.97}} {
-		truth := -math.Log(1 - c.q)
-		got := covers(1500, truth, func(r *rand.Rand) stat.Interval {
-			return stat.New(exponential(r, c.n)).QuantileInterval(c.q, 0.95)
-		})
-		if got < 0.935 || got > c.most {
-			t.Errorf("n %d, quantile %v: covered %.3f", c.n, c.q, got)
-		}
-	}
-}
-
-func TestQuantileIntervalWarns(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for n, want := range map[int]bool{0: true, 1: true, 100: true, 367: true, 500: false} {
-		in := stat.New(exponential(r, n)).QuantileInterval(0.99, 0.95)
-		if slices.Contains(in.Warnings, stat.TooFew) != want {
-			t.Errorf("p99 of %d: %v", n, in)
-		}
-	}
 }
 
 // autoregressive draws a series whose neighbours resemble each other; its mean
@@ -79,29 +40,6 @@ func TestEffectiveSize(t *testing.T) {
 	}
 	if got := stat.EffectiveSize([]float64{3, 3, 3, 3, 3}); got != 5 {
 		t.Errorf("equal observations: %v", got)
-	}
-}
-
-// The interval of a mean holds for correlated series too, where one that takes
-// them for independent would fail.
-func TestBootstrapCoverage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("thousands of resampled series")
-	}
-	for _, phi := range []float64{0, 0.7} {
-		got := covers(250, 0, func(r *rand.Rand) stat.Interval {
-			return stat.Bootstrap(autoregressive(r, 500, phi), stat.Sample.Mean, 0.95, 200, r.Uint64())
-		})
-		if got < 0.90 || got > 0.985 {
-			t.Errorf("phi %v: covered %.3f", phi, got)
-		}
-	}
-	in := stat.Bootstrap(autoregressive(rand.New(rand.NewPCG(1, 1)), 1000, 0.9), stat.Sample.Mean, 0.95, 100, 1)
-	if !slices.Contains(in.Warnings, stat.Correlated) {
-		t.Errorf("no warning of correlation: %v", in)
-	}
-	if again := stat.Bootstrap(autoregressive(rand.New(rand.NewPCG(1, 1)), 1000, 0.9), stat.Sample.Mean, 0.95, 100, 1); again.Low != in.Low || again.High != in.High {
-		t.Error("the same seed gives another interval")
 	}
 }
 

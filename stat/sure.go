@@ -71,7 +71,7 @@ func (s *Series) mean(mean, std float64) Confidence {
 	if effective < leastMean {
 		return unbounded(effective, Correlated)
 	}
-	t, scale, skew := Student975(waves), std/math.Sqrt(effective), s.skewness(&off)
+	t, scale, skew := student975(waves), std/math.Sqrt(effective), s.skewness(&off)
 	return Confidence{mean - scale*hall(t, skew), mean - scale*hall(-t, skew), min(effective, n), ""}
 }
 
@@ -127,7 +127,7 @@ func (e excess) ranks(n, q, alike float64) (low, high float64) {
 	// Their variance was estimated, from a part of a whole that is known: as if it
 	// were known, but of fewer observations.
 	waves := float64(e.waves)
-	t := Student975(waves * (n - 1) / max(n-1-waves, 1))
+	t := student975(waves * (n - 1) / max(n-1-waves, 1))
 	m := e.effective * (Normal975 / t) * (Normal975 / t)
 	deviation := math.Sqrt(m * q * (1 - q))
 	middle, half := m*q+(Normal975*Normal975-1)*(1-2*q)/6+0.5, Normal975*deviation // of a binomial number, which is skewed
@@ -248,18 +248,11 @@ func hall(t, skewness float64) float64 {
 // Normal975 is the quantile 97.5 % of the normal distribution.
 const Normal975 = 1.959963984540054
 
-// Student975 is the quantile 97.5 % of Student's distribution.
-func Student975[T int | float64](freedom T) float64 {
-	few := []float64{12.70620474, 4.30265273, 3.18244631, 2.77644511, 2.57058184, 2.44691185, 2.36462425}
-	v := float64(freedom)
-	if v < 1 {
-		return math.Inf(1)
-	}
-	if i := int(v) - 1; i < len(few) {
-		return few[i]
-	}
-	// To four digits from 8 degrees of freedom on (Cornish and Fisher).
+// student975 is StudentQuantile of 95 %, to four digits from 8 degrees of freedom
+// on, at once (Cornish and Fisher).
+func student975[T int | float64](freedom T) float64 {
 	const z = Normal975
+	v := float64(freedom)
 	return z + (z*z*z+z)/(4*v) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*v*v) + (3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*v*v*v)
 }
 
