@@ -8,9 +8,9 @@ import (
 const (
 	// seriesBins is into how many parts a Series cuts its time, at most.
 	seriesBins = 256
-	// seriesFirst is how long such a part is at first. It doubles as the series
-	// grows.
-	seriesFirst = 64 * time.Microsecond
+	// seriesShift is how long such a part is at first, as a power of two of
+	// nanoseconds: 66 us. It doubles as the series grows.
+	seriesShift = 16
 
 	// octave is how many sizes are told apart between a number and its double.
 	octave     = 1 << octaveBits
@@ -27,7 +27,7 @@ const (
 // What it tells depends on the observations alone, never on their order nor on
 // how they were merged. The zero value is empty.
 type Series struct {
-	width time.Duration // of a part
+	shift uint // length of a part: 2^shift nanoseconds
 	n     [seriesBins]int64
 	sums  [seriesBins]fixed
 	rows  *[2 * octaves]*[octave]*row // by size, in pages of one power of two
@@ -55,18 +55,18 @@ func (s *Series) Add(at time.Duration, xs ...float64) {
 // part is the part of the time that a moment is in. All become longer where
 // they must.
 func (s *Series) part(at time.Duration) int {
-	if s.width == 0 {
-		s.width, s.rows = seriesFirst, new([2 * octaves]*[octave]*row)
+	if s.rows == nil {
+		s.shift, s.rows = seriesShift, new([2 * octaves]*[octave]*row)
 	}
 	at = max(at, 0)
-	for at/s.width >= seriesBins {
+	for at>>s.shift >= seriesBins {
 		s.widen()
 	}
-	return int(at / s.width)
+	return int(at >> s.shift)
 }
 
 func (s *Series) widen() {
-	s.width *= 2
+	s.shift++
 	halve(s.n[:], func(to *int64, n int64) { *to += n })
 	halve(s.sums[:], func(to *fixed, sum fixed) { to.merge(&sum) })
 	for _, r := range s.all {
@@ -127,22 +127,22 @@ func (s *Series) all(yield func(size int32, r *row) bool) {
 
 // Merge takes in all that o has seen; o does not change.
 func (s *Series) Merge(o *Series) {
-	if o.width == 0 {
+	if o.rows == nil {
 		return
 	}
 	s.part(0)
-	for s.width < o.width {
+	for s.shift < o.shift {
 		s.widen()
 	}
-	shorter := int(s.width / o.width) // parts of o that are one of ours
+	longer := s.shift - o.shift // our parts than those of o, as a power of two
 	for i := range o.n {
-		s.n[i/shorter] += o.n[i]
-		s.sums[i/shorter].merge(&o.sums[i])
+		s.n[i>>longer] += o.n[i]
+		s.sums[i>>longer].merge(&o.sums[i])
 	}
 	for size, from := range o.all {
 		to := s.row(size)
 		for i, n := range from {
-			to[i/shorter] += n
+			to[i>>longer] += n
 		}
 	}
 }
