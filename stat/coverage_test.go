@@ -23,15 +23,6 @@ func normalQuantile(q float64) float64 { return math.Sqrt2 * math.Erfinv(2*q-1) 
 // exponentials are independent.
 var exponentials = process{"exponential", exponential, 1, func(q float64) float64 { return -math.Log(1 - q) }}
 
-// lognormals are independent, and far from symmetric.
-var lognormals = process{"lognormal", func(r *rand.Rand, n int) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = math.Exp(r.NormFloat64())
-	}
-	return out
-}, math.Exp(0.5), func(q float64) float64 { return math.Exp(normalQuantile(q)) }}
-
 // autoregressives resemble their neighbours by phi.
 func autoregressives(phi float64) process {
 	scale := math.Sqrt(1 - phi*phi)
