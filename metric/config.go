@@ -100,7 +100,7 @@ func (c *Config) Validate() error {
 		if err := slo.validate(); err != nil {
 			return err
 		}
-		if !(slo.Percentile >= 0 && slo.Percentile <= 100) || slo.Percentile > 0 && !m.PerEvent {
+		if !(slo.Percentile >= 0 && slo.Percentile <= 100) || slo.Percentile > 0 && !Named(slo.Metric).PerEvent {
 			return fmt.Errorf("goodput %s: percentile %v: want a number up to 100, of a metric of which a request has many values, as itl.p99:50", slo.Metric, slo.Percentile)
 		}
 	}
