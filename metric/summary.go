@@ -31,7 +31,7 @@ type Summary struct {
 	Cache        CacheUse `json:"cache"`
 
 	Clock           ClockUse   `json:"clock"`
-	Network         NetworkUse `json:"network"`
+	Network         NetworkUse `json:"network,omitzero"`
 	ITLSlackMillis  float64    `json:"itl_slack_ms,omitempty"`      // by how much gaps may be off at most, 99 % of them
 	TTFTSlackMillis float64    `json:"ttft_slack_ms,omitempty"`     // by how much TTFT may be too long at most, for 99 % of the requests
 	ExactGapMillis  *float64   `json:"exact_gap_ms,omitempty"`      // p99 of the gaps that are exact, where others are not
