@@ -42,7 +42,7 @@ SHOTS ?= .cache/shots
 .PHONY: shots
 shots: build chromium
 	rm -rf $(SHOTS)/runs
-	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 30 --random-input-len 400 --random-range-ratio 0.8 \
+	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
 		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm >/dev/null
 	go run ./internal/browser/shoot $(SHOTS)/runs/*/report.html $(SHOTS)/report
 
