@@ -2,6 +2,7 @@ package archive
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -44,7 +45,9 @@ type entry struct {
 // one client, model and server are one run, as the files of a sweep are.
 func All(path string, change func(*metric.Config) error) ([]outcome.Run, error) {
 	info, err := os.Stat(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not a run, nor a result: there is no such file", path)
+	} else if err != nil {
 		return nil, err
 	}
 	if info.IsDir() && isKept(path) {

@@ -351,7 +351,7 @@ func TestUsageExits(t *testing.T) {
 
 // An SLO that holds at no load has an exit code of its own.
 func TestFindExits(t *testing.T) {
-	if s := tacho(t, nil, nil, "find", "--slo=ttft:p99<1ms", "--base-url=http://"+serve(t), "--random-input-len=5", "--random-output-len=5"); s.code != 3 {
+	if s := tacho(t, nil, nil, "find", "--runs-dir="+t.TempDir(), "--slo=ttft:p99<1ms", "--base-url=http://"+serve(t), "--random-input-len=5", "--random-output-len=5"); s.code != 3 {
 		t.Errorf("exit %d: %s", s.code, s.errors)
 	}
 }

@@ -28,6 +28,22 @@ const defaultSim = "vllm-8b-h100"
 // ofAnyServer are the options that say nothing about which server it is.
 var ofAnyServer = []string{"label", "sim-speedup", "virtual", "replicas", "router", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
 
+// checkVirtual says what does not go with a run in virtual time, or without one.
+func checkVirtual(p *plan.Plan) error {
+	for _, name := range []string{"replicas", "router"} {
+		if p.Given(name) && !p.Virtual {
+			return fmt.Errorf("--%s is for runs in virtual time: add --virtual and --sim, or leave it out", name)
+		}
+	}
+	switch {
+	case p.Virtual && p.Sim == "":
+		return errors.New("--virtual computes what an engine would do, and a server is named: leave it out, or name an engine with --sim")
+	case p.Virtual && p.Given("sim-speedup"):
+		return errors.New("--virtual goes as fast as it can: it goes without --sim-speedup")
+	}
+	return nil
+}
+
 // chooseTarget decides between a server and the simulated engine: that is
 // taken when it is asked for, or when no flag says anything about a server.
 func chooseTarget(env *Env, p *plan.Plan) error {
@@ -40,22 +56,14 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 		defaultScenario(p)
 		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", p.Sim) // for information
 	}
-	for _, name := range []string{"replicas", "router"} {
-		if p.Given(name) && !p.Virtual {
-			return usage(fmt.Errorf("--%s is for runs in virtual time: add --virtual and --sim, or leave it out", name))
-		}
+	if err := checkVirtual(p); err != nil {
+		return usage(err)
 	}
 	if p.Sim == "" {
-		if p.Virtual {
-			return usage(errors.New("--virtual computes what an engine would do, and a server is named: leave it out, or name an engine with --sim"))
-		}
 		if p.Given("sim-speedup") {
 			return usage(errors.New("--sim-speedup is of the simulated engine, and a server is named: leave it out, or name an engine with --sim"))
 		}
 		return nil
-	}
-	if p.Virtual && p.Given("sim-speedup") {
-		return usage(errors.New("--virtual goes as fast as it can: it goes without --sim-speedup"))
 	}
 	for _, text := range p.Values("sim-speedup") {
 		if f, err := strconv.ParseFloat(text, 64); err != nil || !(f > 0) || math.IsInf(f, 0) {

@@ -89,10 +89,11 @@ func levelsOf(p *plan.Plan) string {
 	var names []string
 	swept := p.Swept()
 	for _, l := range p.Levels() {
-		name := ""
+		var words []string
 		for _, c := range l.Coordinates.Without(swept) {
-			name += " --" + c.Name + " " + c.Value
+			words = append(words, " --"+c.Name+" "+c.Value)
 		}
+		name := strings.Join(words, "")
 		if swept == "" && l.Repeat > 0 {
 			name += fmt.Sprintf(" repeat %d", l.Repeat)
 		}

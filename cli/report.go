@@ -172,12 +172,9 @@ func (o *reportOptions) choose(run *outcome.Run) error {
 func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
 	format, unknown := report.FileFormatNamed(o.format)
 	b, unread := os.ReadFile(path)
-	if unknown != nil || unread != nil {
-		return false, nil
-	}
 	f, other := report.Parse(string(b))
-	if other != nil {
-		return false, nil
+	if errors.Join(unknown, unread, other) != nil {
+		return false, nil //nolint:nilerr // it is not a text report
 	}
 	for _, n := range f.Notes {
 		_, _ = fmt.Fprintf(env.Stderr, "%s:%d: %s: %s\n", path, n.Line, n.Why, n.Text) // for information

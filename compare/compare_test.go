@@ -74,20 +74,24 @@ func TestLevelsAreMatched(t *testing.T) {
 		alone int
 	}{
 		"by rate, whatever the number of prompts": {
-			[]outcome.Level{told(4, 0, 100, 1), told(8, 0, 100, 2)}, []outcome.Level{told(8, 0, 200, 3), told(16, 0, 200, 4)},
+			[]outcome.Level{told(4, 0, 100, 1), told(8, 0, 100, 2)},
+			[]outcome.Level{told(8, 0, 200, 3), told(16, 0, 200, 4)},
 			"request-rate 8 [1 1] 2 3", 2,
 		},
 		"by limit": {[]outcome.Level{told(0, 4, 10, 1)}, []outcome.Level{told(0, 4, 20, 2)}, "max-concurrency 4 [1 1] 1 2", 0},
 		"bursts by their prompts": {
-			[]outcome.Level{told(0, 0, 1, 1), told(0, 0, 2, 2)}, []outcome.Level{told(0, 0, 2, 5), told(0, 0, 4, 6)},
+			[]outcome.Level{told(0, 0, 1, 1), told(0, 0, 2, 2)},
+			[]outcome.Level{told(0, 0, 2, 5), told(0, 0, 4, 6)},
 			"num-prompts 2 [1 1] 2 5", 2,
 		},
 		"prompts that are a list": {
-			[]outcome.Level{told(0, 8, 1, 1), told(0, 8, 2, 2)}, []outcome.Level{told(0, 8, 1, 3), told(0, 8, 2, 4)},
+			[]outcome.Level{told(0, 8, 1, 1), told(0, 8, 2, 2)},
+			[]outcome.Level{told(0, 8, 1, 3), told(0, 8, 2, 4)},
 			"max-concurrency 8 [1 1] 1 3; max-concurrency 8 [1 1] 2 4", 0,
 		},
 		"repeats": {
-			[]outcome.Level{told(4, 0, 9, 1), told(4, 0, 9, 3)}, []outcome.Level{told(4, 0, 9, 5), told(4, 0, 9, 7), told(4, 0, 9, 9)},
+			[]outcome.Level{told(4, 0, 9, 1), told(4, 0, 9, 3)},
+			[]outcome.Level{told(4, 0, 9, 5), told(4, 0, 9, 7), told(4, 0, 9, 9)},
 			"request-rate 4 [2 3] 2 7", 0,
 		},
 	} {

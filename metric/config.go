@@ -67,6 +67,9 @@ func (s *SLO) validate() error {
 	if !(s.LimitMillis >= 0) || math.IsInf(s.LimitMillis, 0) {
 		return fmt.Errorf("goodput %s: limit %v: want %s, 0 or more", s.Metric, s.LimitMillis, m.Unit)
 	}
+	if !(s.Percentile >= 0 && s.Percentile <= 100) || s.Percentile > 0 && !m.PerEvent {
+		return fmt.Errorf("goodput %s: percentile %v: want a number up to 100, of a metric of which a request has many values, as itl.p99:50", s.Metric, s.Percentile)
+	}
 	return nil
 }
 
@@ -99,9 +102,6 @@ func (c *Config) Validate() error {
 	for _, slo := range c.Goodput {
 		if err := slo.validate(); err != nil {
 			return err
-		}
-		if !(slo.Percentile >= 0 && slo.Percentile <= 100) || slo.Percentile > 0 && !Named(slo.Metric).PerEvent {
-			return fmt.Errorf("goodput %s: percentile %v: want a number up to 100, of a metric of which a request has many values, as itl.p99:50", slo.Metric, slo.Percentile)
 		}
 	}
 	if !(c.StallMillis >= 0) || math.IsInf(c.StallMillis, 0) {

@@ -153,20 +153,29 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 		}
 		c.Percentiles = append(c.Percentiles, f)
 	}
-	for _, g := range p.Goodput {
-		name, limit, ok := strings.Cut(g, ":")
-		ms, err := strconv.ParseFloat(limit, 64)
-		if !ok || err != nil {
-			return c, fmt.Errorf("--goodput: %q should be NAME:LIMIT, as in ttft:200, in milliseconds", g)
-		}
-		slo := metric.SLO{Metric: name, LimitMillis: ms}
-		if m, p, ok := strings.Cut(name, ".p"); ok {
-			if slo.Percentile, err = strconv.ParseFloat(p, 64); err != nil || slo.Percentile <= 0 {
-				return c, fmt.Errorf("--goodput: %q: want a percentile after the point, as in itl.p99:50", g)
-			}
-			slo.Metric = m
+	for _, text := range p.Goodput {
+		slo, err := parseSLO(text)
+		if err != nil {
+			return c, fmt.Errorf("--goodput: %w", err)
 		}
 		c.Goodput = append(c.Goodput, slo)
 	}
 	return c, c.Validate()
+}
+
+// parseSLO reads NAME:LIMIT, or NAME.pNN:LIMIT of a metric of which a request has
+// many values.
+func parseSLO(text string) (slo metric.SLO, err error) {
+	name, limit, ok := strings.Cut(text, ":")
+	if slo.LimitMillis, err = strconv.ParseFloat(limit, 64); !ok || err != nil {
+		return slo, fmt.Errorf("%q should be NAME:LIMIT, as in ttft:200, in milliseconds", text)
+	}
+	name, percentile, ok := strings.Cut(name, ".p")
+	if slo.Metric = name; !ok {
+		return slo, nil
+	}
+	if slo.Percentile, err = strconv.ParseFloat(percentile, 64); err != nil || slo.Percentile <= 0 {
+		return slo, fmt.Errorf("%q: want a percentile after the point, as in itl.p99:50", text)
+	}
+	return slo, nil
 }

@@ -65,8 +65,8 @@ func choosePrefix(f *Fleet, r *step.Request) int {
 	least := leastLoaded.choose(f, r)
 	best := least
 	blocks := r.Blocks[:min(len(r.Blocks), r.Prompt/max(f.BlockTokens, 1))]
-	for i := len(blocks) - 1; i >= 0; i-- {
-		if home, known := f.homes[blocks[i]]; known {
+	for _, b := range slices.Backward(blocks) {
+		if home, known := f.homes[b]; known {
 			if f.replicas[home].flying <= f.replicas[least].flying+overloaded {
 				best = home
 			}
@@ -105,7 +105,7 @@ type Fleet struct {
 }
 
 type replica struct {
-	*step.Server
+	server *step.Server
 	flying int
 	at     time.Duration // when something happens next
 	busy   bool
@@ -122,7 +122,7 @@ func NewFleet(p step.Profile, n int, router Router, seed uint64) (*Fleet, error)
 		if err != nil {
 			return nil, err
 		}
-		f.replicas[i].Server = s
+		f.replicas[i].server = s
 	}
 	return f, nil
 }
@@ -130,7 +130,7 @@ func NewFleet(p step.Profile, n int, router Router, seed uint64) (*Fleet, error)
 // Add implements Server.
 func (f *Fleet) Add(now time.Duration, r *step.Request) error {
 	i := f.router.choose(f, r)
-	if err := f.replicas[i].Server.Add(now, r); err != nil {
+	if err := f.replicas[i].server.Add(now, r); err != nil {
 		return err
 	}
 	f.replicas[i].flying++
@@ -146,7 +146,7 @@ func (f *Fleet) Cancel(id uint64) {
 		return
 	}
 	f.land(i, id)
-	f.replicas[i].Server.Cancel(id)
+	f.replicas[i].server.Cancel(id)
 	f.look(i)
 }
 
@@ -158,7 +158,7 @@ func (f *Fleet) land(i int, id uint64) {
 // look sees when something happens next at replica i.
 func (f *Fleet) look(i int) {
 	r := &f.replicas[i]
-	r.at, r.busy = r.Server.Next()
+	r.at, r.busy = r.server.Next()
 	f.next = -1
 	for k := range f.replicas {
 		if x := &f.replicas[k]; x.busy && (f.next < 0 || x.at < f.replicas[f.next].at) {
@@ -179,7 +179,7 @@ func (f *Fleet) Next() (time.Duration, bool) {
 func (f *Fleet) Advance(now time.Duration, deliver func(*step.Emission)) {
 	for f.next >= 0 && f.replicas[f.next].at <= now {
 		i := f.next
-		f.replicas[i].Server.Advance(f.replicas[i].at, func(e *step.Emission) {
+		f.replicas[i].server.Advance(f.replicas[i].at, func(e *step.Emission) {
 			if e.Last {
 				f.land(i, e.ID)
 			}

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"errors"
 	"io"
 	"iter"
 	"reflect"
@@ -45,9 +46,9 @@ func kept(list ...tacho.Record) iter.Seq2[*tacho.Record, error] {
 	}
 }
 
-func record(session uint64, turn int, due, slot time.Duration) tacho.Record {
-	r := tacho.Record{Session: session, Turn: turn, Input: 100, Asked: 10 + int(session), Timeline: tacho.NewTimeline(due * time.Second)}
-	r.Slot = slot * time.Second
+func record(session uint64, turn, dueS, slotS int) tacho.Record {
+	r := tacho.Record{Session: session, Turn: turn, Input: 100, Asked: 10 + int(session), Timeline: tacho.NewTimeline(time.Duration(dueS) * time.Second)}
+	r.Slot = time.Duration(slotS) * time.Second
 	return r
 }
 
@@ -57,13 +58,13 @@ func TestReplay(t *testing.T) {
 	probe := record(0, 0, 0, 0)
 	probe.Probe = true
 	records := kept(record(5, 0, 7, 8), record(2, 0, 3, 4), record(2, 2, 9, 11), record(1, 0, 3, 3), probe)
-	for limited, want := range map[bool][]time.Duration{false: {3, 3, 7}, true: {3, 4, 8}} {
+	for limited, want := range map[bool][]time.Duration{
+		false: {3 * time.Second, 3 * time.Second, 7 * time.Second},
+		true:  {3 * time.Second, 4 * time.Second, 8 * time.Second},
+	} {
 		s, err := replay.Of(records, limited)
 		if err != nil {
 			t.Fatal(err)
-		}
-		for i := range want {
-			want[i] *= time.Second
 		}
 		var numbers []uint64
 		for n := range s.Numbered() {
@@ -85,7 +86,7 @@ func TestReplay(t *testing.T) {
 	if last.At != 6*time.Second || last.Think != 0 || !reflect.DeepEqual(last.After, []int{0}) || last.Request.Turn != 2 || last.Request.Input.Messages[0].Answer != 1 {
 		t.Errorf("the last turn: %+v", last)
 	}
-	if _, err := s.Over(talks{}).Session(3); err != io.EOF {
+	if _, err := s.Over(talks{}).Session(3); !errors.Is(err, io.EOF) {
 		t.Errorf("a session that was not sent: %v", err)
 	}
 	bare, err := s.Session(2)

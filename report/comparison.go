@@ -400,12 +400,12 @@ func comparisonBenchstat(w io.Writer, c *compare.Comparison) error {
 
 // benchmarkName is a level as Go names sub-benchmarks: Serve/request-rate=4.
 func benchmarkName(name string) string {
-	out := "Serve"
+	parts := []string{"Serve"}
 	options, values := optionsOf(safe(name))
 	for i := range values {
-		out += "/" + options[i] + "=" + strings.TrimSuffix(values[i], ",")
+		parts = append(parts, options[i]+"="+strings.TrimSuffix(values[i], ","))
 	}
-	return out
+	return strings.Join(parts, "/")
 }
 
 // written is what a builder holds, all at once.

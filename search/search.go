@@ -257,7 +257,7 @@ func (r Result) pressure() (most float64) {
 // leans is the verdict of a probe, or the side to which one leans that is too
 // close to tell, or that had only a rough look.
 func (r Result) leans() Verdict {
-	if r.Verdict != Undecided && !(r.Verdict == Holds && r.Effort.Rough) {
+	if r.Verdict != Undecided && (r.Verdict != Holds || !r.Effort.Rough) {
 		return r.Verdict
 	}
 	if r.pressure() > 1 {

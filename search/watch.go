@@ -141,11 +141,12 @@ func (w *Watch) judge(now time.Duration, doubt float64) Verdict {
 	}
 	all := Holds
 	for i, g := range w.goals {
-		switch v := w.judgeGoal(g, evidence(g, window, i), doubt); {
-		case v == Misses:
+		switch w.judgeGoal(g, evidence(g, window, i), doubt) {
+		case Misses:
 			return Misses
-		case v == Undecided:
+		case Undecided:
 			all = Undecided
+		case Holds:
 		}
 	}
 	if all == Holds && trend != steady {

@@ -24,9 +24,6 @@ type pause struct {
 
 func newClock(speed float64) *clock { return &clock{start: time.Now(), speed: speed} }
 
-// now is the model's time.
-func (c *clock) now() time.Duration { return c.at(time.Now()) }
-
 // at is the model's time at a moment of the wall clock.
 func (c *clock) at(t time.Time) time.Duration {
 	p := c.pause.Load()

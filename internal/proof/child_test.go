@@ -31,7 +31,11 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(buildDir) // where nothing was built there is none
 		os.Exit(code)
 	}
-	if err := roles[role](strings.Fields(args)); err != nil {
+	do := roles[role]
+	if do == nil {
+		do = platformRoles[role]
+	}
+	if err := do(strings.Fields(args)); err != nil {
 		fmt.Fprintln(os.Stderr, role+":", err)
 		os.Exit(1)
 	}

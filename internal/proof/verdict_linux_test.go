@@ -336,7 +336,7 @@ func onCore(core int, start func()) {
 }
 
 // busyLoop is the role of a process that wants a processor.
-func busyLoop([]string) error {
+func busyLoop([]string) error { //nolint:unparam // a role may fail
 	end := make(chan struct{})
 	go func() {
 		_, _ = os.Stdin.Read(make([]byte, 1))

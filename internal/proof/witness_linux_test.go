@@ -41,7 +41,8 @@ type speech struct {
 	IPv6      bool
 }
 
-func init() { roles["witness"], roles["busy"], roles["churn"] = witness, busyLoop, churn }
+// platformRoles are those that only Linux has.
+var platformRoles = map[string]func(args []string) error{"witness": witness, "busy": busyLoop, "churn": churn}
 
 // witness is the role of a server that knows when its tokens truly left: the
 // kernel stamps its segments as they pass the network device. args are a speech
@@ -101,7 +102,7 @@ type witnessing struct {
 }
 
 func (w *witnessing) serve(tcp *net.TCPConn, config *tls.Config) {
-	defer tcp.Close() //nolint:errcheck // all that matters was written
+	defer func() { _ = tcp.Close() }() // all that matters was written
 	_ = tcp.SetNoDelay(!w.speech.Nagle)
 	s, err := newSworn(tcp)
 	if err != nil {
