@@ -22,6 +22,13 @@ var otherMeanings = map[string][]string{
 	"plan/plan.go":            {"openai"}, // the default
 	"report/vllmjson.go":      {"vllm"},   // the format of that name
 	"internal/proof/proof.go": {"vllm"},   // the one it drives
+
+	// Whose results are read, and whose definitions are known.
+	"archive/vllm.go":          {"vllm"},
+	"archive/sglang.go":        {"sglang"},
+	"archive/inferenceperf.go": {"openai"},
+	"metric/dialect_vllm.go":   {"vllm"},
+	"metric/dialect_sglang.go": {"sglang"},
 }
 
 // A backend is known by its name in one file, its own. Everything else finds it
