@@ -227,9 +227,10 @@ func oracle(t *testing.T, chunk string) reading {
 	r.Blank = blank && !role && r.Text == ""
 	if usage := object(t, doc.get("usage")); usage != nil {
 		r.HasUsage = true
+		cached := object(t, usage.get("prompt_tokens_details")).get("cached_tokens")
 		r.Usage = openai.Counts{
 			Prompt: natural(usage.get("prompt_tokens")), Completion: natural(usage.get("completion_tokens")),
-			Cached:    natural(object(t, usage.get("prompt_tokens_details")).get("cached_tokens")),
+			Cached: natural(cached), TellsCached: cached != nil,
 			Reasoning: natural(object(t, usage.get("completion_tokens_details")).get("reasoning_tokens")),
 		}
 	}
