@@ -189,37 +189,3 @@ func sortedEvents(events tacho.Events) tacho.Events {
 	}
 	return events
 }
-
-// The page of a long run opens: a browser's functions take some hundred thousand
-// arguments and no more.
-func TestOracleTimelineOfManyRequests(t *testing.T) {
-	const requests = 300_000
-	var page strings.Builder
-	level := outcome.Level{Records: func() iter.Seq2[*tacho.Record, error] {
-		return func(yield func(*tacho.Record, error) bool) {
-			for i := range requests {
-				r := &tacho.Record{Timeline: tacho.NewTimeline(time.Duration(i))}
-				r.Sent, r.End = r.Due, r.Due+time.Second
-				if !yield(r, nil) {
-					return
-				}
-			}
-		}
-	}}
-	page.WriteString(render(t, "timeline", of(level)))
-	_, script, _ := strings.Cut(page.String(), "<script>")
-	script, _, _ = strings.Cut(script, "</script>")
-	const browser = `
-const context = { setTransform() {}, clearRect() {}, fillRect() {}, fillText() {} };
-const element = () => ({ style: {}, append() {}, getContext: () => context, clientWidth: 800 });
-globalThis.document = { getElementById: element, createElement: element };
-globalThis.window = { innerHeight: 900 };
-globalThis.devicePixelRatio = 1;
-`
-	cmd := exec.CommandContext(t.Context(), "node", "-")
-	cmd.Stdin = strings.NewReader(browser + script + "\nconsole.log(bars.length);")
-	output, err := cmd.CombinedOutput()
-	if got := strings.TrimSpace(string(output)); err != nil || got != "300000" {
-		t.Errorf("node: %v, %.300q, want 300000 bars", err, got)
-	}
-}
