@@ -33,12 +33,15 @@ const (
 	TokensPerEvent
 	ServerTPOT // as the server measured it
 	Head       // until the first byte of the answer
+	Stall1     // a gap in which one other request got its first token
+	Stall2     // two to seven others
+	Stall8     // eight and more
 	figures
 )
 
 // FigureNames are their names, for people.
 var FigureNames = [figures]string{
-	"TTFT", "TTFT p50", "TTFT p99", "TPOT", "ITL", "E2EL", "requests/s", "tokens/event", "server's TPOT", "head",
+	"TTFT", "TTFT p50", "TTFT p99", "TPOT", "ITL", "E2EL", "requests/s", "tokens/event", "server's TPOT", "head", "gap with one prompt", "with two to seven", "with eight and more",
 }
 
 // A gatherer is a Sink that gathers figures. The formulas are metric's.
@@ -47,6 +50,8 @@ type gatherer struct {
 	ttft               []float64
 	tpot, itl, e2el    mean
 	serverTPOT, head   mean
+	firsts             []time.Duration
+	stalls             [][2]time.Duration
 	tokens, events     int
 	firstSent, lastEnd time.Duration
 }
@@ -73,8 +78,7 @@ func (g *gatherer) Add(r *tacho.Record) error {
 	metric.TTFT.Of(r, func(x float64) { g.ttft = append(g.ttft, x) })
 	metric.TPOT.Of(r, g.tpot.add)
 	metric.E2EL.Of(r, g.e2el.add)
-	g.itl.sum += float64(r.Last()-r.First()) / 1e6
-	g.itl.n += len(r.Events) - 1
+	g.addGaps(r)
 	g.tokens += r.Output
 	g.events += len(r.Events)
 	if r.Head >= 0 {
@@ -86,6 +90,52 @@ func (g *gatherer) Add(r *tacho.Record) error {
 	}
 	return nil
 }
+
+// addGaps keeps the gaps that are long enough for a prompt to have been read in
+// them.
+func (g *gatherer) addGaps(r *tacho.Record) {
+	g.firsts = append(g.firsts, r.First())
+	for i := 1; i < len(r.Events); i++ {
+		gap := [2]time.Duration{r.Events[i-1].At, r.Events[i].At}
+		g.itl.add(float64(gap[1]-gap[0]) / 1e6)
+		if gap[1]-gap[0] > leastStall {
+			g.stalls = append(g.stalls, gap)
+		}
+	}
+}
+
+// leastStall is a gap that no step without a prompt has.
+const leastStall = 10 * time.Millisecond
+
+// oneStep is how far apart the tokens of one step may arrive.
+const oneStep = 2 * time.Millisecond
+
+// stallFigures are how long others wait while prompts are read: by how many.
+func (g *gatherer) stallFigures(f *Figures) {
+	slices.Sort(g.firsts)
+	var by [3]mean
+	for _, gap := range g.stalls {
+		from, _ := slices.BinarySearch(g.firsts, gap[0]+oneStep)
+		to, _ := slices.BinarySearch(g.firsts, gap[1]+oneStep)
+		length := float64(gap[1]-gap[0]) / 1e6
+		switch n := to - from; {
+		case n >= 8:
+			by[2].add(length)
+		case n >= 2:
+			by[1].add(length)
+		case n == 1:
+			by[0].add(length)
+		}
+	}
+	for i, m := range by {
+		if m.n >= fewestStalls {
+			f[Stall1+i] = m.value()
+		}
+	}
+}
+
+// fewestStalls is how many it takes to speak of a mean.
+const fewestStalls = 8
 
 // Close implements tacho.Sink.
 func (g *gatherer) Close() error { return nil }
@@ -101,6 +151,7 @@ func (g *gatherer) figures() (f Figures) {
 	f[Throughput] = float64(g.n) / (g.lastEnd - g.firstSent).Seconds()
 	f[TokensPerEvent] = float64(g.tokens) / float64(g.events)
 	f[ServerTPOT], f[Head] = g.serverTPOT.value(), g.head.value()
+	g.stallFigures(&f)
 	return f
 }
 
@@ -111,7 +162,8 @@ type Seen struct {
 	MaxTime  time.Duration // of a closed loop that time ended
 	Measured Figures
 
-	sent []sent // in order
+	sent     []sent  // in order
+	distinct float64 // how many independent observations their times to the first token are
 }
 
 // sent is a request as the model needs to know it.
@@ -148,11 +200,26 @@ func See(name string, l *outcome.Level, maxTime time.Duration) (*Seen, error) {
 	}
 	slices.SortFunc(s.sent, func(a, b sent) int { return int(a.at - b.at) })
 	s.Measured = g.figures()
+	s.distinct = float64(s.together())
 	s.serverTPOT(&l.Summary)
 	if limit := cmp.Or(l.Concurrency, l.Summary.Config.MaxConcurrency); limit > 0 && len(s.sent) > limit {
 		s.Limit, s.MaxTime = limit, maxTime
 	}
 	return s, nil
+}
+
+// together is how many times requests were sent: those that went within a
+// tenth of their time to the first token went together.
+func (s *Seen) together() int {
+	near := time.Duration(s.Measured[TTFT50] / 10 * 1e6)
+	n, last := 1, s.sent[0].at
+	for _, q := range s.sent {
+		if q.at > last+near {
+			n++
+		}
+		last = q.at
+	}
+	return n
 }
 
 // serverTPOT takes the server's own word from its metrics page.

@@ -1,0 +1,333 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"tacho/sim/step"
+)
+
+// Options are how a fit is done.
+type Options struct {
+	Budget time.Duration     // stop looking after so long; 0 is a minute
+	Now    func() time.Time  // the clock it is measured by; nil: no end but its own
+	Say    func(line string) // how it goes; may be nil
+	Rounds int               // most rounds; 0 is 12
+}
+
+// A Fit is a profile that explains what was measured.
+type Fit struct {
+	Profile step.Profile
+	Knobs   []Turned
+	Levels  []Explained
+}
+
+// Turned is a number that was fitted.
+type Turned struct {
+	Name  string
+	Unit  string
+	Value float64
+	Start float64
+	Error float64 // standard error, as a share of the value
+	Told  bool    // the runs tell it: otherwise it is as good as the value to start from
+}
+
+// Explained is a measured level beside what the profile makes of it.
+type Explained struct {
+	Name      string
+	Requests  int
+	Measured  Figures
+	Predicted Figures
+}
+
+// sigma is how far off counts as one, on a scale of logarithms. What is to be
+// right to a few percent weighs most. A figure with 0 is left out.
+var sigma = Figures{
+	TTFT: 0.08, TTFT50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, TokensPerEvent: 0.05, ServerTPOT: 0.03, Head: 0.15, Stall1: 0.05, Stall2: 0.1, Stall8: 0.1,
+}
+
+// leastHead is the shortest time to the first byte that says anything of a
+// server's work: below it the network shows.
+const leastHead = 5 // ms
+
+// startSigma is how far a knob may go from where it started before that counts.
+const startSigma = 0.7
+
+// weight is how much a figure of a level counts: few requests, little. Times to
+// the first token of requests that went together are nearly one observation.
+func (s *Seen) weight(figure int) float64 {
+	n := float64(len(s.sent))
+	switch figure {
+	case TTFT, TTFT50, TTFT99, Head:
+		n = s.distinct
+	}
+	return min(1, 0.1+n/8)
+}
+
+// residuals are how far a level is off, in units of sigma, tamed so that one
+// stall does not decide.
+func (s *Seen) residuals(f Figures) (out Figures) {
+	for i := range f {
+		if f[i] <= 0 || sigma[i] == 0 || !s.tells(i) {
+			continue
+		}
+		out[i] = math.Sqrt(s.weight(i)) * math.Log(f[i]/s.Measured[i]) / sigma[i]
+	}
+	return out
+}
+
+// tells says whether a measured figure says anything of the server: short times
+// to the first byte are the network's.
+func (s *Seen) tells(figure int) bool {
+	m := &s.Measured
+	switch figure {
+	case Head:
+		return m[Head] >= leastHead
+	}
+	return m[figure] > 0
+}
+
+// A fitter looks for the knobs that explain levels.
+type fitter struct {
+	Options
+	ctx    context.Context
+	levels []*Seen
+	base   step.Profile
+	knobs  []knob
+	start  []float64
+	until  time.Time
+}
+
+// FitTo turns the knobs of a profile until it explains the levels as well as it
+// can. The same input gives the same fit, unless time ends it.
+func FitTo(ctx context.Context, start step.Profile, levels []*Seen, o Options) (*Fit, error) {
+	if len(levels) == 0 {
+		return nil, errors.New("no level to fit to")
+	}
+	f := &fitter{Options: o, ctx: ctx, levels: levels, base: start, knobs: knobs(start)}
+	f.start = read(&start, f.knobs)
+	if f.Rounds == 0 {
+		f.Rounds = 12
+	}
+	if f.Now != nil {
+		f.until = f.Now().Add(f.budget())
+	}
+	at, err := f.search()
+	if err != nil {
+		return nil, err
+	}
+	return f.result(at)
+}
+
+func (f *fitter) budget() time.Duration {
+	if f.Budget > 0 {
+		return f.Budget
+	}
+	return time.Minute
+}
+
+func (f *fitter) late() bool { return f.Now != nil && f.Now().After(f.until) }
+
+// off are the residuals of all levels one after another. Levels are simulated
+// side by side.
+func (f *fitter) off(at []float64) ([]float64, error) {
+	p := turned(f.base, f.knobs, at)
+	out := make([]float64, len(f.levels)*figures)
+	err := each(len(f.levels), func(i int) error {
+		got, err := f.levels[i].Predict(f.ctx, p, 1)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.levels[i].Name, err)
+		}
+		r := f.levels[i].residuals(got)
+		copy(out[i*figures:], r[:])
+		return nil
+	})
+	return out, err
+}
+
+// each calls do for 0 to n-1 on all processors, and returns the first error.
+func each(n int, do func(i int) error) error {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	next := 0
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				i := next
+				next++
+				stop := i >= n || first != nil
+				mu.Unlock()
+				if stop {
+					return
+				}
+				if err := do(i); err != nil {
+					mu.Lock()
+					first = errors.Join(first, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// distance is what is made small: residuals, of which a large one counts by its
+// size and not by its square, and how far the knobs were turned.
+func (f *fitter) distance(off, at []float64) float64 {
+	sum := 0.0
+	for _, r := range off {
+		sum += math.Sqrt(1+r*r) - 1
+	}
+	for i := range at {
+		d := (at[i] - f.start[i]) / startSigma
+		sum += d * d / 2
+	}
+	return sum
+}
+
+// search is Levenberg and Marquardt's method on residuals that are weighted anew
+// each round.
+func (f *fitter) search() ([]float64, error) {
+	at := append([]float64(nil), f.start...)
+	off, err := f.off(at)
+	if err != nil {
+		return nil, err
+	}
+	best, damping := f.distance(off, at), 0.1
+	for round := range f.Rounds {
+		f.say("round %d: distance %.1f", round, best)
+		slopes, err := f.slopes(at, off)
+		if err != nil {
+			return nil, err
+		}
+		won := false
+		for try := 0; try < 4 && !won && !f.late(); try++ {
+			to := f.step(at, off, slopes, damping)
+			there, err := f.off(to)
+			if err != nil {
+				return nil, err
+			}
+			if d := f.distance(there, to); d < best {
+				won = best-d > 0.002*best
+				at, off, best, damping = to, there, d, max(damping/4, 1e-3)
+				break
+			}
+			damping *= 5
+		}
+		if !won || f.late() {
+			break
+		}
+	}
+	f.say("distance %.1f", best)
+	return at, f.ctx.Err()
+}
+
+func (f *fitter) say(format string, a ...any) {
+	if f.Say != nil {
+		f.Say(fmt.Sprintf(format, a...))
+	}
+}
+
+// nudge is how far a knob is turned to see what it does: far enough that a
+// request more or less in a step does not drown it.
+const nudge = 0.06
+
+// slopes are how residuals change with each knob.
+func (f *fitter) slopes(at, off []float64) ([][]float64, error) {
+	out := make([][]float64, len(f.knobs))
+	for k := range f.knobs {
+		there := append([]float64(nil), at...)
+		there[k] += nudge
+		r, err := f.off(there)
+		if err != nil {
+			return nil, err
+		}
+		for i := range r {
+			r[i] = (r[i] - off[i]) / nudge
+		}
+		out[k] = r
+	}
+	return out, nil
+}
+
+// normal are the normal equations: what the residuals and the start say of the
+// knobs together.
+func (f *fitter) normal(at, off []float64, slopes [][]float64) (a [][]float64, b []float64) {
+	n := len(f.knobs)
+	a, b = make([][]float64, n), make([]float64, n)
+	for i := range n {
+		a[i] = make([]float64, n)
+		for j := range i + 1 {
+			for r := range off {
+				a[i][j] += slopes[i][r] * slopes[j][r] / math.Sqrt(1+off[r]*off[r])
+			}
+			a[j][i] = a[i][j]
+		}
+		for r := range off {
+			b[i] -= slopes[i][r] * off[r] / math.Sqrt(1+off[r]*off[r])
+		}
+		a[i][i] += 1 / (startSigma * startSigma)
+		b[i] -= (at[i] - f.start[i]) / (startSigma * startSigma)
+	}
+	return a, b
+}
+
+// longestTurn is how far a knob is turned in one round.
+const longestTurn = 0.4
+
+func (f *fitter) step(at, off []float64, slopes [][]float64, damping float64) []float64 {
+	a, b := f.normal(at, off, slopes)
+	for i := range a {
+		a[i][i] *= 1 + damping
+	}
+	turn := solve(a, b)
+	out := make([]float64, len(at))
+	for i := range at {
+		out[i] = at[i] + max(-longestTurn, min(longestTurn, turn[i]))
+	}
+	return out
+}
+
+// result says what was found, and how sure it is.
+func (f *fitter) result(at []float64) (*Fit, error) {
+	out := &Fit{Profile: rounded(turned(f.base, f.knobs, at), f.knobs)}
+	at = read(&out.Profile, f.knobs)
+	off, err := f.off(at)
+	if err != nil {
+		return nil, err
+	}
+	slopes, err := f.slopes(at, off)
+	if err != nil {
+		return nil, err
+	}
+	a, _ := f.normal(at, off, slopes)
+	spread := invertedDiagonal(a)
+	for i, k := range f.knobs {
+		e := math.Sqrt(spread[i])
+		out.Knobs = append(out.Knobs, Turned{
+			Name: k.name, Unit: k.unit(), Value: math.Exp(at[i]), Start: math.Exp(f.start[i]), Error: e, Told: e < startSigma/2,
+		})
+	}
+	out.Levels, err = Explain(f.ctx, out.Profile, f.levels)
+	return out, err
+}
+
+// Explain sets levels beside what a profile makes of them.
+func Explain(ctx context.Context, p step.Profile, levels []*Seen) ([]Explained, error) {
+	out := make([]Explained, len(levels))
+	err := each(len(levels), func(i int) error {
+		s := levels[i]
+		got, err := s.Predict(ctx, p, 1)
+		out[i] = Explained{s.Name, len(s.sent), s.Measured, got}
+		return err
+	})
+	return out, err
+}

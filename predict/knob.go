@@ -1,0 +1,104 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"tacho/sim/step"
+)
+
+// A knob is a number of a profile that a fit may turn. It is turned on a scale
+// of logarithms, and stays above zero.
+type knob struct {
+	name string // as in the file: api.event_us
+	at   func(*step.Profile) *float64
+}
+
+// heldStill are the numbers that runs hardly ever tell apart from others: they
+// keep what the profile to start from says.
+var heldStill = []string{
+	"host.noise", "host.launch_ms", "host.update_ms", "api.latency_ms", "api.hand_over_ms", "api.close_ms", "api.request_per_token_us",
+	"cost.noise", "cost.tick_ms", "cost.long_context_ms",
+}
+
+// knobs are the numbers of p that a fit may turn: those above zero.
+func knobs(p step.Profile) []knob {
+	var out []knob
+	for _, section := range []struct {
+		name string
+		of   func(*step.Profile) reflect.Value
+	}{
+		{"cost", func(p *step.Profile) reflect.Value { return reflect.ValueOf(&p.Cost).Elem() }},
+		{"front_end", func(p *step.Profile) reflect.Value { return reflect.ValueOf(&p.FrontEnd).Elem() }},
+		{"host", func(p *step.Profile) reflect.Value { return reflect.ValueOf(&p.Host).Elem() }},
+		{"api", func(p *step.Profile) reflect.Value { return reflect.ValueOf(&p.API).Elem() }},
+	} {
+		t := section.of(&p).Type()
+		for i := range t.NumField() {
+			name := section.name + "." + t.Field(i).Tag.Get("yaml")
+			switch v := section.of(&p).Field(i).Interface().(type) {
+			case float64:
+				if v > 0 && !slices.Contains(heldStill, name) {
+					out = append(out, knob{name, func(p *step.Profile) *float64 { return section.of(p).Field(i).Addr().Interface().(*float64) }})
+				}
+			case []step.Knot:
+				for j, k := range v {
+					out = append(out, knob{fmt.Sprintf("%s at %d", name, k.Tokens), func(p *step.Profile) *float64 {
+						return &section.of(p).Field(i).Interface().([]step.Knot)[j].Ms
+					}})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// read is where the knobs of p stand.
+func read(p *step.Profile, knobs []knob) []float64 {
+	out := make([]float64, len(knobs))
+	for i, k := range knobs {
+		out[i] = math.Log(max(*k.at(p), 1e-9))
+	}
+	return out
+}
+
+// turned is p with its knobs so. Lines never fall: more tokens do not take less
+// time.
+func turned(p step.Profile, knobs []knob, to []float64) step.Profile {
+	for _, line := range []*[]step.Knot{&p.Cost.Step, &p.Cost.Prefill, &p.Cost.Decode} {
+		*line = slices.Clone(*line)
+	}
+	for i, k := range knobs {
+		*k.at(&p) = math.Exp(to[i])
+	}
+	for _, line := range [][]step.Knot{p.Cost.Step, p.Cost.Prefill, p.Cost.Decode} {
+		for i := 1; i < len(line); i++ {
+			line[i].Ms = max(line[i].Ms, line[i-1].Ms)
+		}
+	}
+	return p
+}
+
+// rounded is p with its knobs at four digits: what a file shows is what counts.
+func rounded(p step.Profile, knobs []knob) step.Profile {
+	at := read(&p, knobs)
+	for i := range at {
+		v := math.Exp(at[i])
+		unit := math.Pow(10, math.Floor(math.Log10(v))-3)
+		at[i] = math.Log(math.Round(v/unit) * unit)
+	}
+	return turned(p, knobs, at)
+}
+
+func (k *knob) unit() string {
+	switch {
+	case strings.HasSuffix(k.name, "_us"):
+		return "us"
+	case strings.Contains(k.name, "_ns_"):
+		return "ns"
+	}
+	return "ms"
+}
