@@ -418,14 +418,14 @@ func TestMergeIsAdd(t *testing.T) {
 	}
 }
 
-// Ten million token events: past the limit memory stays where it is, and every
-// figure is as near to the exact one as it says.
+// Ten million token events: past the limit, which is a tenth of that, memory
+// stays where it is, and every figure is as near to the exact one as it says.
 func TestBoundedMemory(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("ten million token events")
 	}
 	const tokens, requests = 1000, 10_000
-	exact, sketch := metric.Accumulator{}, metric.Accumulator{Limit: 500_000}
+	exact, sketch := metric.Accumulator{Limit: tokens * requests}, metric.Accumulator{}
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -442,7 +442,7 @@ func TestBoundedMemory(t *testing.T) {
 			tokensAt[k] = now
 		}
 		r := at(time.Duration(i)*3*ms, success(tokens, tokensAt...))
-		if i < requests/10 { // the exact one would take longer than it tells
+		if i < requests/5 { // the exact one would take longer than it tells
 			if err := exact.Add(r); err != nil {
 				t.Fatal(err)
 			}
@@ -450,13 +450,15 @@ func TestBoundedMemory(t *testing.T) {
 		if err := sketch.Add(r); err != nil {
 			t.Fatal(err)
 		}
-		if i == requests/10-1 {
+		if i == requests/5-1 {
 			compareSketch(t, exact.Summary(metric.DefaultConfig()), sketch.Summary(metric.DefaultConfig()))
 			exact = metric.Accumulator{}
-			before = heap()
+			if before = heap(); before > 64<<20 {
+				t.Errorf("%d bytes after %d tokens", before, (i+1)*tokens)
+			}
 		}
 	}
-	perRequest := (heap() - before) / (requests - requests/10)
+	perRequest := (heap() - before) / (requests - requests/5)
 	if perRequest > 1000 {
 		t.Errorf("%d bytes for each further request of %d tokens", perRequest, tokens)
 	}

@@ -28,7 +28,7 @@ type arrivalBin struct{ events, tokens int64 }
 
 const (
 	tokenParts = 1 << 20
-	mostBins   = 1 << 23 // 128 MiB; milliseconds of 2.3 hours
+	mostBins   = 1 << 21 // 32 MiB; milliseconds of 35 minutes
 )
 
 func (a *arrivals) add(r *tacho.Record, limit int) {

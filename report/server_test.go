@@ -164,7 +164,7 @@ func TestEstimatesAreTold(t *testing.T) {
 	if err := text(&b, of(outcome.Level{Summary: a.Summary(metric.DefaultConfig())})); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Percentiles are within (%):              0.05 of ttft, "; !strings.Contains(b.String(), want) {
+	if want := "Percentiles are within (%):              0.006 of ttft, "; !strings.Contains(b.String(), want) {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}
 }

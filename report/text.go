@@ -110,7 +110,7 @@ func (p printer) estimates(s *metric.Summary) {
 		}
 	}
 	if len(names) > 0 {
-		p.fact("Percentiles are within (%):", fmt.Sprintf("%.2f of %s (too many values to keep each)", 100*worst, strings.Join(names, ", ")))
+		p.fact("Percentiles are within (%):", fmt.Sprintf("%.3f of %s (more values than are kept one by one)", 100*worst, strings.Join(names, ", ")))
 	}
 }
 

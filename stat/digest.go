@@ -10,15 +10,15 @@ import (
 
 const (
 	// ExactLimit is how many observations a Digest keeps one by one.
-	ExactLimit = 10_000_000
-	// SketchError is how far a quantile of a Digest that keeps more may be from
+	ExactLimit = 1 << 20
+	// SketchError is how far a quantile of a Digest that has more may be from
 	// the true one, as a part of it.
-	SketchError = 1.0 / 2048
+	SketchError = 1.0 / (2 << fineBits)
 
 	// fineBits is how many bits of an observation's mantissa tell its bin: bins
-	// are then a 1024th of their value wide, and their middles half of that off.
-	fineBits = 10
-	binShift = 52 - fineBits
+	// are then an 8192nd of their value wide, and their middles half of that off.
+	fineBits = 13
+	pageBits = 10 // of these, the ones within a page
 )
 
 // A Digest is a set of finite observations in bounded memory. Up to a limit it
@@ -59,7 +59,7 @@ func (d *Digest) Add(xs ...float64) {
 			d.spill()
 		}
 		if d.bins != nil {
-			d.bins.add(binOf(x), 1)
+			d.bins.add(binOf(x, fineBits), 1)
 		} else {
 			d.keep(x)
 		}
@@ -80,7 +80,7 @@ func (d *Digest) limit() int { return cmp.Or(d.Limit, ExactLimit) }
 func (d *Digest) spill() {
 	d.bins = &bins{}
 	for x := range d.kept {
-		d.bins.add(binOf(x), 1)
+		d.bins.add(binOf(x, fineBits), 1)
 	}
 	d.nanos, d.others = nil, nil
 }
@@ -121,7 +121,7 @@ func (d *Digest) Merge(o *Digest) {
 		d.bins.add(bin, n)
 	}
 	for x := range o.kept {
-		d.bins.add(binOf(x), 1)
+		d.bins.add(binOf(x, fineBits), 1)
 	}
 }
 
@@ -219,18 +219,24 @@ func (b binned) Std() float64 {
 	return math.Sqrt(squares / float64(b.n))
 }
 
-// bins count by bin, in pages of which only those that are used are there: one
-// for each power of two, below the middle the negative ones.
-type bins [2 * middlePage]*[1 << fineBits]int64
+// bins count by bin, in pages of which only those that are used are there. Those
+// of a power of two are together; below the middle are the negative ones.
+type bins [2 * middlePower]*[1 << (fineBits - pageBits)]*page
 
-const middlePage = 1 << 11 // a float64 has 11 bits of exponent
+type page [1 << pageBits]int64
+
+const middlePower = 1 << 11 // a float64 has 11 bits of exponent
 
 func (b *bins) add(bin int32, n int64) {
-	page := &b[bin>>fineBits+middlePage]
-	if *page == nil {
-		*page = new([1 << fineBits]int64)
+	power := &b[bin>>fineBits+middlePower]
+	if *power == nil {
+		*power = new([1 << (fineBits - pageBits)]*page)
 	}
-	(*page)[bin&(1<<fineBits-1)] += n
+	at := &(*power)[bin>>pageBits&(1<<(fineBits-pageBits)-1)]
+	if *at == nil {
+		*at = new(page)
+	}
+	(*at)[bin&(1<<pageBits-1)] += n
 }
 
 // all yields the bins that are not empty, in order. Nil has none.
@@ -238,22 +244,32 @@ func (b *bins) all(yield func(bin int32, n int64) bool) {
 	if b == nil {
 		return
 	}
-	for i, page := range b {
-		if page == nil {
+	for i, power := range b {
+		if power == nil {
 			continue
 		}
-		for k, n := range page {
-			if n > 0 && !yield(int32(i-middlePage)<<fineBits+int32(k), n) {
+		for k, at := range power {
+			if at != nil && !at.all(int32(i-middlePower)<<fineBits+int32(k)<<pageBits, yield) {
 				return
 			}
 		}
 	}
 }
 
+// all yields the bins of a page that begins with first, until yield is false.
+func (p *page) all(first int32, yield func(bin int32, n int64) bool) bool {
+	for i, n := range p {
+		if n > 0 && !yield(first+int32(i), n) {
+			return false
+		}
+	}
+	return true
+}
+
 // binOf is the bin of x: its exponent and the first bits of its mantissa, as
 // the bits of a float64 have them, with the sign of x. Zero is bin 0.
-func binOf(x float64) int32 {
-	i := int32(math.Float64bits(math.Abs(x))>>binShift) + 1
+func binOf(x float64, fine int) int32 {
+	i := int32(math.Float64bits(math.Abs(x))>>(52-fine)) + 1
 	switch {
 	case x == 0:
 		return 0
@@ -271,8 +287,7 @@ func middle(bin int32) float64 {
 	case bin < 0:
 		return -middle(-bin)
 	}
-	lo := uint64(bin-1) << binShift
-	return math.Float64frombits(lo + 1<<(binShift-1))
+	return math.Float64frombits(uint64(bin-1)<<(52-fineBits) + 1<<(51-fineBits))
 }
 
 // fixed is a sum of numbers in units of 2^-40, so that it does not depend on

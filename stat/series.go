@@ -15,6 +15,7 @@ const (
 	// octave is how many sizes are told apart between a number and its double.
 	octave     = 1 << octaveBits
 	octaveBits = 7
+	sizeBits   = 10                        // of a mantissa, which the bounds of sizes are rounded to
 	octaves    = 64                        // of sizes, from 2^-32 on; what is smaller or larger counts as the last
 	leastSize  = (1023 - 32) << octaveBits // the exponent of 1 is 1023 in the bits of a float64
 )
@@ -98,7 +99,7 @@ func (s *Series) row(size int32) *row {
 
 // sizeOf is the size of x, with its sign. Zero is 0.
 func sizeOf(x float64) int32 {
-	size := min(max(binOf(math.Abs(x))>>(fineBits-octaveBits)-leastSize, 1), octaves*octave-1)
+	size := min(max(binOf(math.Abs(x), sizeBits)>>(sizeBits-octaveBits)-leastSize, 1), octaves*octave-1)
 	switch {
 	case x == 0:
 		return 0
