@@ -19,7 +19,6 @@ import (
 
 	"tacho"
 	"tacho/archive"
-	"tacho/backend"
 	"tacho/engine"
 	"tacho/metric"
 	"tacho/outcome"
@@ -27,7 +26,6 @@ import (
 	"tacho/report"
 	"tacho/run"
 	"tacho/store"
-	"tacho/workload"
 )
 
 func newBench(env *Env) *cobra.Command {
@@ -64,9 +62,10 @@ a run that was cut short.
 Every run is kept below --runs-dir, with a page to look at (report.html);
 "tacho report DIR" prints it again.`,
 		Example: `  tacho bench
-  tacho bench --sim vllm-405b-mi300x --random-input-len 80 --num-prompts 1,2,4,8,16
   tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100
   tacho bench --backend openai-chat --request-rate 10 --max-seconds 60
+  tacho bench --base-url http://127.0.0.1:8000 --request-rate 1,2,4,8 --max-seconds 30
+  tacho bench --sim vllm-405b-mi300x --random-input-len 80 --num-prompts 1,2,4,8,16
   tacho bench --backend tgi --dataset-name book --dataset-path book.txt --book-input-len 10000 --num-prompts 1,2,...,64
   tacho bench --request-rate 10 --max-seconds 60 --dry-run
   tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
@@ -90,46 +89,7 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 	cmd.Flags().StringArrayVar(&o.compare, "compare", nil, "two runs or results: show how they differ and measure nothing, as tacho compare does")
 	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept")
 	bind(cmd.Flags(), p)
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return benchUsage(cmd, p) })
 	return cmd
-}
-
-// benchUsage prints the flags by group, then the kinds they choose from.
-func benchUsage(cmd *cobra.Command, p *plan.Plan) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho %s [flags]\n\nExamples:\n%s\n\nPlan:\n%s%s", cmd.Name(), cmd.Example, flagLine(cmd, "plan", true), flagLine(cmd, "dry-run", true)+flagLine(cmd, "resume", true)+flagLine(cmd, "compare", true))
-	group := ""
-	for _, o := range p.Options() {
-		if o.Group != group {
-			group = o.Group
-			fmt.Fprintf(&b, "\n%s:\n", group)
-		}
-		b.WriteString(flagLine(cmd, o.Name, o.Own))
-	}
-	b.WriteString("\nBackends:\n")
-	for _, k := range backend.Kinds {
-		fmt.Fprintf(&b, "  %-14s %s\n", k.Name, k.Doc)
-	}
-	b.WriteString("\nDatasets:\n")
-	for _, k := range workload.Kinds {
-		fmt.Fprintf(&b, "  %-14s %s\n", k.Name, k.Doc)
-	}
-	b.WriteString("\nExit codes:\n  0 fine, 1 failed, 2 bad usage, 3 a condition of --fail-if holds, 4 the verdict is INVALID, 128+n stopped by signal n (130 is Ctrl-C)\n")
-	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
-	return err
-}
-
-func flagLine(cmd *cobra.Command, name string, own bool) string {
-	mark := " "
-	if own {
-		mark = "+"
-	}
-	f := cmd.Flags().Lookup(name)
-	def := ""
-	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" {
-		def = " (default " + f.DefValue + ")"
-	}
-	return fmt.Sprintf(" %s --%-26s %s%s\n", mark, name, f.Usage, def)
 }
 
 // benchOptions are what bench is told besides the plan.

@@ -44,10 +44,7 @@ beginning of a name will do.
 --fail-if ends with exit code 3 if a condition holds of any but the first:
 ttft.p99>+10% is a difference from the first, ttft.p99>200ms a limit. A difference
 that the test calls "~", or has too few requests for, does not fail, unless
---fail-unsure is given.
-
-Formats:
-` + strings.TrimSuffix(formatLines(report.ComparisonFormats), "\n"),
+--fail-unsure is given.`,
 		Example: `  tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm
   tacho compare before.json after.json --fail-if "ttft.p99>+10%,request_throughput<-5%"
   tacho compare vllm.txt tgi.txt --format markdown
@@ -60,7 +57,7 @@ Formats:
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(env, args) },
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "one of the formats above")
+	cmd.Flags().StringVar(&o.format, "format", "text", "how to print: see the list below")
 	cmd.Flags().StringVar(&o.quantities, "quantities", strings.Join(compare.Quantities, ","), "what to compare")
 	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>+10%,failures>1%")
 	cmd.Flags().BoolVar(&o.unsure, "fail-unsure", false, `let --fail-if count differences that the test calls "~" too`)

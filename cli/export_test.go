@@ -7,3 +7,24 @@ func (env *Env) Seen(fn func(*outcome.Run)) *Env {
 	env.seen = fn
 	return env
 }
+
+// OwnFlags are the flags of a command that are no options of a plan, with their
+// meaning.
+func OwnFlags(command string) (out [][2]string) {
+	cmd, _, err := newRoot(&Env{}).Find([]string{command})
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range flagParts(cmd, true)[0].rows {
+		out = append(out, [2]string{r.name, r.text})
+	}
+	return out
+}
+
+// ExitCodes are the codes with their meaning.
+func ExitCodes() (out [][2]string) {
+	for _, r := range exitPart().rows {
+		out = append(out, [2]string{r.name, r.text})
+	}
+	return out
+}

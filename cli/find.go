@@ -79,21 +79,7 @@ All flags of bench say what is asked for; those of the load are found:
 	bindPlan(fs, &f.plan)
 	fs.BoolVar(&f.dry, "dry-run", false, "print the plan and send nothing")
 	bind(fs, &p)
-	cmd.SetUsageFunc(findUsage)
 	return cmd
-}
-
-// findUsage prints the flags that bench does not have.
-func findUsage(cmd *cobra.Command) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho find --slo SLO [flags of bench]\n\nExamples:\n%s\n\nFlags:\n", cmd.Example)
-	for _, name := range []string{"slo", "find", "from", "to", "within", "plan", "dry-run"} {
-		b.WriteString(flagLine(cmd, name, false))
-	}
-	b.WriteString("\nAll flags of tacho bench are taken too: tacho bench --help lists them.\n\n" +
-		"Exit codes:\n  0 fine, 1 failed, 2 bad usage, 3 the SLO holds at no load, 4 the probes prove nothing, 128+n stopped by signal n (130 is Ctrl-C)\n")
-	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
-	return err
 }
 
 // run checks the words and looks for the limit.

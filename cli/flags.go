@@ -19,7 +19,10 @@ func bind(fs *pflag.FlagSet, p *plan.Plan) {
 		if o.Switch() {
 			f.NoOptDefVal = "true"
 		}
-		fs.SetAnnotation(o.Name, "group", []string{o.Group}) //nolint:errcheck // the flag was just made
+		f.Annotations = map[string][]string{groupNote: {o.Group}}
+		if o.Own {
+			f.Annotations[ownNote] = []string{"yes"}
+		}
 		for _, alias := range o.Aliases {
 			also := *f
 			also.Name, also.Hidden = alias, true
@@ -73,6 +76,9 @@ func expand(root *cobra.Command, args []string) ([]string, error) {
 			return nil, usage(err)
 		}
 		args = args[1:]
+		if flag.Name == helpAllFlag {
+			out = append(out, "--help") // which ends all else
+		}
 		if hasValue {
 			out = append(out, "--"+flag.Name+"="+value)
 			continue
@@ -148,7 +154,7 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 	case len(starts) > 1 && len(starts) <= 8:
 		return nil, fmt.Errorf("--%s could be --%s", name, strings.Join(starts, " or --"))
 	case nearest != "":
-		return nil, fmt.Errorf("unknown flag --%s, did you mean --%s? (tacho %s --help lists all)", name, nearest, cmd.Name())
+		return nil, fmt.Errorf("unknown flag --%s, did you mean --%s? (tacho %s --help-all lists all)", name, nearest, cmd.Name())
 	}
-	return nil, fmt.Errorf("unknown flag --%s (tacho %s --help lists all)", name, cmd.Name())
+	return nil, fmt.Errorf("unknown flag --%s (tacho %s --help-all lists all)", name, cmd.Name())
 }

@@ -35,16 +35,7 @@ func newReport(env *Env) *cobra.Command {
 		Long: `report prints runs that bench has kept, in any layout, whole or cut short; and
 it reads the results of other tools, and prints them as if they were its own. A
 folder of results is a sweep. A text report of the "Serving Benchmark Result"
-family alone is printed again byte for byte, or as JSON or CSV.
-
-Results that are read:
-` + kindLines() + `
-Formats of a run:
-` + formatLines(report.Formats) + `
-Formats of a text report:
-` + formatLines(report.FileFormats) + `
-Layouts of the classic block:
-` + strings.TrimSuffix(styleLines(), "\n"),
+family alone is printed again byte for byte, or as JSON or CSV.`,
 		Example: `  tacho report runs/20260301-120000-vllm
   tacho report runs/20260301-120000-vllm --report-style old --metric-percentiles 50,90,99
   tacho report report.txt --format csv
@@ -59,12 +50,12 @@ Layouts of the classic block:
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.print(env, args) },
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "one of the formats above")
+	cmd.Flags().StringVar(&o.format, "format", "text", "how to print: see the list below")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "what a line of csv, jsonl and parquet is of: "+report.Names(report.RowKinds))
 	cmd.Flags().IntVar(&o.level, "level", 0, "show only this level, counted from 1")
 	cmd.Flags().BoolVar(&o.detailed, "save-detailed", false, "of the format vllm: with every request's numbers and text")
 	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.Names(report.Styles))
-	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of "+strings.Join(metric.SectionKeys(), ","))
+	cmd.Flags().StringVar(&o.metrics, "percentile-metrics", "", "latencies to show instead of the run's: any of "+strings.Join(metric.SectionKeys(), ", "))
 	cmd.Flags().StringVar(&o.percentiles, "metric-percentiles", "", "percentiles to show instead of the run's, as 50,90,99.9")
 	cmd.Flags().Float64Var(&o.stall, "stall-threshold", 0, "gaps between tokens beyond so many milliseconds are stalls, instead of the run's")
 	cmd.Flags().Float64Var(&o.price, "gpu-price", 0, "price of one GPU for an hour, for the cost of a million tokens")
@@ -74,39 +65,12 @@ Layouts of the classic block:
 	return cmd
 }
 
-// formatLines has a line for each of a list of formats.
-func formatLines[T any](formats []report.FormatOf[T]) string {
-	var b strings.Builder
-	for _, f := range formats {
-		fmt.Fprintf(&b, "  %-10s %s\n", f.Name, f.Doc)
-	}
-	return b.String()
-}
-
 func dialectNames() string {
 	var names []string
 	for i := range metric.Dialects {
 		names = append(names, metric.Dialects[i].Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// kindLines has a line for each form of result.
-func kindLines() string {
-	var b strings.Builder
-	for _, k := range archive.Kinds {
-		fmt.Fprintf(&b, "  %-15s %s\n", k.Name, k.Doc)
-	}
-	return b.String()
-}
-
-// styleLines has a line for each layout of the classic block.
-func styleLines() string {
-	var b strings.Builder
-	for _, s := range report.Styles {
-		fmt.Fprintf(&b, "  %-18s %s\n", s, s.Doc)
-	}
-	return b.String()
 }
 
 // print shows runs together. A text report alone is printed again as it is,

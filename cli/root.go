@@ -22,16 +22,6 @@ import (
 	"tacho/run"
 )
 
-// The exit codes.
-const (
-	exitOK       = 0
-	exitFailed   = 1
-	exitUsage    = 2
-	exitMissed   = 3 // the SLO, or a condition of --fail-if
-	exitInvalid  = 4
-	exitSignaled = 128 // and the signal's number: 130 is Ctrl-C
-)
-
 // Env is the process as the commands see it.
 type Env struct {
 	Args      []string // without the program's name
@@ -89,7 +79,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are the verbs.
-var commands = []func(*Env) *cobra.Command{newBench, newFind, newSweep, newGuard, newPredict, newData, newSim, newReport, newCompare, newMetrics, newSelfcheck, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newFind, newSweep, newGuard, newPredict, newData, newSim, newReport, newCompare, newMetrics, newSelfcheck, newCompletion, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {
@@ -121,10 +111,15 @@ func execute(env *Env) int {
 func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tacho",
-		Short: "Measure how an LLM inference server serves",
+		Short: "Measure the latency and throughput of LLM inference servers",
 		Long: `tacho drives an LLM inference server under a known load and reports time to
 first token, time per output token, inter-token latency, end-to-end latency,
 throughput and goodput, with a verdict on its own measurement.`,
+		Example: `  tacho bench
+  tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100 --request-rate 20
+  tacho find --slo "ttft:p99<500ms,tpot:p95<50ms" --base-url http://127.0.0.1:8000
+  tacho report runs/20260301-120000-vllm
+  tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm`,
 		SilenceErrors: true, SilenceUsage: true,
 		Version: version(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -132,26 +127,39 @@ throughput and goodput, with a verdict on its own measurement.`,
 			if len(args) == 0 {
 				return nil
 			}
-			var names []string
-			for _, c := range cmd.Commands() {
-				names = append(names, c.Name())
-			}
-			if nearest := spelling.Nearest(args[0], names); nearest != "" {
-				return usage(fmt.Errorf("unknown command %q, did you mean %q? (tacho --help lists all)", args[0], nearest))
-			}
-			return usage(fmt.Errorf("unknown command %q (tacho --help lists all)", args[0]))
+			return usage(unknownCommand(cmd, args[0]))
 		},
 	}
 	root.SetVersionTemplate(versionLine())
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = showHelp(env, cmd) }) // whether it was printed, Main looks
+	root.PersistentFlags().Bool(helpAllFlag, false, "all flags, details, variables and exit codes")
+	root.PersistentFlags().BoolP("help", "h", false, "help in short")
+	root.Flags().Bool("version", false, "print version and commit")
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetHelpCommand(helpCommand(env))
 	for _, c := range commands {
 		cmd := c(env)
 		cmd.Args = usersOwn(cmd.Args)
+		cmd.Flags().SortFlags = false // what is used most stands first
 		root.AddCommand(cmd)
 	}
 	return root
+}
+
+// unknownCommand says what may have been meant.
+func unknownCommand(root *cobra.Command, word string) error {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if nearest := spelling.Nearest(word, names); nearest != "" {
+		return fmt.Errorf("unknown command %q, did you mean %q? (tacho --help lists all)", word, nearest)
+	}
+	return fmt.Errorf("unknown command %q (tacho --help lists all)", word)
 }
 
 // usersOwn says that wrong words after a command are the user's mistake.

@@ -23,8 +23,7 @@ would measure it, and compares: times of tokens, times of sending, the arrival
 process, the cost of a token. It takes some twelve seconds, and nothing leaves
 this machine.
 
-Exit codes:
-  0 all of it holds, 1 something does not (what to do is printed with it), 2 bad usage`,
+It ends with exit code 1 if something does not hold, and says what to do.`,
 		Example: `  tacho selfcheck
   tacho selfcheck --quick --format json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

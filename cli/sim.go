@@ -60,7 +60,6 @@ a trailer.`,
 		},
 	}
 	f.bind(cmd)
-	cmd.SetUsageFunc(simUsage)
 	return cmd
 }
 
@@ -86,17 +85,6 @@ func (f *simFlags) bind(cmd *cobra.Command) {
 	_ = fs.MarkHidden(childFlag) // it was just made
 	fs.BoolVar(&f.list, "list", false, "print the profiles and exit")
 	fs.BoolVar(&f.fit, "fit", false, "print how well the profiles fit the reports they were made from, and exit")
-}
-
-func simUsage(cmd *cobra.Command) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho sim [flags]\n\nExamples:\n%s\n\nFlags:\n%s", cmd.Example, cmd.Flags().FlagUsages())
-	b.WriteString("\nFaults (one request can have them by the header X-Sim-Fault: NAME[:ARG...]):\n")
-	for _, k := range sim.FaultKinds {
-		fmt.Fprintf(&b, "  %-32s %s\n", k.Name+k.Args, k.About)
-	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
-	return err
 }
 
 func (f *simFlags) run(ctx context.Context, env *Env) error {

@@ -58,19 +58,7 @@ Ctrl-C, and when tacho itself is killed. They are asked to end first, and killed
 	bindPlan(fs, &f.plan)
 	fs.BoolVar(&f.dry, "dry-run", false, "print the commands and the plan, and start nothing")
 	bind(fs, &p)
-	cmd.SetUsageFunc(sweepUsage)
 	return cmd
-}
-
-func sweepUsage(cmd *cobra.Command) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  tacho %s\n\nExamples:\n%s\n\nFlags:\n", cmd.Use, cmd.Example)
-	for _, name := range []string{"serve-cmd", "serve-param", "serve-shell", "plan", "dry-run"} {
-		b.WriteString(flagLine(cmd, name, false))
-	}
-	b.WriteString("\nAll flags of tacho bench are taken too: tacho bench --help lists them.\n")
-	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
-	return err
 }
 
 // startTime is how long a server may take to answer, where the plan does not say.

@@ -149,7 +149,7 @@ func (p *Plan) Read(text []byte, secrets *redact.Secrets) error {
 }
 
 func unknownOption(name string, names []string) error {
-	const all = "tacho bench --help lists all"
+	const all = "tacho bench --help-all lists all"
 	if nearest := spelling.Nearest(strings.ReplaceAll(name, "_", "-"), names); nearest != "" {
 		return fmt.Errorf("no option is called %s, did you mean %s? (%s)", name, underscored(nearest), all)
 	}

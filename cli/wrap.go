@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// text is the sheet as text of a width. Examples come first: most people look for
+// one that resembles what they want.
+func (s *sheet) text(width int) string {
+	var b strings.Builder
+	b.WriteString(reflow(s.short, width))
+	if len(s.tries) > 0 {
+		b.WriteString("\nExamples:\n")
+	}
+	for _, try := range s.tries {
+		b.WriteString(wrapCommand(try, width))
+	}
+	b.WriteString("\nUsage:\n" + indented(s.use, 2, width))
+	if s.long != "" {
+		b.WriteString("\n" + reflow(s.long, width))
+	}
+	column := s.column(width)
+	for _, p := range s.parts {
+		b.WriteString("\n" + p.text(column, width))
+	}
+	for _, line := range s.more {
+		b.WriteString("\n" + reflow(line, width))
+	}
+	return b.String()
+}
+
+// column is where texts begin that stand beside a name; 0 where the width has no
+// room for that. Names that are longer than most have their text below them.
+func (s *sheet) column(width int) int {
+	const most = 32
+	column := 0
+	for _, p := range s.parts {
+		for _, r := range p.rows {
+			if n := utf8.RuneCountInString(r.name) + 4; n <= most && !p.brief {
+				column = max(column, n)
+			}
+		}
+	}
+	if width < 2*most {
+		return 0
+	}
+	return column
+}
+
+// text is the part as text: a table, or only the names.
+func (p *part) text(column, width int) string {
+	var b strings.Builder
+	b.WriteString(p.title + ":\n")
+	if p.brief {
+		names := make([]string, len(p.rows))
+		for i, r := range p.rows {
+			names[i] = r.name
+		}
+		b.WriteString(indented(strings.Join(names, ", "), 2, width))
+		return b.String()
+	}
+	for _, r := range p.rows {
+		b.WriteString(r.line(column, width))
+	}
+	return b.String()
+}
+
+// line is a name, and its text from a column on.
+func (r *row) line(column, width int) string {
+	name := "  " + r.name
+	if column == 0 || utf8.RuneCountInString(name) > column-2 {
+		return name + "\n" + indented(r.text, max(column, 6), width)
+	}
+	text := indented(r.text, column, width)
+	return fmt.Sprintf("%-*s", column, name) + text[min(column, len(text)):]
+}
+
+// indented is text in lines that begin at a column.
+func indented(text string, column, width int) string {
+	var b strings.Builder
+	for _, line := range wrap(text, width-column) {
+		fmt.Fprintf(&b, "%*s%s\n", column, "", line)
+	}
+	return b.String()
+}
+
+// reflow makes paragraphs as wide as may be. Lines that are indented stay lines.
+func reflow(text string, width int) string {
+	var b strings.Builder
+	var paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			b.WriteString(indented(strings.Join(paragraph, " "), 0, width))
+		}
+		paragraph = nil
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		switch {
+		case line == "":
+			end()
+			b.WriteByte('\n')
+		case line[0] == ' ':
+			end()
+			b.WriteString(indented(strings.TrimSpace(line), len(line)-len(strings.TrimLeft(line, " ")), width))
+		default:
+			paragraph = append(paragraph, line)
+		}
+	}
+	end()
+	return b.String()
+}
+
+// wrap breaks text between words. A word that is too long stays whole.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// wrapCommand breaks a command so that a shell still reads it: before a flag, with
+// a backslash.
+func wrapCommand(command string, width int) string {
+	var b strings.Builder
+	line := "  "
+	for _, piece := range pieces(command) {
+		if len(line)+len(piece)+2 > width && strings.TrimSpace(line) != "" {
+			b.WriteString(strings.TrimRight(line, " ") + " \\\n")
+			line = "      "
+		}
+		line += piece + " "
+	}
+	return b.String() + strings.TrimRight(line, " ") + "\n"
+}
+
+// pieces are a command's flags, each with its values. What is in quotes stays
+// together.
+func pieces(command string) []string {
+	var out []string
+	from, quote := 0, rune(0)
+	for i, r := range command {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '"' || r == '\'':
+			quote = r
+		case r == ' ' && strings.HasPrefix(command[i+1:], "-"):
+			out, from = append(out, command[from:i]), i+1
+		}
+	}
+	return append(out, command[from:])
+}
