@@ -84,7 +84,7 @@ type Options struct {
 	Logprobs *int            // log probabilities of so many alternatives for each token
 	Extra    map[string]any  // merged over the body; Request.Extra wins over it
 	KeepText bool            // put what was generated into Record.Text
-	OnToken  func(n int)     // called as token events arrive, for live figures; n is approximate
+	OnToken  OnToken         // may be nil
 	Secrets  *redact.Secrets // removed from error texts of the server; those of Header are added
 
 	atOpenAI bool // the server is OpenAI's own

@@ -112,7 +112,7 @@ func TestLineTimes(t *testing.T) {
 					_ = http.NewResponseController(w).Flush()
 				}
 			}
-			inBubble(t, kind, serve, backend.Options{OnToken: func(n int) { live += n }}, func(b tacho.Backend) {
+			inBubble(t, kind, serve, backend.Options{OnToken: func(n int, _ bool, _ time.Duration) { live += n }}, func(b tacho.Backend) {
 				rec := send(t.Context(), t, b, textRequest("hi"))
 				if rec.Failure != nil || len(rec.Events) != 3 {
 					t.Fatalf("%v, %d events", rec.Failure, len(rec.Events))

@@ -1,6 +1,14 @@
 package backend
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
+
+// An OnToken is called as token events arrive, for live figures: n of them at
+// once, so long after the one before, or after the request was sent if they are
+// the first of its answer. N is approximate.
+type OnToken func(n int, first bool, after time.Duration)
 
 // maxLine is how long an unfinished line may get before the live counter gives
 // it up; the record is not affected.
@@ -11,12 +19,14 @@ const maxLine = 64 << 10
 // are being timed, and its figures are for watching, not for the record.
 type liveCounter struct {
 	marks   []string
-	tell    func(n int)
+	tell    OnToken
+	sent    *int64 // when the request was
+	last    int64  // when the latest token came; 0 is not yet
 	bare    bool   // lines are payloads, with no field name in front
 	partial []byte // a line that has not ended yet
 }
 
-func (l *liveCounter) feed(piece []byte) {
+func (l *liveCounter) feed(piece []byte, at int64) {
 	n := 0
 	for {
 		i := bytes.IndexByte(piece, '\n')
@@ -36,9 +46,15 @@ func (l *liveCounter) feed(piece []byte) {
 	if len(piece) > 0 && len(l.partial)+len(piece) <= maxLine {
 		l.partial = append(l.partial, piece...)
 	}
-	if n > 0 {
-		l.tell(n)
+	if n == 0 {
+		return
 	}
+	first, since := l.last == 0, l.last
+	if first {
+		since = *l.sent
+	}
+	l.last = at
+	l.tell(n, first, time.Duration(at-since))
 }
 
 func (l *liveCounter) hasToken(line []byte) bool {

@@ -210,18 +210,25 @@ func TestLiveCounter(t *testing.T) {
 	stream := ": \"text\":\"x\"\n\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"choices\":[{\"text\": \"b\"}]}\r\n\r\n" +
 		"data: {\"choices\":[{\"text\":\"\"}]}\n\ndata: {\"choices\":[{\"index\":0,\"text\":\"\"},{\"text\":\"\\\"\"}]}\n\ndata: [DONE]\n\n"
 	for _, size := range []int{1, 2, 7, len(stream)} {
-		got := 0
-		l := liveCounter{marks: vllm.live, tell: func(n int) { got += n }}
+		got, firsts, sent, at := 0, 0, int64(1000), int64(5000)
+		passed := time.Duration(0)
+		l := liveCounter{marks: vllm.live, sent: &sent, tell: func(n int, first bool, after time.Duration) {
+			got, passed = got+n, passed+after
+			if first {
+				firsts++
+			}
+		}}
 		for piece := range slices.Chunk([]byte(stream), size) {
-			l.feed(piece)
+			at++
+			l.feed(piece, at)
 		}
-		if got != 3 {
-			t.Errorf("in pieces of %d: %d token events, want 3", size, got)
+		if got != 3 || firsts != 1 || passed != time.Duration(l.last-sent) {
+			t.Errorf("in pieces of %d: %d token events, want 3; %d are the first; %v passed of %v", size, got, firsts, passed, time.Duration(l.last-sent))
 		}
 	}
-	l := liveCounter{marks: vllm.live, tell: func(int) {}}
+	l := liveCounter{marks: vllm.live, sent: new(int64), tell: func(int, bool, time.Duration) {}}
 	for range 100 {
-		l.feed(make([]byte, 4<<10))
+		l.feed(make([]byte, 4<<10), 1)
 	}
 	if cap(l.partial) > 2*maxLine {
 		t.Errorf("an endless line takes %d bytes", cap(l.partial))

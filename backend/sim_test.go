@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tacho"
 	"tacho/backend"
@@ -157,7 +158,7 @@ func simBackend(t *testing.T, kind backend.Kind, url, fault string, told func(so
 	soFar := 0
 	b, err := kind.New(backend.Options{
 		Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret",
-		OnToken: func(n int) {
+		OnToken: func(n int, _ bool, _ time.Duration) {
 			soFar += n
 			told(soFar)
 		},

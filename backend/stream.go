@@ -144,9 +144,9 @@ func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
 	var x transport.Exchange
 	r := newReader(c.client, &x, rec)
 	r.epoch, r.asked = epoch.UnixNano(), c.asked
-	var live func([]byte)
+	var live func([]byte, int64)
 	if c.client.OnToken != nil {
-		live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken, bare: c.client.framing == jsonLines}).feed
+		live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken, sent: &x.Sent, bare: c.client.framing == jsonLines}).feed
 	}
 	req := c.req
 	if !c.again {

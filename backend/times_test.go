@@ -68,7 +68,7 @@ func TestEventTimes(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				var live atomic.Int64
-				inBubble(t, kind, serve, backend.Options{OnToken: func(n int) { live.Add(int64(n)) }}, func(b tacho.Backend) {
+				inBubble(t, kind, serve, backend.Options{OnToken: func(n int, _ bool, _ time.Duration) { live.Add(int64(n)) }}, func(b tacho.Backend) {
 					epoch := time.Now()
 					time.Sleep(time.Minute)
 					call, err := b.Prepare(fitting(kind, textRequest("hi")))

@@ -20,6 +20,7 @@ import (
 	"tacho"
 	"tacho/archive"
 	"tacho/engine"
+	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
@@ -164,7 +165,7 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 
 // connect opens the servers of the plan.
 func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Open: b.open, Begin: b.begin}
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: b.progress.on}
 	r, err := run.Open(ctx, p, b.around, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
@@ -258,7 +259,7 @@ type benchRun struct {
 	given    json.RawMessage // the plan, as it was
 	around   run.Env
 	runner   *run.Runner
-	live     *engine.Live // of the level that runs
+	live     *live.Feed // of the level that runs
 	keep     *store.Writer
 	progress *progress
 	run      outcome.Run

@@ -255,7 +255,7 @@ func (b *benchRun) inFlight() int {
 	if b.live == nil {
 		return 0
 	}
-	return int(b.live.Started.Load() - b.live.Finished.Load())
+	return b.live.InFlight()
 }
 
 // void is why a probe proves nothing: its verdict is INVALID, and not because the

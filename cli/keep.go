@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"tacho/engine"
+	"tacho/live"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/store"
@@ -61,9 +61,9 @@ func (b *benchRun) varies() string {
 }
 
 // begin notes that a level has begun.
-func (b *benchRun) begin(l *outcome.Level, live *engine.Live) error {
-	b.live = live
-	b.progress.begin(b.runner.Level, l.Epoch, b.runner.Speed(), live)
+func (b *benchRun) begin(l *outcome.Level, feed *live.Feed) error {
+	b.live = feed
+	b.progress.begin(b.runner.Level, l.Epoch, b.runner.Speed(), &feed.Counts)
 	return b.keepLevel(b.placed(l))
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -111,6 +112,42 @@ func (s *Scraper) Stop() []Sample {
 	s.finished.Wait()
 	slices.SortStableFunc(s.samples, func(a, b Sample) int { return int(a.At - b.At) })
 	return s.samples
+}
+
+// Gauges are what the pages say of a moment; nil is what none of them tells.
+type Gauges struct {
+	Running, Queued *float64 // requests, at all servers
+	KVShare         *float64 // of the server that has most of it in use
+}
+
+// Now is what the pages said last.
+func (s *Scraper) Now() (now Gauges) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[string]bool{}
+	for _, sample := range slices.Backward(s.samples) {
+		if seen[sample.Target] || sample.Error != "" {
+			continue
+		}
+		seen[sample.Target] = true
+		plus := func(a, b float64) float64 { return a + b }
+		now.Running = sample.joined(running, now.Running, plus)
+		now.Queued = sample.joined(queued, now.Queued, plus)
+		now.KVShare = sample.joined(kvShare, now.KVShare, math.Max)
+	}
+	return now
+}
+
+// joined is a value of the sample with that of others.
+func (s *Sample) joined(q Quantity, others *float64, join func(a, b float64) float64) *float64 {
+	v, told := s.Values[q]
+	switch {
+	case !told:
+		return others
+	case others == nil:
+		return &v
+	}
+	return new(join(*others, v))
 }
 
 // scrape reads a page once and says whether it could. A failure is kept only if

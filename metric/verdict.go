@@ -244,9 +244,15 @@ var recordRules = []Rule{
 const rateMinSpanS = 1
 
 // Judge weighs a summary. It is a function of the summary's facts alone.
-func Judge(s *Summary) Verdict {
+func Judge(s *Summary) Verdict { return JudgeBy(s, nil) }
+
+// JudgeBy weighs a summary by the rules of some codes; nil is all of them.
+func JudgeBy(s *Summary, codes []string) Verdict {
 	v := Verdict{Severity: Valid}
 	for i := range Rules {
+		if codes != nil && !slices.Contains(codes, Rules[i].Code) {
+			continue
+		}
 		if reason, found := Rules[i].ask(s); found {
 			v.Reasons = append(v.Reasons, reason)
 		}

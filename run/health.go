@@ -45,8 +45,12 @@ func readHistogram(name string) *metrics.Float64Histogram {
 }
 
 // end stops watching and says how the client fared.
-func (h *health) end() *metric.Client {
-	pauses := h.heart.end()
+func (h *health) end() *metric.Client { return h.with(h.heart.end()) }
+
+// soFar is how the client fares while it is watched.
+func (h *health) soFar() *metric.Client { return h.with(h.heart.soFar()) }
+
+func (h *health) with(pauses metric.Pauses) *metric.Client {
 	c := &metric.Client{
 		BusyShare:  (processSeconds() - h.cpu) / time.Since(h.began).Seconds() / float64(runtime.NumCPU()),
 		WakeMillis: 1e3 * quantileSince(h.waits, readHistogram(schedulerWaits), 0.99),

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"sync"
 	"time"
 
 	"tacho/metric"
@@ -53,14 +54,24 @@ func (h *heartbeat) end() metric.Pauses {
 	return h.pauses
 }
 
+// soFar is where the heart has paused.
+func (p *pulse) soFar() metric.Pauses {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pauses
+}
+
 // A pulse is a heart without a clock: it is told the time at each beat, by a
 // clock that may stand still while the machine sleeps and by one that does not.
 type pulse struct {
+	mu          sync.Mutex
 	awake, boot time.Duration // at the last beat
 	pauses      metric.Pauses
 }
 
 func (p *pulse) beat(awake, boot time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	passed := awake - p.awake
 	asleep := max(boot-p.boot-passed, 0)
 	if asleep < pauseMin {

@@ -10,6 +10,7 @@ import (
 	"tacho"
 	"tacho/engine"
 	"tacho/instrument"
+	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/pace"
@@ -186,8 +187,8 @@ func (r *Runner) spares(l plan.Level) int {
 // measure runs the level itself and sums it up.
 func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	r.Target.pages.readFirst(ctx)
-	live := &engine.Live{}
-	r.live = live
+	feed := &live.Feed{Server: r.Target.pages.now}
+	r.live = feed
 	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
 	out := &s.outcome
 	out.Summary.Config = s.config
@@ -199,13 +200,14 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	defer cancel()
 	err := engine.Run(ctx, engine.Stage{
 		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
-		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: live, Enough: r.Enough, Precise: true, Count: r.counting.answerCounter(),
+		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: &feed.Counts, Enough: r.Enough, Precise: true, Count: r.counting.answerCounter(),
 		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
 		Begin: func(epoch time.Time) {
 			out.Epoch, out.Monotonic = epoch, monotonicSeconds()
 			health = newHealth()
+			feed.Client = health.soFar
 			if r.hooks.Begin != nil {
-				if began = r.hooks.Begin(out, live); began != nil {
+				if began = r.hooks.Begin(out, feed); began != nil {
 					cancel()
 				}
 			}
@@ -257,5 +259,6 @@ func (f finisher) Add(rec *tacho.Record) error {
 		rec.Text = "" // it has served its purpose: to be counted, and quoted by the next turn
 	}
 	rec = f.r.Speed().record(rec)
+	f.r.live.Add(rec)
 	return errors.Join(f.sum.Add(rec), f.Sink.Add(rec))
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tacho/instrument"
 	"tacho/internal/limit"
 	"tacho/internal/redact"
+	"tacho/live"
 	"tacho/transport"
 )
 
@@ -20,7 +22,7 @@ type pages struct {
 	client   *http.Client
 	targets  []instrument.Target
 	interval time.Duration
-	scraper  *instrument.Scraper
+	scraper  atomic.Pointer[instrument.Scraper]
 	before   []instrument.Sample // what they said before the level began
 }
 
@@ -80,16 +82,28 @@ func (p *pages) readFirst(ctx context.Context) {
 
 func (p *pages) start(ctx context.Context, epoch time.Time) {
 	if len(p.targets) > 0 {
-		p.scraper = instrument.Start(ctx, p.client, p.targets, p.interval, epoch, p.before)
+		p.scraper.Store(instrument.Start(ctx, p.client, p.targets, p.interval, epoch, p.before))
 	}
+}
+
+// now is what they said last of the level that runs; nil is nothing.
+func (p *pages) now() *live.Server {
+	scraper := p.scraper.Load()
+	if scraper == nil {
+		return nil
+	}
+	said := live.Server(scraper.Now())
+	if said == (live.Server{}) {
+		return nil
+	}
+	return &said
 }
 
 // stop is what was read of the level that is over.
 func (p *pages) stop() []instrument.Sample {
-	if p.scraper == nil {
+	scraper := p.scraper.Swap(nil)
+	if scraper == nil {
 		return nil
 	}
-	samples := p.scraper.Stop()
-	p.scraper = nil
-	return samples
+	return scraper.Stop()
 }

@@ -14,9 +14,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
-	"tacho/engine"
+	"tacho/backend"
 	"tacho/internal/redact"
+	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
@@ -45,8 +47,9 @@ type Hooks struct {
 	// Serve starts the server that a plan brings along, and puts its address into
 	// the plan.
 	Serve func(p *plan.Plan, seed uint64) (stop func(), err error)
-	Open  func() error                             // a level is about to begin, and all is well so far
-	Begin func(*outcome.Level, *engine.Live) error // it has begun
+	Open  func() error                           // a level is about to begin, and all is well so far
+	Begin func(*outcome.Level, *live.Feed) error // it has begun
+	Watch bool                                   // somebody looks at it: tokens are counted and timed as they arrive
 }
 
 // A job is a plan and what it is carried out with.
@@ -90,13 +93,13 @@ type Runner struct {
 	fresh      bool                                  // nothing was sent since
 	judge      func(*metric.Summary) []metric.Reason // what is known of a level once it is summed up; may be nil
 	stop       func()                                // the server that was started for the run
-	live       *engine.Live                          // of the level that runs
+	live       *live.Feed                            // of the level that runs
 	tries      uint64                                // requests sent before the measured ones, to see whether the servers answer
 	idsRefused string                                // the server's words for it, where it takes no token ids
 }
 
 func newRunner(j *job, t *Target) *Runner {
-	r := &Runner{job: j, live: &engine.Live{}}
+	r := &Runner{job: j, live: &live.Feed{}}
 	r.aim(t)
 	return r
 }
@@ -155,7 +158,11 @@ func (r *Runner) startServer(context.Context) (err error) {
 // openServers makes the servers ready for requests. Where there is a tokenizer,
 // it counts what they generate, so that the text must be kept.
 func (r *Runner) openServers(context.Context) error {
-	return r.Target.open(r.counting.tokenizer != nil, func(n int) { r.live.Tokens.Add(int64(n)) })
+	var onToken backend.OnToken
+	if r.hooks.Watch {
+		onToken = func(n int, first bool, after time.Duration) { r.live.Token(n, first, r.Speed().Stretch(after)) }
+	}
+	return r.Target.open(r.counting.tokenizer != nil, onToken)
 }
 
 // Counter is who counts prompt tokens.

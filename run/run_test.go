@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/engine"
+	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
@@ -114,7 +114,7 @@ func list(p *plan.Plan, name, values string) {
 func execute(ctx context.Context, p plan.Plan, env run.Env) (out result) {
 	hooks := run.Hooks{
 		Say:   func(s string) { out.said = append(out.said, s) },
-		Begin: func(*outcome.Level, *engine.Live) error { return nil },
+		Begin: func(*outcome.Level, *live.Feed) error { return nil },
 	}
 	if out.runner, out.err = run.Open(ctx, p, env, hooks); out.err != nil {
 		return out

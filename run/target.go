@@ -198,7 +198,7 @@ func (t *Target) questions() backend.Options {
 }
 
 // open makes the servers ready for requests.
-func (t *Target) open(keepText bool, onToken func(int)) error {
+func (t *Target) open(keepText bool, onToken backend.OnToken) error {
 	p, o := &t.Plan, t.questions()
 	o.Sampling, o.Logprobs, o.Extras, o.OnToken = p.Sampling, p.Logprobs, p.Extras, onToken
 	o.KeepText = keepText || p.SaveDetailed || p.Some(func(k workload.Kind) bool { return k.Quotes })

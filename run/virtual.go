@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/engine"
+	"tacho/live"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/predict"
@@ -29,12 +29,12 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	if err != nil {
 		return err
 	}
-	out, live := &s.outcome, &engine.Live{}
-	r.live = live
+	out, feed := &s.outcome, &live.Feed{}
+	r.live = feed
 	out.Summary.Config = s.config
 	out.Epoch, out.Monotonic = time.Now(), monotonicSeconds()
 	if r.hooks.Begin != nil {
-		if err := r.hooks.Begin(out, live); err != nil {
+		if err := r.hooks.Begin(out, feed); err != nil {
 			return err
 		}
 	}
@@ -46,7 +46,7 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	err = predict.Run(ctx, predict.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
 		Server: server, BlockTokens: blocks, Enough: r.Enough, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
-	}, counted{finisher{sink, r, sum}, live})
+	}, computed{finisher{sink, r, sum}, feed})
 	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
 	s.config.Known = append(s.config.Known, metric.Reason{
 		Code: "predicted", Severity: metric.Note,
@@ -64,22 +64,14 @@ func (r *Runner) engines() string {
 	return fmt.Sprintf("%d x %s, %s", r.Plan.Replicas, r.Plan.Sim, r.Plan.Router)
 }
 
-// counted is a Sink that keeps the counts of what is under way.
-type counted struct {
+// computed is a Sink that has its records watched.
+type computed struct {
 	tacho.Sink
-	live *engine.Live
+	feed *live.Feed
 }
 
 // Add implements tacho.Sink.
-func (c counted) Add(rec *tacho.Record) error {
-	c.live.Started.Add(1)
-	c.live.Finished.Add(1)
-	c.live.Tokens.Add(int64(rec.Output))
-	if !rec.OK() {
-		c.live.Failed.Add(1)
-	}
-	if rec.Turn+1 >= rec.Turns || !rec.OK() {
-		c.live.Sessions.Add(1)
-	}
+func (c computed) Add(rec *tacho.Record) error {
+	c.feed.Computed(rec)
 	return c.Sink.Add(rec)
 }

@@ -281,7 +281,7 @@ func BenchmarkOpenStreams(b *testing.B) {
 		req := ready(b, client, "GET", "/?gap=500ms&events=1000000", "")
 		wg.Go(func() {
 			pieces := 0
-			live := func([]byte) {
+			live := func([]byte, int64) {
 				switch pieces++; pieces {
 				case 1:
 					<-dialling

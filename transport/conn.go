@@ -228,6 +228,13 @@ func (s *span) silent() bool {
 	return s.head == 0
 }
 
+// begun is when the request began to be sent.
+func (s *span) begun() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent
+}
+
 // latest describes the last receive.
 func (s *span) latest() Read {
 	s.mu.Lock()

@@ -50,7 +50,7 @@ func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 	var x Exchange
 	sink := new(collector)
 	var readAt []int64
-	live := func([]byte) { readAt = append(readAt, time.Now().UnixNano()); seen <- struct{}{} }
+	live := func([]byte, int64) { readAt = append(readAt, time.Now().UnixNano()); seen <- struct{}{} }
 	if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, live); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestMergedWritesShareAReceive(t *testing.T) {
 	var x Exchange
 	sink := new(collector)
 	var once sync.Once
-	live := func([]byte) { once.Do(func() { targets <- nc.(*conn).kernel }) }
+	live := func([]byte, int64) { once.Do(func() { targets <- nc.(*conn).kernel }) }
 	if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, live); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestSlowReaderKeepsTimesApart(t *testing.T) {
 	slow := false
 	var x Exchange
 	sink := new(collector)
-	err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func([]byte) {
+	err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func([]byte, int64) {
 		if !slow {
 			slow = true
 			looking <- struct{}{}

@@ -18,10 +18,10 @@ import (
 // Do sends req, once, and follows its response to the end. x says what
 // happened, whether or not it went well; sink, which may be nil, gets the
 // body, whatever the status; live, which may be nil, sees each piece of it at
-// once and must be quick. A request starts over on another connection if its
+// once, with the time at which it arrived, and must be quick. A request starts over on another connection if its
 // first was one that the server had closed before it got a byte of it; x.Conns
 // tells. Nothing else is tried again.
-func (c *Client) Do(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte)) error {
+func (c *Client) Do(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte, at int64)) error {
 	c.open.Add(1)
 	defer c.open.Add(-1)
 	t, resp, err := c.send(ctx, req, x)
@@ -68,7 +68,7 @@ func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.R
 }
 
 // follow reads the body of a response to its end.
-func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(p []byte)) error {
+func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(p []byte, at int64)) error {
 	if resp.StatusCode < http.StatusOK {
 		return nil // a change of protocol that nobody asked for: what follows is no body
 	}
@@ -80,6 +80,7 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 		sink = manned{sink, c, t.ride.line}
 	}
 	s := t.span.Load()
+	t.x.Sent = s.begun() // for live
 	b := newBuffer(0)
 	defer func() { b.free() }()
 	for {
@@ -89,9 +90,10 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 		}
 		got, err := b.read(resp.Body, left)
 		if len(got) > 0 {
-			b.reads = append(b.reads, s.bodyRead(len(b.data)))
+			read := s.bodyRead(len(b.data))
+			b.reads = append(b.reads, read)
 			if live != nil {
-				live(got)
+				live(got, read.At)
 			}
 		}
 		if left > 0 {

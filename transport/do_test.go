@@ -58,7 +58,7 @@ func TestBodies(t *testing.T) {
 			var x Exchange
 			sink := new(collector)
 			var live []byte
-			err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func(p []byte) { live = append(live, p...) })
+			err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func(p []byte, _ int64) { live = append(live, p...) })
 			if sink.fault != "" {
 				t.Errorf("Consume got %s", sink.fault)
 			}

@@ -36,7 +36,7 @@ func exchangeOver(t *testing.T, reply []byte, piece int) (body []byte, status in
 	var x Exchange
 	sink := new(collector)
 	var live bytes.Buffer
-	err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func(p []byte) { live.Write(p) })
+	err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, func(p []byte, _ int64) { live.Write(p) })
 	if sink.fault != "" || !bytes.Equal(live.Bytes(), sink.data) {
 		t.Errorf("Consume got %q (%s), live %q", sink.data, sink.fault, live.Bytes())
 	}

@@ -91,7 +91,7 @@ func TestWireClockKeepsMergedWritesApart(t *testing.T) {
 				var x Exchange
 				sink := new(collector)
 				var once sync.Once
-				live := func([]byte) { once.Do(func() { targets <- target }) }
+				live := func([]byte, int64) { once.Do(func() { targets <- target }) }
 				before := time.Now().UnixNano()
 				if err := c.Do(t.Context(), ready(t, c, "POST", "/", strings.Repeat("x", 100_000)), &x, sink, live); err != nil {
 					t.Fatal(err)

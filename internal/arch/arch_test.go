@@ -55,6 +55,7 @@ var layers = map[string]string{
 	"search":                        ". internal/spelling metric stat",
 	"session":                       ".",
 	"engine":                        ". session",
+	"live":                          ". engine metric outcome",
 	"compare":                       ". metric outcome stat",
 	"outcome":                       ". instrument metric",
 	"store":                         ". instrument internal/wholefile metric outcome",
@@ -69,8 +70,8 @@ var layers = map[string]string{
 	"instrument":                    "internal/limit metric",
 	"sim":                           "internal/wav sim/step sim/words wire/*",
 	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
-	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows metric outcome pace plan predict replay search sim/step token transport transport/tap workload",
-	"cli":                           ". archive backend compare engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible metric outcome plan replay report run search sim sim/step store token workload",
+	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows live metric outcome pace plan predict replay search sim/step token transport transport/tap workload",
+	"cli":                           ". archive backend compare engine internal/jsonscan internal/proof internal/redact internal/spelling internal/visible live metric outcome plan replay report run search sim sim/step store token workload",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". metric plan run sim stat workload",
 }

@@ -1,0 +1,219 @@
+package live
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+const (
+	recent    = 10  // ticks that "the last seconds" are
+	mostTicks = 240 // that the history of a level has
+	mostNotes = 50
+)
+
+// Period is how long a tick is meant to be.
+const Period = 500 * time.Millisecond
+
+// A Board is how a run stands. All of it may be called from any goroutine.
+type Board struct {
+	mu       sync.Mutex
+	about    About
+	level    Level
+	over     bool
+	totals   Totals
+	at       time.Duration
+	lag      Bins
+	retried  int64
+	client   *metric.Client
+	failures map[string]*Failure
+	window   []Tick // the latest
+	points   []Point
+	past     []Past
+	notes    []string
+}
+
+// Describe says what is measured.
+func (b *Board) Describe(a About) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.about = a
+}
+
+// Note keeps a line that was said.
+func (b *Board) Note(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes = append(b.notes, line)
+	b.notes = b.notes[max(0, len(b.notes)-mostNotes):]
+}
+
+// Begin says that a level begins.
+func (b *Board) Begin(l Level) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.level, b.over, b.at, b.totals, b.lag, b.retried, b.client = l, false, 0, Totals{}, nil, 0, nil
+	b.failures, b.window, b.points = map[string]*Failure{}, nil, nil
+}
+
+// Add takes in a tick of the level that runs. Those of one number, of several
+// generators, are one.
+func (b *Board) Add(t Tick) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.totals, b.at, b.retried = b.totals.plus(t.Totals), max(b.at, t.At), b.retried+t.Retried
+	b.lag.add(t.Lag)
+	b.client = worse(b.client, t.Client)
+	for _, f := range t.Failed {
+		f.addTo(b.failures)
+	}
+	i := slices.IndexFunc(b.window, func(w Tick) bool { return w.Seq == t.Seq })
+	switch {
+	case i >= 0:
+		b.window[i].add(&t)
+	case len(b.window) > 0 && t.Seq < b.window[0].Seq:
+		return // too late for anything but the totals
+	default:
+		i = len(b.window)
+		b.window = append(b.window, t)
+		b.points = append(b.points, Point{})
+	}
+	back := len(b.window) - i
+	b.points[len(b.points)-back] = b.point(b.window[i : i+1])
+	b.window = b.window[max(0, len(b.window)-recent):]
+	b.points = b.points[max(0, len(b.points)-mostTicks):]
+}
+
+// add makes one tick of two of the same number.
+func (t *Tick) add(o *Tick) {
+	t.At, t.Span = max(t.At, o.At), max(t.Span, o.Span)
+	t.Totals = t.Totals.plus(o.Totals)
+	t.TTFT.add(o.TTFT)
+	t.ITL.add(o.ITL)
+	t.Server = cmp.Or(t.Server, o.Server)
+}
+
+// worse is the worse of two clients, as far as the verdict goes.
+func worse(a, b *metric.Client) *metric.Client {
+	if a == nil || b == nil {
+		return cmp.Or(b, a)
+	}
+	out := *b
+	out.BusyShare, out.StolenShare = max(a.BusyShare, b.BusyShare), max(a.StolenShare, b.StolenShare)
+	out.WakeMillis, out.GCMillis = max(a.WakeMillis, b.WakeMillis), max(a.GCMillis, b.GCMillis)
+	if a.Pauses.LongestMillis > b.Pauses.LongestMillis {
+		out.Pauses = a.Pauses
+	}
+	return &out
+}
+
+// point is what ticks that follow each other come to.
+func (b *Board) point(ticks []Tick) Point {
+	var sum Tick
+	var p Point
+	for i := range ticks {
+		t := &ticks[i]
+		sum.Span += t.Span
+		sum.Totals = sum.Totals.plus(t.Totals)
+		sum.TTFT.add(t.TTFT)
+		sum.ITL.add(t.ITL)
+		p.AtS = t.At.Seconds()
+		p.Server = cmp.Or(t.Server, p.Server)
+	}
+	if s := sum.Span.Seconds(); s > 0 {
+		p.SentPerS, p.ServedPerS, p.TokensPerS = float64(sum.Sent)/s, float64(sum.Finished-sum.Totals.Failed)/s, float64(sum.Tokens)/s
+	}
+	p.InFlight, p.TTFT, p.ITL = b.totals.InFlight(), sum.TTFT.figure(), sum.ITL.figure()
+	return p
+}
+
+// End says what the level that ran came to.
+func (b *Board) End(l *outcome.Level) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	s := &l.Summary
+	p := Past{Level: b.level, Seconds: s.DurationS, Failed: s.Failed, Verdict: s.Verdict.Severity}
+	if t := s.Throughput; t != nil {
+		p.RequestsPerS, p.TokensPerS = t.RequestsPerS, t.OutputTokensPerS
+	}
+	p99 := func(m *metric.Metric) *float64 {
+		if stats := s.Dist(m).Stats; stats != nil {
+			return new(stats.Percentile(99))
+		}
+		return nil
+	}
+	p.TTFTP99, p.ITLP99 = p99(metric.TTFT), p99(metric.ITL)
+	b.past = append(b.past, p)
+}
+
+// Snapshot is how the run stands.
+func (b *Board) Snapshot() Snapshot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Snapshot{
+		About: b.about, Level: b.level, Over: b.over, AtS: b.at.Seconds(), Totals: b.totals, Now: b.point(b.window), Verdict: b.verdict(),
+		History: slices.Clone(b.points), Past: slices.Clone(b.past), Notes: slices.Clone(b.notes),
+	}
+	for _, f := range slices.Collect(maps.Values(b.failures)) {
+		s.Failures = append(s.Failures, *f)
+	}
+	slices.SortFunc(s.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.LastS, a.LastS), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Status, b.Status))
+	})
+	s.progress()
+	return s
+}
+
+// progress says how much of the level is over, and how much time is left.
+func (s *Snapshot) progress() {
+	l := &s.Level
+	planned, timed := l.Planned()
+	switch {
+	case s.Over:
+		s.Share, s.LeftS = new(1.0), new(0.0)
+	case l.Sessions > 0 && (l.Seconds == 0 || l.Rate > 0):
+		s.Share = new(min(float64(s.Totals.Sessions)/float64(l.Sessions), 1))
+	case timed:
+		s.Share = new(min(s.AtS/planned, 1))
+	}
+	switch waiting := float64(int64(l.Sessions) - s.Totals.Sessions); {
+	case s.Over:
+	case timed && s.AtS < planned:
+		s.LeftS = new(planned - s.AtS)
+	case timed && l.Sessions == 0:
+		s.LeftS = new(0.0)
+	case l.Sessions > 0 && s.Now.ServedPerS > 0:
+		s.LeftS = new(waiting / s.Now.ServedPerS)
+	}
+	if s.LeftS != nil && l.LaterS != nil {
+		s.RunLeftS = new(*s.LeftS + *l.LaterS)
+	}
+}
+
+// early are the questions of the verdict that can be asked before a level is over.
+var early = []string{"no-success", "failures", "lag-median", "lag-p99", "resent", "client-stall", "client-cpu", "client-steal", "client-scheduling", "client-gc"}
+
+// verdict judges what has finished so far.
+func (b *Board) verdict() metric.Verdict {
+	if b.totals.Finished == 0 {
+		return metric.Verdict{Severity: metric.Valid}
+	}
+	s := metric.Summary{Config: metric.Config{RequestRate: b.level.Rate, MaxConcurrency: b.level.Concurrency, Client: b.client}}
+	s.Requests, s.Failed, s.Resent, s.DurationS = int(b.totals.Finished), int(b.totals.Failed), int(b.retried), b.at.Seconds()
+	s.Completed = s.Requests - s.Failed
+	if b.level.Rate > 0 {
+		s.Rate = &metric.Rate{ScheduledPerS: &b.level.Rate}
+	}
+	if lag := b.lag.figure(); lag.N > 0 {
+		s.Dists = metric.Dists{{Name: metric.Lag.Name, N: int(lag.N), Stats: &metric.Stats{
+			Median: *lag.P50, Percentiles: []metric.Percentile{{P: 50, Value: *lag.P50}, {P: 99, Value: *lag.P99}},
+		}}}
+	}
+	return metric.JudgeBy(&s, early)
+}

@@ -1,0 +1,163 @@
+package live
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+// A duration is near the middle of its bin, and longer ones are in later bins.
+func TestBins(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	before := -1
+	for d := time.Duration(1); d < 70*time.Minute; d += 1 + d/100 {
+		at := d + time.Duration(r.Int64N(int64(d/50)+1))
+		if off := math.Abs(float64(middle(binOf(at))-at)) / float64(at); off > 0.02 {
+			t.Errorf("%v is taken for %v", at, middle(binOf(at)))
+		}
+		if bin := binOf(d); bin < before || bin >= bins {
+			t.Errorf("%v is in bin %d, after %d of %d", d, bin, before, bins)
+		} else {
+			before = bin
+		}
+	}
+	if binOf(-1) != 0 || binOf(math.MaxInt64) != bins-1 {
+		t.Errorf("%d and %d: they are outside", binOf(-1), binOf(math.MaxInt64))
+	}
+}
+
+// The figures are those of the values themselves.
+func TestFigure(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var c counter
+	var all []float64
+	for range 10_000 {
+		ms := 20 * math.Exp(r.NormFloat64())
+		all = append(all, ms)
+		c.add(time.Duration(ms*1e6), 1)
+	}
+	slices.Sort(all)
+	f := c.take().figure()
+	for _, one := range []struct{ got, want float64 }{{*f.P50, all[5000]}, {*f.P99, all[9900]}} {
+		if math.Abs(one.got/one.want-1) > 0.02 {
+			t.Errorf("%v, not %v", one.got, one.want)
+		}
+	}
+	if len(c.take()) != 0 {
+		t.Error("what was taken is still there")
+	}
+}
+
+// drive has a feed see n requests of three tokens in a second, the last of which
+// fails.
+func drive(f *Feed, n int) {
+	for i := range n {
+		at := time.Duration(i) * time.Millisecond
+		f.Counts.Started.Add(1)
+		rec := &tacho.Record{Timeline: tacho.Timeline{Due: at, Slot: at, Sent: at + time.Millisecond, End: at + 100*time.Millisecond}}
+		if i == n-1 {
+			rec.Failure = &tacho.Failure{Cause: tacho.Status, Status: 503, Message: "no room"}
+			f.Counts.Failed.Add(1)
+		} else {
+			f.Token(1, true, 50*time.Millisecond)
+			f.Token(2, false, 20*time.Millisecond)
+		}
+		f.Counts.Finished.Add(1)
+		f.Counts.Sessions.Add(1)
+		f.Add(rec)
+	}
+}
+
+func TestBoard(t *testing.T) {
+	var b Board
+	b.Begin(Level{Number: 1, Of: 2, Rate: 10, Sessions: 40, LaterS: new(4.0)})
+	f := &Feed{Server: func() *Server { return &Server{Queued: new(3.0)} }}
+	drive(f, 10)
+	f.Counts.Started.Add(2) // and two that are under way
+	b.Add(f.Tick(time.Second))
+	s := b.Snapshot()
+	if want := (Totals{Sent: 12, Finished: 10, Failed: 1, Sessions: 10, Tokens: 27}); s.Totals != want {
+		t.Errorf("totals %+v, want %+v", s.Totals, want)
+	}
+	if s.Now.SentPerS != 12 || s.Now.ServedPerS != 9 || s.Now.TokensPerS != 27 || s.Now.InFlight != 2 || *s.Now.Server.Queued != 3 {
+		t.Errorf("now %+v", s.Now)
+	}
+	if s.Now.TTFT.N != 9 || math.Abs(*s.Now.TTFT.P99-50) > 1 || s.Now.ITL.N != 18 || math.Abs(*s.Now.ITL.P99-20) > 0.4 {
+		t.Errorf("TTFT %+v, ITL %+v", s.Now.TTFT, s.Now.ITL)
+	}
+	if *s.Share != 0.25 || *s.LeftS != 3 || *s.RunLeftS != 7 {
+		t.Errorf("share %v, left %v, of the run %v", *s.Share, *s.LeftS, *s.RunLeftS)
+	}
+	if d := cmp.Diff([]Failure{{Cause: "status", Status: 503, Count: 1, LastS: 0.109, Text: "no room"}}, s.Failures); d != "" {
+		t.Errorf("failures (-want +got):\n%s", d)
+	}
+	if s.Verdict.Severity != metric.Degraded || s.Verdict.Reasons[0].Code != "failures" {
+		t.Errorf("verdict %+v", s.Verdict)
+	}
+	drive(f, 5)
+	b.Add(f.Tick(2 * time.Second))
+	if s := b.Snapshot(); len(s.History) != 2 || s.History[1].SentPerS != 5 || s.Now.SentPerS != 8.5 || s.Failures[0].Count != 2 {
+		t.Errorf("the next second: %+v", s)
+	}
+	b.End(&outcome.Level{Summary: metric.Summary{Verdict: metric.Verdict{Severity: metric.Valid}}})
+	b.Begin(Level{Number: 2, Of: 2})
+	if s := b.Snapshot(); s.Totals != (Totals{}) || len(s.Past) != 1 || s.Past[0].Level.Number != 1 || s.Share != nil || s.Failures != nil {
+		t.Errorf("the next level: %+v", s)
+	}
+}
+
+// What several generators saw, sent as JSON, is what one would have seen.
+func TestTicksAddUp(t *testing.T) {
+	var one, many Board
+	for _, b := range []*Board{&one, &many} {
+		b.Begin(Level{Number: 1, Rate: 30})
+	}
+	alone, parts := &Feed{}, []*Feed{{}, {}, {}}
+	for second := range 20 {
+		var late []Tick
+		for i, p := range parts {
+			n := 3 + second%(i+2)
+			drive(alone, n)
+			drive(p, n)
+			sent, err := json.Marshal(p.Tick(time.Duration(second+1) * time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got Tick
+			if err := json.Unmarshal(sent, &got); err != nil {
+				t.Fatal(err)
+			}
+			late = append(late, got)
+		}
+		one.Add(alone.Tick(time.Duration(second+1) * time.Second))
+		slices.Reverse(late) // whoever comes first
+		for _, tick := range late {
+			many.Add(tick)
+		}
+	}
+	if d := cmp.Diff(one.Snapshot(), many.Snapshot()); d != "" {
+		t.Errorf("(-one +many):\n%s", d)
+	}
+}
+
+// What was only computed has a time of its own.
+func TestComputed(t *testing.T) {
+	var b Board
+	b.Begin(Level{Number: 1, Rate: 1, Sessions: 100})
+	f := &Feed{}
+	f.Computed(&tacho.Record{Timeline: tacho.Timeline{Sent: 0, End: 50 * time.Second, Events: tacho.Events{{At: time.Second}, {At: 3 * time.Second}}}})
+	b.Add(f.Tick(time.Millisecond))
+	s := b.Snapshot()
+	if s.AtS != 50 || *s.LeftS != 50 || math.Abs(*s.Now.TTFT.P50-1000) > 20 || math.Abs(*s.Now.ITL.P50-2000) > 40 {
+		t.Errorf("%+v", s)
+	}
+}
