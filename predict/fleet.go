@@ -122,6 +122,7 @@ func NewFleet(p step.Profile, n int, router Router, seed uint64) (*Fleet, error)
 		if err != nil {
 			return nil, err
 		}
+		s.TellLate()
 		f.replicas[i].server = s
 	}
 	return f, nil
@@ -140,14 +141,15 @@ func (f *Fleet) Add(now time.Duration, r *step.Request) error {
 }
 
 // Cancel implements Server.
-func (f *Fleet) Cancel(id uint64) {
+func (f *Fleet) Cancel(id uint64) (untold []time.Duration) {
 	i, ok := f.where[id]
 	if !ok {
-		return
+		return nil
 	}
 	f.land(i, id)
-	f.replicas[i].server.Cancel(id)
+	untold = f.replicas[i].server.Cancel(id)
 	f.look(i)
+	return untold
 }
 
 func (f *Fleet) land(i int, id uint64) {

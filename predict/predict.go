@@ -24,7 +24,7 @@ import (
 // of the stage, and never go back.
 type Server interface {
 	Add(now time.Duration, r *step.Request) error
-	Cancel(id uint64)
+	Cancel(id uint64) (untold []time.Duration)               // when tokens came out that were not delivered
 	Next() (at time.Duration, ok bool)                       // when something happens next; false: nothing before the next Add
 	Advance(now time.Duration, deliver func(*step.Emission)) // lets happen what is due
 }
@@ -306,6 +306,7 @@ func (r *runner) deliver(e *step.Emission) {
 		rec.Server = &tacho.ServerTimes{Queue: e.Admitted - rec.Sent}
 		f.made = e.Made
 	}
+	f.say(e.Earlier)
 	if tokens := e.Tokens; !e.EOS || tokens > 1 {
 		rec.Events = append(rec.Events, tacho.Event{At: e.At, Tokens: int16(min(tokens, 1<<15-1))})
 	}
@@ -327,10 +328,18 @@ func (r *runner) deliver(e *step.Emission) {
 	r.land(f)
 }
 
+// say notes when tokens came out, one at a time.
+func (f *flight) say(at []time.Duration) {
+	for _, t := range at {
+		f.rec.Events = append(f.rec.Events, tacho.Event{At: t, Tokens: 1})
+	}
+	f.rec.Output += len(at)
+}
+
 // expire gives up what takes too long.
 func (r *runner) expire() {
 	for f := r.oldest(); f != nil && f.until <= r.now; f = r.oldest() {
-		r.Server.Cancel(f.id)
+		f.say(r.Server.Cancel(f.id))
 		f.rec.End = f.until
 		f.rec.Failure = &tacho.Failure{Cause: tacho.Timeout, Phase: "wait", Message: "no end within the time given to a request"}
 		r.land(f)

@@ -91,9 +91,12 @@ func (a *api) arrive(now time.Duration, s *seq) {
 	a.arrivals.push(s)
 }
 
+// direct says whether tokens go out the moment they are made.
+func (a *api) direct() bool { return !a.on && a.perEvent == 0 }
+
 // take gets tokens from the engine.
 func (a *api) take(now time.Duration, s *seq, tokens int, deliver func(*Emission)) {
-	if !a.on && a.perEvent == 0 {
+	if a.direct() {
 		s.emission(&a.told, now, s.said-tokens, tokens)
 		deliver(&a.told)
 		return

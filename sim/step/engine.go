@@ -48,9 +48,14 @@ type Emission struct {
 	Made   time.Duration // when the engine had made it
 	At     time.Duration // when it came out
 	Tokens int           // tokens generated, the end-of-sequence token included
-	Steps  int           // in which the engine made tokens of the request so far
-	First  bool          // nothing came before
-	Last   bool          // nothing comes after
+
+	// Earlier is when tokens came out, one at a time, that nobody was told of yet.
+	// They are before those of At. Only a server that may tell late has any.
+	Earlier []time.Duration
+
+	Steps int  // in which the engine made tokens of the request so far
+	First bool // nothing came before
+	Last  bool // nothing comes after
 
 	// On First and Last.
 	Accepted    time.Duration // when the engine was given it: a server answers its client then
@@ -109,6 +114,8 @@ type Engine struct {
 	running   []*seq // in order of admission
 	live      map[uint64]*seq
 	kv        kvCache
+	flow      flow
+	orders    uint64 // admissions so far
 
 	waitedSteps int // decode steps since the last prefill, for the reserve policy
 
@@ -154,6 +161,8 @@ type seq struct {
 
 	work     int // tokens of it in the step under way
 	decoding bool
+	order    uint64 // of its admission
+	place    place
 
 	// In the API process.
 	arrived time.Duration // when it can be seen there
@@ -174,6 +183,12 @@ type batch struct {
 	new  int // requests that were not in the step before
 	took time.Duration
 	out  []output
+
+	// Of the flow, where it is in the step.
+	flowing bool
+	flows   int    // sequences of it
+	number  int    // of the step, among those of the flow
+	last    []*seq // those whose last token it makes
 }
 
 // An output is the tokens of one request in a step.
@@ -275,6 +290,12 @@ func (e *Engine) Cancel(id uint64) bool {
 	delete(e.live, id)
 	s.cancelled = true
 	e.stats.Cancelled++
+	if e.flow.on {
+		e.stats.GeneratedTokens -= int64(e.unmade(s)) // they will be counted
+	}
+	if s.place.in {
+		e.leaveFlow(s)
+	}
 	if !s.inBatch { // its queue drops it when it gets there
 		e.stats.Waiting--
 		return true
@@ -311,9 +332,9 @@ func (e *Engine) plan(now time.Duration) *batch {
 	for s := e.front.pop(now); s != nil; s = e.front.pop(now) {
 		e.waiting.push(s)
 	}
-	e.load, e.planned, e.admitted = load{}, e.planned[:0], 0
+	e.load, e.planned, e.admitted, e.flow.step = load{}, e.planned[:0], 0, false
 	e.policy.plan(e)
-	if len(e.planned) == 0 {
+	if len(e.planned) == 0 && !e.flow.step {
 		return nil
 	}
 	b := e.newBatch()
@@ -323,6 +344,9 @@ func (e *Engine) plan(now time.Duration) *batch {
 			s.generated += tokens
 			b.out = append(b.out, output{s, tokens})
 		}
+	}
+	if e.flow.step {
+		e.took(b)
 	}
 	e.flying++
 	e.stats.Steps++
@@ -360,6 +384,20 @@ func (e *Engine) Finish(emit func(Emission)) {
 // result hands out what came of a step that is over at that time.
 func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int)) {
 	e.flying--
+	if b.flowing {
+		e.over(at, b)
+	}
+	for _, s := range b.last {
+		if !s.cancelled {
+			told := e.tell(s)
+			if told = told[:len(told)-1]; len(s.place.earlier) > 0 {
+				told = append(s.place.earlier, told...)
+			}
+			s.place.earlier = told
+			e.finish(s)
+			emit(s, 1)
+		}
+	}
 	for _, o := range b.out {
 		s := o.s
 		if s.cancelled {
@@ -377,7 +415,8 @@ func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int
 		emit(s, o.tokens)
 	}
 	clear(b.out)
-	b.out = b.out[:0]
+	clear(b.last)
+	b.out, b.last, b.flowing = b.out[:0], b.last[:0], false
 	e.spare = append(e.spare, b)
 	if e.gone {
 		e.leave()
@@ -400,6 +439,7 @@ func (e *Engine) finish(s *seq) {
 // Most say little, and what they do not say is left as it was.
 func (s *seq) emission(m *Emission, at time.Duration, before, tokens int) {
 	m.ID, m.Of, m.Made, m.At, m.Tokens, m.Steps = s.ID, s.Of, s.made, at, tokens, s.steps
+	m.Earlier, s.place.earlier = s.place.earlier, nil
 	m.First, m.Last = before == 0, before+tokens == s.emits
 	if m.First || m.Last {
 		m.Accepted, m.Queued, m.Admitted, m.FirstMade = s.slot.through, s.queued, s.admitted, s.firstMade

@@ -106,6 +106,16 @@ func (k *kvCache) grow(h *holding, tokens int) bool {
 	return true
 }
 
+// claim takes n blocks for holdings that learn of it later; or none.
+func (k *kvCache) claim(n int) bool {
+	if n > k.total-k.used() {
+		return false
+	}
+	var whose holding
+	k.take(&whose, n)
+	return true
+}
+
 // take gives h n private blocks that are known to be free or idle.
 func (k *kvCache) take(h *holding, n int) {
 	for k.idle > 0 && n > k.total-k.private-len(k.shared) {

@@ -67,6 +67,9 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 		}
 	}
 	e.admitted++
+	e.orders++
+	s.order = e.orders
+	e.flow.admitted(s)
 	e.running = append(e.running, s)
 	e.stats.Waiting--
 	e.stats.Running++
@@ -155,6 +158,11 @@ func (e *Engine) decodeTokens(s *seq) int {
 // planDecodes puts running sequences that decode into the step, in order of
 // admission, for as long as there is budget, and returns what is left of it.
 func (e *Engine) planDecodes(budget int) (left int) {
+	if e.flow.on {
+		if left, ok := e.flowDecodes(budget); ok {
+			return left
+		}
+	}
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		s := e.running[i]
 		if !s.prefilled() || s.generated == s.emits {

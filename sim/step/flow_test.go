@@ -1,0 +1,122 @@
+package step
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// serveAll serves arrivals, some of which are given up, and says when each token
+// came out.
+func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map[uint64]time.Duration) (map[uint64][]time.Duration, Stats) {
+	t.Helper()
+	s, err := NewServer(p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late {
+		s.TellLate()
+	}
+	out, over := map[uint64][]time.Duration{}, map[uint64]bool{}
+	deliver := func(m *Emission) {
+		out[m.ID] = append(out[m.ID], m.Earlier...)
+		for range m.Tokens {
+			out[m.ID] = append(out[m.ID], m.At)
+		}
+		over[m.ID] = m.Last
+	}
+	for {
+		at, busy := s.Next()
+		switch {
+		case len(arrivals) > 0 && (!busy || arrivals[0].At <= at):
+			if err := s.Add(arrivals[0].At, &arrivals[0].Request); err != nil {
+				t.Fatal(err)
+			}
+			arrivals = arrivals[1:]
+			continue
+		case !busy:
+			return out, s.Stats()
+		}
+		for id, when := range giveUp {
+			if when <= at {
+				if !over[id] {
+					out[id] = append(out[id], s.Cancel(id)...)
+				}
+				delete(giveUp, id)
+			}
+		}
+		s.Advance(at, deliver)
+	}
+}
+
+// Telling late tells the same: every token at the same time, in the same steps,
+// with the same memory, whatever the policy, also where memory is short and
+// requests are given up.
+func TestTellLate(t *testing.T) {
+	base, err := Load("vllm-8b-h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Profile){
+		"as it is":      func(*Profile) {},
+		"little memory": func(p *Profile) { p.KV.Blocks = 300 },
+		"block of one":  func(p *Profile) { p.KV.BlockTokens, p.KV.Blocks = 1, 4000 },
+		"small steps":   func(p *Profile) { p.StepTokens, p.MaxSequences = 24, 64 },
+		"prefill first": func(p *Profile) { p.Policy, p.KV.Blocks = "prefill-first", 300 },
+		"reserve":       func(p *Profile) { p.Policy, p.KV.Blocks, p.Reserve.WaitSteps = "reserve", 300, 5 },
+		"two in flight": func(p *Profile) {
+			p.Host = Host{StepsInFlight: 2, LaunchMs: 1, EagerMs: 9, TailMs: 1}
+			p.KV.Blocks = 300
+		},
+		"long contexts": func(p *Profile) { p.Cost.LongContextTokens, p.Cost.LongContextMs = 260, 3 },
+		"drafts":        func(p *Profile) { p.Speculation = Speculation{DraftTokens: 2, Acceptance: 0.5} },
+		"an API process": func(p *Profile) {
+			p.FrontEnd, p.API = FrontEnd{}, API{RequestMs: 1, StepMs: 0.1, TokenUs: 10, EventUs: 20}
+		},
+	} {
+		p := base
+		change(&p)
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 7))
+				var arrivals []Arrival
+				giveUp := [2]map[uint64]time.Duration{{}, {}}
+				at := time.Duration(0)
+				for i := range uint64(300) {
+					at += time.Duration(rng.ExpFloat64() * float64(15*time.Millisecond))
+					r := Request{ID: i, Prompt: 100 + rng.IntN(100), MaxNew: 1 + rng.IntN(90), IgnoreEOS: i%3 > 0}
+					for k := range uint64(12) { // others have the first of them too
+						r.Blocks = append(r.Blocks, 1000*(i%5)+k+1)
+						if k >= 4 {
+							r.Blocks[k] = 1000*(i+10) + k
+						}
+					}
+					arrivals = append(arrivals, Arrival{At: at, Request: r})
+					if i%7 == 0 {
+						for k := range giveUp {
+							giveUp[k][i] = at + time.Duration(i)*time.Millisecond
+						}
+					}
+				}
+				want, stats := serveAll(t, p, false, slices.Clone(arrivals), giveUp[0])
+				got, lateStats := serveAll(t, p, true, slices.Clone(arrivals), giveUp[1])
+				for id := range want {
+					if !slices.Equal(got[id], want[id]) {
+						t.Fatalf("request %d came out at %v, told late at %v", id, want[id], got[id])
+					}
+				}
+				if stats != lateStats {
+					t.Errorf("the engine did %+v, told late %+v", stats, lateStats)
+				}
+				if stats.Preemptions == 0 && name == "little memory" {
+					t.Error("nothing was preempted: the memory was not little")
+				}
+				if stats.Running != 0 || stats.KVUsedBlocks != 0 {
+					t.Errorf("at the end: %+v", lateStats)
+				}
+			})
+		}
+	}
+}
