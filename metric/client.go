@@ -31,21 +31,32 @@ func clientRule(r Rule, value func(s *Summary, c *Client) float64) Rule {
 	return r
 }
 
-// longStall is how many milliseconds without a heartbeat are too many.
-const longStall = 1000
+const (
+	// longStall is how many milliseconds without a heartbeat are too many,
+	longStall = 1000
+	// stallPart if they are such a part of the run: less does not reach its p99.
+	stallPart = 0.01
+)
+
+// paced says whether there was something to send while answers came: a client
+// that stands still then changes the load.
+func paced(s *Summary) bool { return !allAtOnce(s) || s.Sessions != nil }
 
 // stallMatters says whether a client that stands still changes the load or the
-// times. Where all was sent at once it does not change the load, and what it
-// does to times that the kernel or the network device stamped is known.
-func stallMatters(s *Summary) bool {
-	return !allAtOnce(s) || s.Sessions != nil || s.Clock.Read > 0
+// times: what it does to those that the kernel or the network device stamped is
+// known.
+func stallMatters(s *Summary) bool { return paced(s) || s.Clock.Read > 0 }
+
+// stalled is the part of the run in which the client stood still.
+func stalled(s *Summary, c *Client) float64 {
+	return c.Pauses.TotalS / max(s.DurationS, c.Pauses.TotalS, 1e-9)
 }
 
 // clientRules ask whether the client could do its work.
 var clientRules = []Rule{
 	clientRule(Rule{
 		Code: "client-stall", Unit: "ms", Note: never, Degraded: 250, Invalid: longStall,
-		Doc: "longest time without a heartbeat of the client, also while the machine is suspended: what was due then was sent late or not at all, and what arrived was read late. Where all was sent at once the load did not change, and it is never INVALID for this",
+		Doc: "longest time without a heartbeat of the client, also while the machine is suspended: what was due then was sent late or not at all, and what arrived was read late. It is never INVALID for this where all was sent at once, for the load did not change, nor where all such times are less than 1 % of the run, for that does not reach a p99",
 		Do:  "see what stopped it (a suspended machine, a stopped process, a CPU quota, swapping) and measure again",
 		inWords: func(s *Summary, v float64) string {
 			p := s.Config.Client.Pauses
@@ -56,23 +67,32 @@ var clientRules = []Rule{
 			return text
 		},
 	}, func(s *Summary, c *Client) float64 {
-		if !stallMatters(s) {
+		if !stallMatters(s) || stalled(s, c) < stallPart {
 			return min(c.Pauses.LongestMillis, longStall)
 		}
 		return c.Pauses.LongestMillis
 	}),
 	clientRule(Rule{
-		Code: "client-stalled", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
-		Doc: "time without a heartbeat, in pauses of 0.1 s and more / duration, where requests had to be sent all along: the load was less than the plan says by about as much",
-		Do:  "give the client a core of its own and measure again",
-		inWords: func(s *Summary, v float64) string {
-			return fmt.Sprintf("the client did not run for %.1f s of %.1f s (%s)", s.Config.Client.Pauses.TotalS, s.DurationS, percent(v))
-		},
+		Code: "client-stalled", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.50,
+		Doc:     "time without a heartbeat, in pauses of 0.1 s and more / duration, where requests had to be sent all along: they left late and together. What that does to the times of tokens is judged by their bounds",
+		Do:      "give the client a core of its own and measure again",
+		inWords: stalledWords,
 	}, func(s *Summary, c *Client) float64 {
-		if !stallMatters(s) {
+		if !paced(s) {
 			return 0
 		}
-		return c.Pauses.TotalS / max(s.DurationS, c.Pauses.TotalS, 1e-9)
+		return stalled(s, c)
+	}),
+	clientRule(Rule{
+		Code: "stalled-reads", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
+		Doc:     "the same, where times are those of the read: what came meanwhile has the time at which the client went on, and nothing bounds how wrong that is",
+		Do:      "give the client a core of its own and measure again",
+		inWords: stalledWords,
+	}, func(s *Summary, c *Client) float64 {
+		if s.Clock.Read == 0 {
+			return 0
+		}
+		return stalled(s, c)
 	}),
 	clientRule(Rule{
 		Code: "client-cpu", Unit: "share", Note: never, Degraded: 0.85, Invalid: never,
@@ -111,4 +131,8 @@ var clientRules = []Rule{
 			return fmt.Sprintf("the client stood still for more than %.0f ms to collect garbage", v)
 		},
 	}, func(_ *Summary, c *Client) float64 { return c.GCMillis }),
+}
+
+func stalledWords(s *Summary, v float64) string {
+	return fmt.Sprintf("the client did not run for %.1f s of %.1f s (%s)", s.Config.Client.Pauses.TotalS, s.DurationS, percent(v))
 }

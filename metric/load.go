@@ -173,8 +173,8 @@ func frontEnd(s *Summary) (theirs, ours float64) {
 // loadRules ask whether the server was under the load that the plan says.
 var loadRules = []Rule{
 	{
-		Code: "burst-spread", Unit: "share", Note: never, Degraded: 0.10, Invalid: 0.50,
-		Doc: "for a load that is due all at once: time in which 99 % of the requests left / median TTFT: the server got a stream of requests, not a burst, and batched it otherwise",
+		Code: "burst-spread", Unit: "share", Note: never, Degraded: 0.10, Invalid: 1,
+		Doc: "for a load that is due all at once: time in which 99 % of the requests left / median TTFT: the server got a stream of requests, not a burst, and batched it otherwise. Above 1 it had answered before the last left",
 		Do:  "give the client more CPU, or send fewer at once",
 		value: func(s *Summary) (float64, bool) {
 			first := s.Dist(TTFT).Stats

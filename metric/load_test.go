@@ -140,8 +140,8 @@ func TestBurstSpread(t *testing.T) {
 	}{
 		{"at once", metric.Config{}, atOnce, 90 * time.Microsecond, ""},
 		{"over 20 ms", metric.Config{}, atOnce, 200 * time.Microsecond, "DEGRADED"},
-		{"over 100 ms", metric.Config{}, atOnce, time.Millisecond, "INVALID requests that were due at once left over 98.0 ms, 98.01 % of"},
-		{"as many as the limit lets", metric.Config{MaxConcurrency: 100}, atOnce, time.Millisecond, "INVALID"},
+		{"over 200 ms", metric.Config{}, atOnce, 2 * time.Millisecond, "INVALID requests that were due at once left over 196.0 ms, 196.02 % of"},
+		{"as many as the limit lets", metric.Config{MaxConcurrency: 100}, atOnce, 2 * time.Millisecond, "INVALID"},
 		{"more than the limit lets", metric.Config{MaxConcurrency: 10}, atOnce, time.Millisecond, ""},
 		{"paced", metric.Config{}, paced, time.Millisecond, ""},
 	} {

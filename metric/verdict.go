@@ -88,23 +88,23 @@ var recordRules = []Rule{
 		},
 	},
 	{
-		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 50,
+		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 500,
 		Do:      "give the client more CPU, or ask for less",
 		Doc:     "median of sent - due (of sent - slot where the limit bound): half of the requests left later than this, and it is a visible part of a short TTFT",
 		value:   func(s *Summary) (float64, bool) { return lagAt(s, 50) },
 		inWords: func(_ *Summary, v float64) string { return lagWords("half", v) },
 	},
 	{
-		Code: "lag-p99", Unit: "ms", Note: never, Degraded: 50, Invalid: 500,
+		Code: "lag-p99", Unit: "ms", Note: never, Degraded: 50, Invalid: never,
 		Do:      "give the client more CPU, or ask for less",
-		Doc:     "99th percentile of the same lag: bursts of our own making",
+		Doc:     "99th percentile of the same lag: bursts of our own making. Latencies are right for what was sent; whether that was another load the other rules ask",
 		value:   func(s *Summary) (float64, bool) { return lagAt(s, 99) },
 		inWords: func(_ *Summary, v float64) string { return lagWords("one in a hundred", v) },
 	},
 	{
-		Code: "drift", Unit: "ms", Note: never, Degraded: 50, Invalid: 500,
+		Code: "drift", Unit: "ms", Note: never, Degraded: 50, Invalid: never,
 		Do:  "give it more CPU or less load",
-		Doc: "mean lag of the last tenth - mean lag of the first tenth: the client falls behind its own schedule",
+		Doc: "mean lag of the last tenth - mean lag of the first tenth: the client falls behind its own schedule. Where that makes it another rate, the next rule says so",
 		value: func(s *Summary) (float64, bool) {
 			if s.Drift == nil || allAtOnce(s) {
 				return 0, false

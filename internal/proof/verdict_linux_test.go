@@ -3,11 +3,13 @@ package proof
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,8 +134,10 @@ var kinds = []struct {
 // What the verdict may not do.
 const (
 	validMost    = 0.02  // no VALID with an error above this part of the value
-	invalidLeast = 0.002 // no INVALID with one below,
-	loadMost     = 0.10  // unless the load was so far from the one asked for
+	invalidLeast = 0.002 // no INVALID with one below, unless it was another load than the one asked for:
+	rateMost     = 0.10  // the rate was off by such a part,
+	stoppedMost  = 0.50  // the client of a paced load was stopped for such a part of it,
+	spreadMost   = 1.00  // or a burst took so many times a TTFT to reach the server
 )
 
 // The verdict is right about runs of many kinds, against a server whose kernel
@@ -166,7 +170,7 @@ func TestVerdictIsTrue(t *testing.T) {
 		row[column]++
 		table[o.word] = row
 		wrong := ""
-		if o.word == "VALID" && column == 2 || o.word == "INVALID" && column == 0 && o.load < loadMost || o.missing > 0 {
+		if o.word == "VALID" && column == 2 || o.word == "INVALID" && column == 0 && o.load < 1 || o.missing > 0 {
 			wrong = "WRONG "
 			t.Fail()
 		}
@@ -184,7 +188,7 @@ type observation struct {
 	said    string
 	ttft    deviation
 	itl     deviation
-	load    float64 // how late requests reached the server at p99, as a part of the TTFT; or for how much of a paced run the client was stopped
+	load    float64 // how far that was from the one asked for: from 1 on it was another
 	missing int
 }
 
@@ -204,7 +208,7 @@ func (d deviation) String() string {
 func (o observation) worst() float64 { return max(o.ttft.part(), o.itl.part()) }
 
 func (o observation) String() string {
-	return fmt.Sprintf("%-8s %6.2f %%; TTFT %v; ITL %v; load %.1f %%; %d missing;", o.word, 100*o.worst(), o.ttft, o.itl, 100*o.load, o.missing)
+	return fmt.Sprintf("%-8s %6.2f %%; TTFT %v; ITL %v; load %.2f; %d missing;", o.word, 100*o.worst(), o.ttft, o.itl, o.load, o.missing)
 }
 
 // deviate compares reported with true values.
@@ -256,15 +260,13 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		t.Fatal(err)
 	}
 	o := heldAgainst(u, truth)
-	if len(c.flags) > 0 {
-		o.load = max(o.load, float64(time.Duration(c.stops)*c.stopFor)/float64(c.lasts()+2*time.Second))
-	}
+	o.load = c.otherLoad(u.records, truth, o.ttft.p99)
 	return o
 }
 
 // heldAgainst holds a run against the testimonies.
 func heldAgainst(u used, truth map[string]testimony) observation {
-	var ttft, itl, trueTTFT, trueITL, late []float64
+	var ttft, itl, trueTTFT, trueITL []float64
 	o := observation{said: u.verdict()}
 	o.word, o.said, _ = strings.Cut(o.said, "; ")
 	ms := func(nanos int64) float64 { return float64(nanos) / 1e6 }
@@ -277,7 +279,6 @@ func heldAgainst(u used, truth map[string]testimony) observation {
 		}
 		for k, e := range r.Events {
 			if k == 0 {
-				late = append(late, ms(int64(r.Sent-r.Due)))
 				ttft, trueTTFT = append(ttft, ms(int64(e.At-r.Sent))), append(trueTTFT, ms(w.Left[0]-w.Received))
 			} else {
 				itl, trueITL = append(itl, ms(int64(e.At-r.Events[k-1].At))), append(trueITL, ms(w.Left[k]-w.Left[k-1]))
@@ -286,9 +287,32 @@ func heldAgainst(u used, truth map[string]testimony) observation {
 	}
 	if len(itl) > 0 {
 		o.ttft, o.itl = deviate(ttft, trueTTFT), deviate(itl, trueITL)
-		o.load = stat.New(late).Quantile(.99) / o.ttft.p99
 	}
 	return o
+}
+
+// otherLoad is how far the load that reached the server was from the one asked
+// for; from 1 on it was another.
+func (c *trial) otherLoad(records records, truth map[string]testimony, ttft float64) float64 {
+	var due, received []float64 // in milliseconds
+	for i := range records {
+		if w, ok := truth[records[i].ID]; ok {
+			due, received = append(due, float64(records[i].Due)/1e6), append(received, float64(w.Received)/1e6)
+		}
+	}
+	asked, was := stat.New(due), stat.New(received)
+	lasted, took := asked.Max()-asked.Min(), was.Max()-was.Min()
+	switch {
+	case len(was) < 2 || took <= 0:
+		return 0
+	case len(c.flags) == 0:
+		return took / ttft / spreadMost
+	}
+	load := float64(time.Duration(c.stops)*c.stopFor) / 1e6 / took / stoppedMost
+	if slices.Contains(c.flags, "--request-rate") {
+		load = max(load, math.Abs(lasted/took-1)/rateMost)
+	}
+	return load
 }
 
 // stop stops a process and lets it go on, again and again.
