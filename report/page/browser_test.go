@@ -70,9 +70,9 @@ func openFile(t testing.TB, view browser.View, address string) *tab {
 		}
 		bare, _, _ := strings.Cut(address, "#")
 		for _, url := range p.Requests() {
-			own := strings.HasPrefix(url, bare) || strings.HasPrefix(url, "data:image/svg+xml") || strings.HasPrefix(url, "blob:null/")
+			own := strings.HasPrefix(url, bare) || strings.HasPrefix(url, "data:image/") || strings.HasPrefix(url, "blob:null/")
 			if !own { // its own pictures, when they are saved, come from itself
-				t.Errorf("the page asks for %s", url)
+				t.Errorf("the page asks for %.200s", url)
 			}
 		}
 		_ = p.Close()
@@ -200,7 +200,27 @@ func TestMarksAreTheRecords(t *testing.T) {
 		t.Errorf("time is drawn as %v, want %v", got, parts)
 	}
 	checkTime(p, run)
+	checkSteady(p, run)
 	checkPlace(p)
+}
+
+// checkSteady holds what the page says of the time in balance against the
+// summary.
+func checkSteady(p *tab, run outcome.Run) {
+	p.t.Helper()
+	w := run.Levels[eval[int](p, "state.picked[0]")].Summary.Steady.Window
+	if w == nil {
+		p.t.Fatal("the picked level was never in balance: this shows nothing")
+	}
+	if got := p.values(chart("Over time") + " .steady"); len(got) != 1 || !near(got[0], w.FromS) {
+		p.t.Errorf("in balance from %v, want %v", got, w.FromS)
+	}
+	said := eval[string](p, "document.getElementById('level-line').innerText + document.getElementById('behind-table').innerText")
+	for _, want := range []string{fmt.Sprintf("In balance from %s", eval[string](p, fmt.Sprintf("num(%v)", w.FromS))), "Little’s law"} {
+		if !strings.Contains(said, want) {
+			p.t.Errorf("the page does not say %q", want)
+		}
+	}
 }
 
 // checkTime holds the lines over time against the records of the picked level.
@@ -209,7 +229,7 @@ func checkTime(p *tab, run outcome.Run) {
 	lines := eval[map[string][]*float64](p, `Object.fromEntries([...document.querySelectorAll('[data-line]')].map((e) => [e.dataset.line, JSON.parse(e.dataset.values)]))`)
 	width := eval[float64](p, "picked(first()).p.bins.width_s")
 	picked := eval[int](p, "state.picked[0]")
-	for _, name := range []string{"requests/s asked", "requests/s served", "requests in flight", "requests running (server)", "TTFT, ms p50", "ITL, ms p99", "output tokens/s received", "KV cache, % in use (server)", "GPU, % busy", "power, W all GPUs"} {
+	for _, name := range []string{"requests/s asked", "requests/s served", "requests in flight", "requests running (server)", "TTFT, ms p50", "ITL, ms p99", "output tokens/s received", "KV cache, % in use (server)", "GPU, % busy", "power, W all GPUs", "the client’s own lag, ms p99"} {
 		if len(lines[name]) == 0 {
 			p.t.Errorf("no line %q over time", name)
 		}
@@ -460,6 +480,9 @@ func TestExport(t *testing.T) {
 	drawing := string(p.saved("Pareto", "svg", "tacho-pareto.svg"))
 	if !strings.HasPrefix(drawing, "<svg") || !strings.Contains(drawing, "tokens/s per GPU") || strings.Count(drawing, "<circle") != 3 || strings.Contains(drawing, "var(--") {
 		t.Errorf("the SVG is %.300s", drawing)
+	}
+	if drawing := string(p.saved("Timeline of requests", "svg", "tacho-timeline-of-requests.svg")); !strings.Contains(drawing, "data:image/png;base64,") {
+		t.Errorf("the SVG of the timeline is %.300s", drawing)
 	}
 	for name, file := range map[string]string{"ITL": "tacho-itl.png", "Timeline of requests": "tacho-timeline-of-requests.png"} {
 		picture, err := png.Decode(bytes.NewReader(p.saved(name, "png", file)))

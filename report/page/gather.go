@@ -27,6 +27,9 @@ var shares = func() (all []float64) {
 // curveMetrics are the metrics that are drawn as curves.
 var curveMetrics = metric.Classic
 
+// sendLag is what the client itself added.
+var sendLag = metric.Named("send_lag")
+
 // limits are how much of a level a page keeps.
 type limits struct {
 	bins  int // of time
@@ -107,6 +110,7 @@ func (g *gatherer) add(r *tacho.Record) {
 	sent := sentAt(r)
 	at := &g.bins[g.bin(r.Due)]
 	at.asked++
+	sendLag.Of(r, at.lag.add)
 	end := &g.bins[g.bin(r.End)]
 	if r.OK() {
 		end.served++
@@ -160,7 +164,7 @@ type bin struct {
 	asked, served, failed int
 	tokens                float64
 	flight                time.Duration // of all requests together
-	ttft, itl             band
+	ttft, itl, lag        band
 }
 
 // bandLimit is how many values of a band are kept one by one.

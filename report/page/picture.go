@@ -38,6 +38,7 @@ type bins struct {
 	Flight []float64   `json:"flight"` // requests in flight, mean
 	TTFT   [][]float64 `json:"ttft"`   // least, p50, p95, greatest of the requests sent then, ms; null is none
 	ITL    [][]float64 `json:"itl"`    // least, p50, p99, greatest of the gaps that ended then, ms; null is none
+	Lag    [][]float64 `json:"lag"`    // least, p50, p99, greatest of what the client added to requests due then, ms; null is none
 }
 
 // A series is what metrics pages said of one quantity. Where readings were too
@@ -82,6 +83,7 @@ func (g *gatherer) picture() *picture {
 		b.Flight = append(b.Flight, brief(from.flight.Seconds()/width))
 		b.TTFT = append(b.TTFT, from.ttft.at(0.5, 0.95))
 		b.ITL = append(b.ITL, from.itl.at(0.5, 0.99))
+		b.Lag = append(b.Lag, from.lag.at(0.5, 0.99))
 	}
 	return p
 }

@@ -10,6 +10,9 @@ const perEvent = (l) => (l.s.events ? l.s.tokens.output / l.s.events : null);
 const shareOf = (a, b) => (b ? a / b : null);
 const client = (l) => l.s.config.client;
 const none = () => '';
+const little = (l) => l.s.steady_state?.little;
+const warmUp = (l) => l.s.steady_state?.warm_up;
+const inBalance = (l, key) => { const d = l.steady && statsOf(l.steady.metrics, key); return d ? `${num(d.p50)} / ${num(d.p99)}` : '–'; };
 const BEHIND = [
   ['The client', [
     [term('client lag', 'Client lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'lag')), either((l) => !metricOf(l, 'lag') || !l.ttft || metricOf(l, 'lag').p99 < 0.1 * l.ttft.p50 || l.s.limit_bound, 'Small against TTFT, or the wait for a free place.', 'Not small against TTFT at every level.')],
@@ -18,6 +21,14 @@ const BEHIND = [
     ['Asked / sent, requests/s', (l) => `${valueOf(l, 'request-rate') ? tick(valueOf(l, 'request-rate')) : '–'} / ${num(l.sent)}`, () => (columns().some((l) => valueOf(l, 'request-rate')) ? 'A random (Poisson) schedule differs from its mean in a short run.' : '')],
     ['Processors used by the client', (l) => percent(client(l)?.busy_share), either((l) => !client(l) || client(l).busy_share < 0.85, 'There was room to spare.', 'Nearly all: streams may have waited for it.')],
     ['Longest pause of the client', (l) => time(client(l)?.pauses.longest_ms), either((l) => !client(l) || client(l).pauses.longest_ms < 250, 'It ran all the time.', 'It did not run for a while: what came then was read late.')]]],
+  ['The steady state', [
+    [term('in balance', 'In balance') + ', s', (l) => (l.steady ? `${num(l.steady.start_s)} – ${num(l.steady.end_s)}` : '–'), () => columns().map((l) => l.s.steady_state?.why_not).filter(Boolean).map((why) => `Never: ${why}.`)[0] || ''],
+    ['Requests in it', (l) => (l.steady ? `${count(l.steady.requests)} (${percent(l.steady.share)})` : '–'), either((l) => !l.steady?.short, '', 'Somewhere too short to rely on.')],
+    ['Served in it / in all, requests/s', (l) => (l.steady ? `${num(l.steady.requests_per_s)} / ${num(l.rps)}` : '–'), none],
+    ['TTFT p50 / p99 in it, ms', (l) => inBalance(l, 'ttft'), none],
+    ['TPOT p50 / p99 in it, ms', (l) => inBalance(l, 'tpot'), none],
+    ['In flight / rate x latency', (l) => (little(l) ? `${num(little(l).mean_in_flight)} / ${num(little(l).mean_in_flight * (1 + little(l).off))}` : '–'), either((l) => !(Math.abs(little(l)?.off) > 0.1), 'Little’s law holds: what came in went out.', 'Little’s law is off by more than a tenth: it was not in balance.')],
+    ['First requests / the rest, mean ms', (l) => (warmUp(l) ? `${num(warmUp(l).first_ms)} / ${num(warmUp(l).rest_ms)}` : '–'), () => 'The start was unlike the rest: warm up with --num-warmups.']]],
   ['The clock', [
     ['Arrivals stamped by', (l) => l.s.clock?.name || '–', either((l) => ['kernel', 'wire'].includes(l.s.clock?.name), 'The time of arrival, not when the program got to read it.', 'At times the program’s own clock: its pauses are in the times.')],
     [term('read lag', 'Read lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'read_lag')), () => 'What a clock inside the program would have added.'],

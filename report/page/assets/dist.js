@@ -42,7 +42,8 @@ function distribution(key) {
       const rows = strongest().map((l) => [fullName(l), percent(shareBelow(l[key], v))]);
       return { mark: line(px, s.upper, px, s.lower, 'rule'), tip: keyed([[`at or below ${time(v)}`, ''], ...rows]) };
     },
-    table: () => perLevel(['n', 'mean ms', 'min', 'p50', 'p90', 'p95', 'p99', 'max'], (l) => [count(l[key]?.n), ...['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'].map((k) => l[key]?.[k])]),
+    table: () => perLevel(['n', 'mean ms', 'min', 'p50', 'p90', 'p95', 'p99', 'max', ...['p50', 'p99'].flatMap((p) => [`${p} 95 % low`, `${p} 95 % high`])],
+      (l) => [count(l[key]?.n), ...['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'].map((k) => l[key]?.[k]), ...['p50', 'p99'].flatMap((p) => [0, 1].map((i) => l[key]?.sure[p][i]))]),
   });
 }
 const bars = (d, s, c) => each(heights(d).filter((h) => h[2] && s.x(h[1]) > s.left), ([a, b, v, n]) => {
@@ -52,8 +53,13 @@ const bars = (d, s, c) => each(heights(d).filter((h) => h[2] && s.x(h[1]) > s.le
 function percentileDot(s, d, p, colour, w, all) {
   const name = `p${p}`, x = s.x(d[name]), y = s.y(p / 100);
   const end = x > w - 31 || all.some((o) => o !== d && o[name] > d[name]); // to the left of the dot when another run's dot is to the right
-  return `<circle class="percentile" data-value="${d[name]}" cx="${r1(x)}" cy="${r1(y)}" r="3.5" data-css="stroke:${colour}"/>`
+  const sure = d.sure[name] || [], tip = keyed([[name, time(d[name])], ...(sure.length ? [['95 % sure', sure.map(time).join(' – ')]] : [])]);
+  return (sure.length ? sureBar(s, sure, y, colour) : '') + `<circle class="percentile" data-tip="${esc(tip)}" data-value="${d[name]}" cx="${r1(x)}" cy="${r1(y)}" r="3.5" data-css="stroke:${colour}"/>`
     + text(x + (end ? -8 : 8), y + 4, name, 'strong halo', end ? 'end' : 'start', `fill:${colour}`);
+}
+function sureBar(s, sure, y, colour) { // what the percentile lies between, 95 times of 100
+  const [a, b] = sure.map((v) => Math.min(s.right, Math.max(s.left, s.x(v))));
+  return `<path class="error" d="M${r1(a)} ${r1(y)}H${r1(b)}M${r1(a)} ${r1(y - 3)}v6M${r1(b)} ${r1(y - 3)}v6" data-css="stroke:${colour}"/>`;
 }
 function shareBelow(d, v) {
   const { values } = d.curve, i = values.findLastIndex((c) => c <= v);

@@ -5,7 +5,7 @@ const figures = [];
 function figure(where, f) {
   const el = document.createElement('figure');
   el.className = 'chart';
-  const actions = [['data', 'Show data'], ['svg', 'Save SVG'], ['png', 'Save PNG'], ['csv', 'Save CSV']].filter(([k]) => !(f.setUp && k === 'svg'));
+  const actions = [['data', 'Show data'], ['svg', 'Save SVG'], ['png', 'Save PNG'], ['csv', 'Save CSV']];
   put(el, `<figcaption><div></div><details class="menu"><summary aria-label="Data and export of ${esc(f.name)}" title="Data and export">•••</summary>
     <div>${each(actions, ([k, label]) => `<button data-do="${k}">${label}</button>`)}</div></details></figcaption>
     ${f.keys ? '<div class="keys"></div>' : ''}<div class="plot" role="img"${f.hover ? ' tabindex="0"' : ''}></div><div class="data" hidden tabindex="0" role="region" aria-label="Data of ${esc(f.name)}"></div>`);
@@ -76,10 +76,15 @@ function save(blob, name) {
   a.href = URL.createObjectURL(blob); a.download = name; a.click();
   setTimeout(() => URL.revokeObjectURL(a.href), 10000);
 }
+function asSVG(canvas) { // what is drawn in pixels, as a picture inside an SVG
+  const holder = document.createElement('div');
+  put(holder, `${svg(canvas.clientWidth, canvas.clientHeight, `<image href="${canvas.toDataURL()}" width="${canvas.clientWidth}" height="${canvas.clientHeight}"/>`)}`);
+  return holder.firstChild;
+}
 /* The chart's SVG with its styles written into it and its title on top, so that it reads alone. */
 const KEPT = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linecap', 'stroke-linejoin', 'opacity', 'font', 'paint-order'];
 function standalone(f) {
-  const from = f.plot.querySelector('svg'), copy = from.cloneNode(true), all = from.querySelectorAll('*');
+  const from = f.setUp ? asSVG(f.plot.querySelector('canvas')) : f.plot.querySelector('svg'), copy = from.cloneNode(true), all = from.querySelectorAll('*');
   copy.querySelectorAll('*').forEach((el, i) => { const s = getComputedStyle(all[i]); for (const k of KEPT) el.style.setProperty(k, s.getPropertyValue(k)); });
   const w = +from.getAttribute('width') + 24, h = +from.getAttribute('height') + 44;
   for (const [k, v] of [['viewBox', `-12 -32 ${w} ${h}`], ['width', w], ['height', h]]) copy.setAttribute(k, v);

@@ -1,7 +1,7 @@
 /* ---------- 1. can I trust it, what is the answer, how was it got ---------- */
-const WORST = ['INVALID', 'DEGRADED', 'NOT JUDGED', 'VALID'];
+const WORST = ['INVALID', 'DEGRADED', 'PREDICTED', 'NOT JUDGED', 'VALID'];
 const verdictOf = (run) => WORST.find((v) => run.levels.some((l) => l.verdict === v)) || 'VALID';
-const badge = (v) => `<span class="badge ${WORST.includes(v) ? v.replace(' ', '-') : ''}">${v === 'VALID' ? '✓' : v === 'NOT JUDGED' ? '?' : '!'} ${esc(v)}</span>`;
+const badge = (v) => `<span class="badge ${WORST.includes(v) ? v.replace(' ', '-') : ''}">${{ VALID: '✓', PREDICTED: '≈', 'NOT JUDGED': '?' }[v] || '!'} ${esc(v)}</span>`;
 function header() {
   const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
   put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : badge(verdictOf(run))}<div class="controls" id="top-controls"></div></div>

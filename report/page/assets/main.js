@@ -16,8 +16,14 @@ function inWords(l) {
   const parts = [`${num(l.rps)} requests/s served`];
   if (l.tokens) parts.push(`${num(l.tokens)} output tokens/s`);
   if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average and ${count(l.peak)} at most`);
-  const where = l.s.where, said = [where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
+  const where = l.s.where, said = [balance(l), where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
   return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${parts.join(', ')}.${said}`;
+}
+function balance(l) { // when it was in balance, and what it gave then; or why never
+  const w = l.steady, why = l.s.steady_state?.why_not;
+  if (!w) return why ? `It was never in balance: ${why}.` : '';
+  const short = w.short ? ', too short to rely on' : '';
+  return `In balance from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests${short}: ${num(w.requests_per_s)} requests/s.`;
 }
 /* The comparison in words; ± 3 % is no difference. */
 function against(l, o) {

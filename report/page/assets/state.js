@@ -15,7 +15,7 @@ function statsOf(list, name) {
   const pair = (i) => (i?.low != null ? [i.low, i.high] : []);
   return {
     n: d.n, mean: s.mean, min: s.min, max: s.max, p50: at(50) ?? s.median, p90: at(90), p95: at(95), p99: at(99),
-    sure: { p50: pair(of(50)?.interval), p99: pair(of(99)?.interval) }, // 95 % intervals
+    sure: { p50: pair(of(50)?.interval), p90: pair(of(90)?.interval), p99: pair(of(99)?.interval) }, // 95 % intervals
     clock: { p50: pair(of(50)?.bound), p99: pair(of(99)?.bound) }, // what the clock leaves open
   };
 }
@@ -40,6 +40,7 @@ function prepareLevel(l, run, i) {
   l.reasons = s.verdict?.reasons || [];
   l.verdict = s.verdict?.level || 'VALID';
   l.span = s.rate?.span_s ?? null;
+  l.steady = s.steady_state?.window ?? null;
 }
 RUNS.forEach((run, k) => { run.k = k; run.levels.forEach((l, i) => prepareLevel(l, run, i)); });
 /* A run is called by the first of these that no other run has too. */
@@ -108,6 +109,7 @@ const GLOSS = {
   'tokens/s per GPU': 'Output tokens of all requests ÷ wall time ÷ GPUs: what the machine earns.',
   'output tokens/s': 'Output tokens of all requests ÷ wall time. How many GPUs there are was not said (--gpus).',
   'in flight': 'Requests sent and not yet finished.',
+  'in balance': 'The steady state: requests came and went at one rate, and latencies no longer depended on the start. Figures of the whole run stand beside it, never in its place.',
   'KV cache': 'Share of the server’s memory for keys and values in use, as the server reports it.',
   'client lag': 'How late the client sent a request after it was due. If it grows, the client is the bottleneck.',
   'send lag': 'What the client itself added after a request could go.',

@@ -24,8 +24,9 @@ const PANELS = [ // a part is [name, points of a level, class, own colour]; band
   { title: 'output tokens/s', parts: [['received', (l) => steps(l, l.p.bins.tokens), '']] },
   { title: 'KV cache, %', parts: [['in use (server)', (l) => reading(l, 'kv_share', 100), '']] },
   { title: 'GPU, %', parts: [['busy', (l) => reading(l, 'gpu_share', 100), '']] },
-  { title: 'power, W', parts: [['all GPUs', (l) => reading(l, 'power_w'), '']] }];
-const TIME = { panel: 92, gap: 34, first: 24, left: 48, right: 8 };
+  { title: 'power, W', parts: [['all GPUs', (l) => reading(l, 'power_w'), '']] },
+  { title: 'the client’s own lag, ms', band: 'lag', parts: [['p50', (l) => banded(l, 'lag', 1), ''], ['p99', (l) => banded(l, 'lag', 2), 'thin'], ['longest', (l) => banded(l, 'lag', 3), 'hair']] }];
+const TIME = { panel: 92, gap: 34, first: 32, left: 48, right: 8 };
 const upperOf = (k) => TIME.first + k * (TIME.panel + TIME.gap);
 const seen = () => shown().map(picked).filter((l) => l.p);
 const hasPoints = (points) => points.some((p) => p[1] != null);
@@ -53,26 +54,35 @@ function drainOf(l, x, H) { // the time after the last request was due
   if (!l || several() || l.span == null || l.s.duration_s - l.span <= 0.4 || l.span < 0.1 * l.s.duration_s) return '';
   const from = x(l.span), wide = x(l.s.duration_s) - from;
   return `<rect class="knee" x="${r1(from)}" y="${TIME.first}" width="${r1(wide)}" height="${H - TIME.first - TIME.gap - 2}"/>`
-    + (wide > 100 ? text(from + 6, 38, 'last request sent: draining', 'unit') : '');
+    + (wide > 100 ? text(from + 6, 46, 'last request sent: draining', 'unit') : '');
+}
+/* When each level was in balance: a bar above the panels. */
+function steadyBars(x) {
+  const bar = (l, i) => {
+    const w = l.steady, from = x(w.start_s), wide = Math.max(2, x(w.end_s) - from), y = 3 + 4 * i;
+    const tip = keyed([[`${fullName(l)}: in balance`, ''], ['from', `${num(w.start_s)} s`], ['to', `${num(w.end_s)} s`], ['requests', `${count(w.requests)} (${percent(w.share)})`], ['served/s', num(w.requests_per_s)]]);
+    return `<rect class="steady" x="${r1(from)}" y="${y}" width="${r1(wide)}" height="3" data-value="${w.start_s}" data-tip="${esc(tip)}" data-css="fill:${runInk(l.run)}"/>`;
+  };
+  return each(seen().filter((l) => l.steady).slice(0, 3), bar);
 }
 function overTime() {
   const height = () => upperOf(panels().length) + 6, who = (l) => (several() ? `${l.run.name}: ` : '');
   const valuesAt = (l, t) => panels().flatMap((p) => p.parts.filter((q) => q[2] !== 'dots' && hasPoints(q[1](l))).map((q) => [`${who(l)}${p.title.split(',')[0]} ${q[0]}`, num(nearest(q[1](l), t))]));
   figure('time-charts', {
     name: 'Over time', title: 'Over time', has: () => panels().length > 0,
-    note: () => `One time axis for all; each step is ${time((seen()[0]?.p.bins.width_s || 0) * 1000)}. Bands go from p50 to p95 (ITL: p99). ${term('in flight')} is the client’s count, ${term('KV cache')} and running the server’s.`,
+    note: () => `One time axis for all; each step is ${time((seen()[0]?.p.bins.width_s || 0) * 1000)}. Bands go from p50 to p95 (ITL: p99). ${term('in flight')} is the client’s count, ${term('KV cache')} and running the server’s.${seen().some((l) => l.steady) ? ` The bar on top is the time ${term('in balance')}.` : ''}`,
     say: () => seen().map((l) => `${fullName(l)}: ${num(l.s.duration_s)} s`).join('; '),
-    draw(w) { const x = timeScale(w), H = height(), list = panels(); return svg(w, H, drainOf(seen()[0], x, H) + each(list, (p, k) => timePanel(p, k, k === list.length - 1, x, w))); },
+    draw(w) { const x = timeScale(w), H = height(), list = panels(); return svg(w, H, drainOf(seen()[0], x, H) + steadyBars(x) + each(list, (p, k) => timePanel(p, k, k === list.length - 1, x, w))); },
     hover(px, py, w) {
       const t = timeScale(w).back(px);
       if (px < TIME.left || px > w - TIME.right) return null;
       return { mark: line(px, TIME.first, px, height() - TIME.gap - 2, 'rule'), tip: keyed([[`${num(t)} s`, ''], ...seen().flatMap((l) => valuesAt(l, t))]) };
     },
-    table: () => ({ head: ['run', 'from s', 'asked/s', 'served/s', 'failed', 'in flight', 'tokens/s', 'TTFT min', 'p50', 'p95', 'max', 'ITL min', 'p50', 'p99', 'max'], rows: seen().flatMap(binRows) }),
+    table: () => ({ head: ['run', 'from s', 'asked/s', 'served/s', 'failed', 'in flight', 'tokens/s', 'TTFT min', 'p50', 'p95', 'max', 'ITL min', 'p50', 'p99', 'max', 'client lag min', 'p50', 'p99', 'max'], rows: seen().flatMap(binRows) }),
   });
 }
 const nearest = (points, t) => points.reduce((m, p) => (Math.abs(p[0] - t) < Math.abs(m[0] - t) ? p : m), [1e9, null])[1];
 function binRows(l) {
   const s = l.p.bins, none = [null, null, null, null];
-  return s.asked.map((_, i) => [l.run.name, +(i * s.width_s).toFixed(3), s.asked[i], s.served[i], s.failed[i], s.flight[i], s.tokens[i], ...(s.ttft[i] || none), ...(s.itl[i] || none)]);
+  return s.asked.map((_, i) => [l.run.name, +(i * s.width_s).toFixed(3), s.asked[i], s.served[i], s.failed[i], s.flight[i], s.tokens[i], ...(s.ttft[i] || none), ...(s.itl[i] || none), ...(s.lag[i] || none)]);
 }
