@@ -219,9 +219,13 @@ func (r *Record) Append(to []byte) ([]byte, error) {
 	return append(r.Events.append(to), after...), nil
 }
 
-// Decode reads a line as json.Unmarshal does, but goes over the token times once:
-// they are read by hand, and a short stand-in for them by encoding/json.
+// Decode reads a line as json.Unmarshal does, but by hand where it can, and goes
+// over the token times once: where encoding/json is needed, it reads a short
+// stand-in for them.
 func (r *Record) Decode(line []byte) error {
+	if recordMembers.read(r, bytes.TrimRight(line, "\n")) {
+		return nil
+	}
 	before, rest, named := bytes.Cut(line, eventsName)
 	end := bytes.IndexByte(rest, '}') + 1
 	var events Events

@@ -170,6 +170,8 @@ func FuzzRecord(f *testing.F) {
 	for _, text := range []string{
 		`{"events": {"at_ns": [1, 2]}, "end_ns": 3}`, `{"events":null}`, `{"events":{}}`, `{"events":{"at_ns":[1]},"events":{"at_ns":[2]}}`,
 		`{"events":{"at_ns":[1,]}}`, `{"events":{"at_ns":[1],}}`, `{"events":{"at_ns":[1}]}`, `{"events":{,"at_ns":[1]}}`, `{"events":{"at_ns":[--1]}}`, `{"events":{"at_ns":[1]"kind":[1]}}`,
+		`{"stage":0,"session":7,"turn":0,"id":"a-7","input_tokens":128,"exact":true,"due_ns":-1,"sent_ns":40,"events":{"at_ns":[5,2],"tokens":[1,1]},"clock":"kernel","usage":{"prompt_tokens":128,"tells_cached":true},"finish":"length","server":{"queue_ns":9}}`,
+		`{"stage":01}`, `{"session":-1}`, `{"stage":1,}`, `{,"stage":1}`, `{"stage":1}}`, `{"stage":1`, `{"id":"a\u0041"}`, `{"id":"é"}`, `{"id":"`, `{"usage":{}}`, `{"usage":{"prompt_tokens":1},"usage":{"completion_tokens":2}}`, `{"Stage":2,"stage":1}`, `{"stage":1,"Stage":2}`,
 		`{"text":"events":{"at_ns":[1]}}`, `{"server":{"events":{"at_ns":[1]}}}`,
 	} {
 		f.Add([]byte(text))

@@ -164,30 +164,21 @@ func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*
 	defer func() { _ = f.Close() }() // only read
 	var damage Damage
 	defer func() { r.damage[name] = damage }()
-	one := func(line []byte) error {
-		v := new(T)
-		if err := decode(r, line, v, old); err != nil {
-			return err
-		}
-		return use(v)
-	}
 	in := bufio.NewReaderSize(io.MultiReader(f, bytes.NewReader(r.waiting[name])), 1<<16)
-	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
+	n := 0
+	return inOrder(in, r.Whole, func(line []byte, v *T) error { return decode(r, line, v, old) }, func(v *T, err error) bool {
+		n++
+		if err == nil && v != nil {
+			err = use(v)
 		}
-		end := err != nil
-		if end && (len(line) == 0 || !r.Whole) {
-			return nil
+		if errors.Is(err, errEnough) {
+			return false
 		}
-		if err = one(line); errors.Is(err, errEnough) {
-			return nil
-		}
-		if err != nil && len(bytes.TrimSpace(line)) > 0 {
+		if err != nil {
 			if damage.Lines++; damage.First == nil {
 				damage.First = fmt.Errorf("%s:%d: %w", filepath.Join(r.Dir, name), n, err)
 			}
 		}
-	}
+		return true
+	})
 }
