@@ -49,7 +49,7 @@ shots: build chromium
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
 test-oracles:
-	go test -tags oracle -run Oracle ./stat ./report ./sim ./workload
+	go test -tags oracle -run Oracle ./stat ./report ./sim ./workload ./publish
 	go test -tags oracle -short -run 'SameAs(HuggingFace|Tiktoken)$$' ./token
 
 ## test-tokenizers: token ids on 67 vocabularies, 100,000 random texts each, and speed (1.7 GB in .cache, half an hour)

@@ -24,6 +24,7 @@ import (
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
+	"tacho/publish"
 	"tacho/report"
 	"tacho/run"
 	"tacho/store"
@@ -175,11 +176,12 @@ func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Pl
 	}
 	b.runner = r
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
-	return nil
+	return b.publish()
 }
 
 // close lets go of the servers.
 func (b *benchRun) close() {
+	b.unpublish()
 	b.runner.Close()
 	b.progress.stop()
 }
@@ -219,6 +221,9 @@ func (b *benchRun) keepIn(keep *store.Writer) error {
 // Add implements tacho.Sink.
 func (b *benchRun) Add(r *tacho.Record) error {
 	r.Stage += b.base
+	if b.board != nil {
+		_ = b.board.Add(r) // never fails
+	}
 	return b.keep.Add(r)
 }
 
@@ -266,6 +271,8 @@ type benchRun struct {
 	terse    bool                   // levels are not shown as they end
 	outer    outcome.Coordinates    // what sets these levels apart from others of the run
 	base     int                    // how many others there are
+	board    *publish.Board         // what monitoring sees; nil where nobody looks
+	outlets  []func()               // that stop showing it
 	opened   func(dir string) error // told, once for each server, where the run is; may be nil
 	failed   error                  // what could not be shown or kept
 	stop     context.CancelCauseFunc
@@ -279,6 +286,9 @@ func (b *benchRun) say(line string) {
 // end keeps what a level came to, shows it, and writes its result file.
 func (b *benchRun) end(l *outcome.Level) {
 	b.progress.end()
+	if b.board != nil {
+		b.board.End()
+	}
 	l = b.placed(l)
 	b.note(b.keepLevel(l))
 	b.note(b.keep.Samples(l.Index, l.Samples))
@@ -324,6 +334,9 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	}
 	if len(b.run.Levels) > 0 && !b.runner.Plan.NoHTML {
 		b.note(b.writePage(&r))
+	}
+	if len(b.run.Levels) > 0 {
+		b.note(b.writeOrders(&r))
 	}
 	var full diskFull
 	if errors.As(context.Cause(ctx), &full) {

@@ -63,6 +63,7 @@ func (b *benchRun) varies() string {
 // begin notes that a level has begun.
 func (b *benchRun) begin(l *outcome.Level, feed *live.Feed) error {
 	b.live = feed
+	b.showLevel(l.Name, &feed.Counts)
 	b.progress.begin(b.runner.Level, l.Epoch, b.runner.Speed(), &feed.Counts)
 	return b.keepLevel(b.placed(l))
 }

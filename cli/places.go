@@ -18,6 +18,9 @@ func checkPlaces(p *plan.Plan) error {
 	if err := writable(p.RunsDir); err != nil {
 		return fmt.Errorf("--runs-dir: %w", err)
 	}
+	if err := checkOrders(p); err != nil {
+		return err
+	}
 	if !p.SaveResult && !p.AppendResult && !p.PlotTimeline {
 		return nil
 	}

@@ -25,6 +25,7 @@ type reportOptions struct {
 	detailed                                                   bool
 	stall, price                                               float64
 	gpus                                                       plan.GPUs
+	orders                                                     []string
 }
 
 func newReport(env *Env) *cobra.Command {
@@ -41,6 +42,7 @@ family alone is printed again byte for byte, or as JSON or CSV.`,
   tacho report report.txt --format csv
   tacho report results/ --format levels
   tacho report runs/20260301-120000-vllm --dialect aiperf
+  tacho report runs/20260301-120000-vllm --report csv=levels.csv --report parquet=requests.parquet
   tacho report result.json --fail-if "ttft.p99>200ms,failures>1%"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -51,6 +53,7 @@ family alone is printed again byte for byte, or as JSON or CSV.`,
 		RunE: func(_ *cobra.Command, args []string) error { return o.print(env, args) },
 	}
 	cmd.Flags().StringVar(&o.format, "format", "text", "how to print: see the list below")
+	cmd.Flags().StringArrayVar(&o.orders, "report", nil, "write a file and print nothing, as FORMAT[:ROWS]=PATH; may be given several times")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "what a line of csv, jsonl and parquet is of: "+report.Names(report.RowKinds))
 	cmd.Flags().IntVar(&o.level, "level", 0, "show only this level, counted from 1")
 	cmd.Flags().BoolVar(&o.detailed, "save-detailed", false, "of the format vllm: with every request's numbers and text")
@@ -76,7 +79,7 @@ func dialectNames() string {
 // print shows runs together. A text report alone is printed again as it is,
 // unless that format is one of runs only.
 func (o *reportOptions) print(env *Env, paths []string) error {
-	if len(paths) == 1 && o.level == 0 && o.failIf == "" && o.dialect == "" {
+	if len(paths) == 1 && o.level == 0 && o.failIf == "" && o.dialect == "" && len(o.orders) == 0 {
 		if printed, err := o.printFile(env, paths[0]); printed || err != nil {
 			return err
 		}
@@ -105,6 +108,9 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 
 // show prints runs in the format asked for, and in the dialect.
 func (o *reportOptions) show(env *Env, r *report.Report) error {
+	if len(o.orders) > 0 {
+		return o.write(env, r)
+	}
 	if o.dialect == "" {
 		return show(env.Stdout, o.format, r)
 	}
@@ -117,6 +123,27 @@ func (o *reportOptions) show(env *Env, r *report.Report) error {
 		return usage(err)
 	}
 	return format.Render(env.Stdout, &report.Translation{Report: *r, Dialect: dialect})
+}
+
+// write makes the files that were ordered; one without a path is printed.
+func (o *reportOptions) write(env *Env, r *report.Report) error {
+	list, err := orders(o.orders)
+	if err != nil || o.dialect != "" {
+		return usage(cmp.Or(err, errors.New("--dialect is printed: leave --report out")))
+	}
+	for i := range list {
+		if list[i].Rows == "" {
+			list[i].Rows = o.rows
+		}
+		path := cmp.Or(list[i].Path, standardOutput)
+		if err := deliver(env, r, &list[i], path); err != nil {
+			return err
+		}
+		if path != standardOutput {
+			_, _ = fmt.Fprintln(env.Stderr, "Report saved in "+path) // for information
+		}
+	}
+	return nil
 }
 
 // choose leaves the level that was asked for.

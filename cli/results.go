@@ -43,6 +43,9 @@ func checkResults(p *plan.Plan) error {
 	} else if err := compare.CheckAlone(conditions); err != nil {
 		return fmt.Errorf("--fail-if: %w", err)
 	}
+	if err := checkPublish(p); err != nil {
+		return err
+	}
 	if p.PlotTimeline {
 		if _, err := thresholds(p); err != nil {
 			return err
@@ -117,7 +120,7 @@ func (b *benchRun) resultPath(v *report.VLLMResult) string {
 		name = v.FileName()
 	}
 	if p.Virtual {
-		name = filepath.Join(filepath.Dir(name), "predicted-"+filepath.Base(name))
+		name = predictedName(name)
 	}
 	if v.Value != "" && !p.AppendResult {
 		ext := filepath.Ext(name)

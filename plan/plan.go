@@ -120,6 +120,10 @@ type Results struct {
 	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gaps between tokens that are longer than so many milliseconds are stalls"`
 	GPUPrice          float64  `flag:"gpu-price" help:"+ price of one GPU for an hour, for the cost of a million tokens; how many there are is told by --gpus, or by --gpu-metrics-url"`
 	ReportStyle       string   `flag:"report-style" default:"current" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
+	Reports           []string `flag:"report" help:"+ a file to write at the end, as FORMAT[:ROWS][=PATH] with the formats of tacho report: csv, parquet=all.parquet, csv:token=tokens.csv; without a path it goes into the directory of the run, and - is the standard output"`
+	MetricsListen     string   `flag:"metrics-listen" help:"+ address of a page for Prometheus while the run goes on, as 127.0.0.1:9464"`
+	OTLP              string   `flag:"otlp-endpoint" help:"+ collector that gets the figures over OTLP/HTTP every 10 s, as http://127.0.0.1:4318"`
+	OTLPHeaders       []string `flag:"otlp-header" help:"+ header for that collector, as NAME=VALUE; may be given several times" secret:"header"`
 	SaveResult        bool     `flag:"save-result" help:"write the JSON file of vllm bench serve"`
 	SaveDetailed      bool     `flag:"save-detailed" help:"include every request's numbers and text in that file"`
 	AppendResult      bool     `flag:"append-result" help:"append to the file instead of replacing it, one line for each level"`

@@ -17,10 +17,10 @@ import (
 // ComparisonFormats are the ways to print a comparison, in the order help prints
 // them.
 var ComparisonFormats = []FormatOf[compare.Comparison]{
-	{"text", "a table for each level, in 80 columns", comparisonText},
-	{"markdown", "the same, for a pull request", comparisonMarkdown},
-	{"benchstat", "Go's benchmark format, a line for each run: benchstat -col side FILE", comparisonBenchstat},
-	{"json", "everything, for programs", func(w io.Writer, c *compare.Comparison) error {
+	{Name: "text", Doc: "a table for each level, in 80 columns", Render: comparisonText},
+	{Name: "markdown", Doc: "the same, for a pull request", Render: comparisonMarkdown},
+	{Name: "benchstat", Doc: "Go's benchmark format, a line for each run: benchstat -col side FILE", Render: comparisonBenchstat},
+	{Name: "json", Doc: "everything, for programs", Render: func(w io.Writer, c *compare.Comparison) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)

@@ -9,7 +9,7 @@ import (
 )
 
 var csvFormat = Format{
-	Name: "csv", Doc: "for spreadsheets: one line for each level, or by --rows for each request or token; empty is not measured",
+	Name: "csv", Ext: "csv", Doc: "for spreadsheets: one line for each level, or by --rows for each request or token; empty is not measured",
 	Render: renderCSV,
 }
 

@@ -18,8 +18,8 @@ type Translation struct {
 
 // TranslationFormats are the ways to print one.
 var TranslationFormats = []FormatOf[Translation]{
-	{"text", "a table for each level", translationText},
-	{"json", "the same, for programs", translationJSON},
+	{Name: "text", Doc: "a table for each level", Render: translationText},
+	{Name: "json", Doc: "the same, for programs", Render: translationJSON},
 }
 
 // TranslationFormatNamed is the format of that name.

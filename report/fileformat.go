@@ -7,9 +7,9 @@ type FileFormat = FormatOf[File]
 
 // FileFormats are all the ways to print a File, in the order help prints them.
 var FileFormats = []FileFormat{
-	{"text", "as it was, byte for byte", renderFileText},
-	{"json", "the values of every block, and the text around them", renderFileJSON},
-	{"csv", "one line for each block", renderFileCSV},
+	{Name: "text", Doc: "as it was, byte for byte", Render: renderFileText},
+	{Name: "json", Doc: "the values of every block, and the text around them", Render: renderFileJSON},
+	{Name: "csv", Doc: "one line for each block", Render: renderFileCSV},
 }
 
 // FileFormatNamed is the format of that name.

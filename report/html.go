@@ -7,6 +7,6 @@ import (
 )
 
 var htmlFormat = Format{
-	Name: "html", Doc: "a page with curves and a timeline of requests: one file that loads nothing",
+	Name: "html", Ext: "html", Doc: "a page with curves and a timeline of requests: one file that loads nothing",
 	Render: func(w io.Writer, r *Report) error { return page.Write(w, r.Runs, r.Thresholds) },
 }

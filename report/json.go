@@ -9,7 +9,7 @@ import (
 )
 
 var jsonFormat = Format{
-	Name: "json", Doc: "everything, for programs; null is not measured",
+	Name: "json", Ext: "json", Doc: "everything, for programs; null is not measured",
 	Render: renderJSON,
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 var jsonlFormat = Format{
-	Name: "jsonl", Doc: "the lines of csv as JSON objects; null is not measured",
+	Name: "jsonl", Ext: "jsonl", Doc: "the lines of csv as JSON objects; null is not measured",
 	Render: renderJSONL,
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 var markdownFormat = Format{
-	Name: "markdown", Doc: "a table of all levels with 95 % intervals, for a pull request",
+	Name: "markdown", Ext: "md", Doc: "a table of all levels with 95 % intervals, for a pull request",
 	Render: renderMarkdown,
 }
 

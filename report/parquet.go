@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"io"
 	"slices"
 
@@ -8,7 +9,7 @@ import (
 )
 
 var parquetFormat = Format{
-	Name: "parquet", Doc: "the lines of csv as a Parquet file; null is not measured",
+	Name: "parquet", Ext: "parquet", Doc: "a Parquet file with a row for each request, or by --rows for each level or token; a result without requests has its levels; null is not measured",
 	Render: renderParquet,
 }
 
@@ -16,7 +17,7 @@ var parquetFormat = Format{
 const parquetBatch = 1024
 
 func renderParquet(w io.Writer, r *Report) error {
-	table, err := r.table()
+	table, err := r.tableOf(cmp.Or(r.Rows, r.finest()))
 	if err != nil {
 		return err
 	}
@@ -50,6 +51,16 @@ func renderParquet(w io.Writer, r *Report) error {
 		return err
 	}
 	return out.Close()
+}
+
+// finest is a row for each request, where requests are known.
+func (r *Report) finest() string {
+	for _, level := range r.levels() {
+		if level.Records == nil {
+			return "level"
+		}
+	}
+	return "request"
 }
 
 func parquetLeaf(kind cellKind) parquet.Node {

@@ -43,6 +43,7 @@ func (r *Report) levels() iter.Seq2[*outcome.Run, *outcome.Level] {
 type FormatOf[T any] struct {
 	Name, Doc string
 	Render    func(w io.Writer, it *T) error
+	Ext       string // of its files; empty is that of a text
 }
 
 func (f FormatOf[T]) String() string { return f.Name }
@@ -51,7 +52,7 @@ func (f FormatOf[T]) String() string { return f.Name }
 type Format = FormatOf[Report]
 
 // Formats are all the formats, in the order help prints them.
-var Formats = []Format{textFormat, classicFormat, levelsFormat, paretoFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, vllmFormat, htmlFormat}
+var Formats = []Format{textFormat, classicFormat, levelsFormat, paretoFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, openMetricsFormat, vllmFormat, htmlFormat}
 
 // FormatNamed is the format of that name.
 func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }

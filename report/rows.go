@@ -210,7 +210,7 @@ type request struct {
 	*tacho.Record
 }
 
-var errNoRecords = errors.New("rows of requests are made of records, and there are none here: name a run directory")
+var errNoRecords = errors.New("rows of requests are made of records, and there are none here: name a run directory, or ask for rows of levels")
 
 func (r *Report) requests() iter.Seq2[request, error] {
 	return func(yield func(request, error) bool) {

@@ -143,8 +143,10 @@ var RowKinds = []RowKind{{"level", (*Report).levelTable}, {"request", (*Report).
 func (k RowKind) String() string { return k.Name }
 
 // table is the whole table of a report, with the rows it asks for.
-func (r *Report) table() (table, error) {
-	kind, err := named(RowKinds, "kind of row", cmp.Or(r.Rows, RowKinds[0].Name))
+func (r *Report) table() (table, error) { return r.tableOf(cmp.Or(r.Rows, RowKinds[0].Name)) }
+
+func (r *Report) tableOf(rows string) (table, error) {
+	kind, err := named(RowKinds, "kind of row", rows)
 	if err != nil {
 		return table{}, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 var textFormat = Format{
-	Name: "text", Doc: "for people: the classic block, what is behind its numbers, and a table of all levels",
+	Name: "text", Ext: "txt", Doc: "for people: the classic block, what is behind its numbers, and a table of all levels",
 	Render: renderText,
 }
 

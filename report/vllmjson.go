@@ -18,7 +18,7 @@ import (
 
 // vllmFormat is for one level after the other, a line each.
 var vllmFormat = Format{
-	Name: "vllm", Doc: "the result file of vLLM's serving benchmark, a line for each level; --save-detailed has every request in it",
+	Name: "vllm", Ext: "vllm.json", Doc: "the result file of vLLM's serving benchmark, a line for each level; --save-detailed has every request in it",
 	Render: func(w io.Writer, r *Report) error {
 		first := true
 		for run, level := range r.levels() {

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"tacho/engine"
+	"tacho/internal/exposition"
+	"tacho/internal/visible"
+	"tacho/plan"
+	"tacho/publish"
+)
+
+// pushPeriod is how often a collector gets the figures.
+const pushPeriod = 10 * time.Second
+
+// checkPublish complains about places where nobody could see the figures.
+func checkPublish(p *plan.Plan) error {
+	if p.MetricsListen == "" && p.OTLP == "" {
+		if len(p.OTLPHeaders) > 0 {
+			return errors.New("--otlp-header goes with --otlp-endpoint")
+		}
+		return nil
+	}
+	if p.Virtual {
+		return errors.New("--metrics-listen and --otlp-endpoint show a run as it goes on, and a predicted one takes no time: leave them out, and use --report openmetrics")
+	}
+	if _, err := otlpHeaders(p.OTLPHeaders); err != nil {
+		return err
+	}
+	if p.OTLP != "" {
+		if _, err := publish.CollectorURL(p.OTLP); err != nil {
+			return fmt.Errorf("--otlp-endpoint: %w", err)
+		}
+	}
+	return nil
+}
+
+func otlpHeaders(pairs []string) (http.Header, error) {
+	out := http.Header{}
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, errors.New("--otlp-header: write NAME=VALUE")
+		}
+		out.Add(name, value)
+	}
+	return out, nil
+}
+
+// publish opens the outlets that the plan asks for, once for all levels.
+func (b *benchRun) publish() error {
+	p := &b.runner.Plan
+	if b.board != nil || (p.MetricsListen == "" && p.OTLP == "") {
+		return nil
+	}
+	b.board = publish.New(time.Now(),
+		exposition.Label{Name: "version", Value: version()}, exposition.Label{Name: "backend", Value: p.Backend},
+		exposition.Label{Name: "model", Value: b.env.secrets.Sweep(b.runner.Target.ModelID)},
+		exposition.Label{Name: "url", Value: strings.Join(p.ShownURLs(), " ")}, exposition.Label{Name: "label", Value: b.env.secrets.Sweep(p.Label)})
+	if p.MetricsListen != "" {
+		at, stop, err := b.board.Listen(p.MetricsListen)
+		if err != nil {
+			return fmt.Errorf("--metrics-listen: %w", err)
+		}
+		b.outlets = append(b.outlets, stop)
+		b.say("Figures while it runs: " + at)
+	}
+	if p.OTLP == "" {
+		return nil
+	}
+	address, err := publish.CollectorURL(p.OTLP)
+	if err != nil {
+		return err
+	}
+	headers, err := otlpHeaders(p.OTLPHeaders)
+	if err != nil {
+		return err
+	}
+	b.outlets = append(b.outlets, b.board.Push(publish.Collector{
+		URL: address, Headers: headers, Every: pushPeriod, Client: http.DefaultClient,
+		Trouble: func(err error) {
+			b.say("The figures did not reach the collector; the run goes on: " + visible.Line(b.env.secrets.Sweep(err.Error())))
+		},
+	}))
+	return nil
+}
+
+// unpublish closes the outlets; the collector gets the last figures.
+func (b *benchRun) unpublish() {
+	for _, stop := range b.outlets {
+		stop()
+	}
+	b.outlets = nil
+}
+
+// showLevel opens a level on the board.
+func (b *benchRun) showLevel(name string, live *engine.Live) {
+	if b.board != nil {
+		b.board.Begin(strings.TrimLeft(name, "-"), func() publish.Counts {
+			return publish.Counts{Started: live.Started.Load(), Finished: live.Finished.Load(), OutputTokens: live.Tokens.Load()}
+		})
+	}
+}

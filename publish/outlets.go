@@ -1,0 +1,136 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tacho/internal/exposition"
+)
+
+// ServeHTTP implements http.Handler: it is the page that Prometheus reads.
+func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/metrics" {
+		http.Error(w, "The figures of this run are at /metrics.", http.StatusNotFound)
+		return
+	}
+	var page bytes.Buffer
+	kind, write := exposition.PrometheusType, exposition.WritePrometheus
+	if strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
+		kind, write = exposition.OpenMetricsType, exposition.WriteOpenMetrics
+	}
+	_ = write(&page, b.families()) // a buffer takes all
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(page.Bytes()) // who asked may be gone
+}
+
+// Listen shows the page at an address until the returned function is called. It
+// tells the address where the page is.
+func (b *Board) Listen(address string) (at string, stop func(), err error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: b, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l) // until it is closed
+	}()
+	return "http://" + l.Addr().String() + "/metrics", func() {
+		_ = server.Close() // nobody is left waiting
+		<-done
+	}, nil
+}
+
+// A Collector takes figures over OTLP/HTTP.
+type Collector struct {
+	URL     string
+	Headers http.Header
+	Every   time.Duration
+	Client  *http.Client
+	Trouble func(error) // told of the first failure of each row of them
+}
+
+// CollectorURL is the address that metrics are posted to, of one that a user
+// gives: a collector without a path has them where the standard says.
+func CollectorURL(given string) (string, error) {
+	u, err := url.Parse(given)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return "", fmt.Errorf("%q is no address of a collector: write http://HOST:4318", given)
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/v1/metrics"
+	}
+	return u.String(), nil
+}
+
+// Push posts the figures until the returned function is called, and then once
+// more. A collector that does not answer holds nothing up but that.
+func (b *Board) Push(c Collector) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(c.Every)
+		defer tick.Stop()
+		failing := false
+		post := func() {
+			err := b.post(&c)
+			if err != nil && !failing {
+				c.Trouble(err)
+			}
+			failing = err != nil
+		}
+		for {
+			select {
+			case <-tick.C:
+				post()
+			case <-quit:
+				post()
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(quit)
+		<-done
+	})
+}
+
+// postTime is how long a collector may take.
+const postTime = 5 * time.Second
+
+func (b *Board) post(c *Collector) (err error) {
+	body, err := exposition.OTLP(append([]exposition.Label{{Name: "service.name", Value: "tacho"}}, b.about...), b.families(), b.began, time.Now())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), postTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if c.Headers != nil {
+		req.Header = c.Headers.Clone()
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // only for the words of an error
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("the collector answered %s: %s", resp.Status, bytes.TrimSpace(said))
+	}
+	return nil
+}
