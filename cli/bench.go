@@ -176,7 +176,7 @@ func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Pl
 	}
 	b.runner = r
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
-	return b.publish()
+	return b.publish(ctx)
 }
 
 // close lets go of the servers.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,7 +53,7 @@ func otlpHeaders(pairs []string) (http.Header, error) {
 }
 
 // publish opens the outlets that the plan asks for, once for all levels.
-func (b *benchRun) publish() error {
+func (b *benchRun) publish(ctx context.Context) error {
 	p := &b.runner.Plan
 	if b.board != nil || (p.MetricsListen == "" && p.OTLP == "") {
 		return nil
@@ -62,7 +63,7 @@ func (b *benchRun) publish() error {
 		exposition.Label{Name: "model", Value: b.env.secrets.Sweep(b.runner.Target.ModelID)},
 		exposition.Label{Name: "url", Value: strings.Join(p.ShownURLs(), " ")}, exposition.Label{Name: "label", Value: b.env.secrets.Sweep(p.Label)})
 	if p.MetricsListen != "" {
-		at, stop, err := b.board.Listen(p.MetricsListen)
+		at, stop, err := b.board.Listen(ctx, p.MetricsListen)
 		if err != nil {
 			return fmt.Errorf("--metrics-listen: %w", err)
 		}
@@ -80,8 +81,8 @@ func (b *benchRun) publish() error {
 	if err != nil {
 		return err
 	}
-	b.outlets = append(b.outlets, b.board.Push(publish.Collector{
-		URL: address, Headers: headers, Every: pushPeriod, Client: http.DefaultClient,
+	b.outlets = append(b.outlets, b.board.Push(ctx, publish.Collector{
+		URL: address, Headers: headers, Every: pushPeriod, Now: time.Now, Client: http.DefaultClient,
 		Trouble: func(err error) {
 			b.say("The figures did not reach the collector; the run goes on: " + visible.Line(b.env.secrets.Sweep(err.Error())))
 		},

@@ -55,7 +55,7 @@ func TestPublishes(t *testing.T) {
 
 func read(t *testing.T, at string) string {
 	t.Helper()
-	resp, err := http.Get(at) //nolint:noctx // it is our own
+	resp, err := http.Get(at)
 	if err != nil {
 		t.Error(err)
 		return ""

@@ -15,21 +15,39 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+const (
+	directorySchema = "../docs/run-directory.schema.json"
+	reportSchema    = "../docs/report.schema.json"
+)
+
 // A schema is as much of JSON Schema as ours needs.
 type schema struct {
 	Ref        string            `json:"$ref"`
 	Defs       map[string]schema `json:"$defs"`
-	Type       string            `json:"type"`
+	Type       oneOrMore         `json:"type"`
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
 	Further    *bool             `json:"additionalProperties"`
 	Items      *schema           `json:"items"`
+	AnyOf      []schema          `json:"anyOf"`
 	Enum       []any             `json:"enum"`
 	Minimum    *float64          `json:"minimum"`
+	Patterns   map[string]schema `json:"patternProperties"` // the empty one, which all names match
 }
 
-func readSchema() (root schema, err error) {
-	b, err := os.ReadFile("../docs/run-directory.schema.json")
+// oneOrMore is a text, or a list of them.
+type oneOrMore []string
+
+func (o *oneOrMore) UnmarshalJSON(b []byte) error {
+	if b[0] == '[' {
+		return json.Unmarshal(b, (*[]string)(o))
+	}
+	*o = []string{""}
+	return json.Unmarshal(b, &(*o)[0])
+}
+
+func readSchema(path string) (root schema, err error) {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return root, err
 	}
@@ -42,6 +60,12 @@ func (root *schema) check(s *schema, path string, v any) error {
 		def := root.Defs[strings.TrimPrefix(s.Ref, "#/$defs/")]
 		s = &def
 	}
+	if len(s.AnyOf) > 0 { // the other is null
+		if v == nil {
+			return nil
+		}
+		return root.check(&s.AnyOf[0], path, v)
+	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
 		return fmt.Errorf("%s: %v is none of %v", path, v, s.Enum)
 	}
@@ -49,10 +73,11 @@ func (root *schema) check(s *schema, path string, v any) error {
 	if isNumber && s.Minimum != nil && n < *s.Minimum {
 		return fmt.Errorf("%s: %v is below %v", path, n, *s.Minimum)
 	}
+	if len(s.Type) == 0 || (v == nil && slices.Contains(s.Type, "null")) {
+		return nil
+	}
 	ok := false
-	switch s.Type {
-	case "": // anything
-		ok = true
+	switch s.Type[0] {
 	case "string":
 		_, ok = v.(string)
 	case "boolean":
@@ -73,7 +98,7 @@ func (root *schema) check(s *schema, path string, v any) error {
 		}
 	}
 	if !ok {
-		return fmt.Errorf("%s: %v is no %s", path, v, s.Type)
+		return fmt.Errorf("%s: %v is no %s", path, v, s.Type[0])
 	}
 	return nil
 }
@@ -98,6 +123,9 @@ func (root *schema) checkObject(s *schema, path string, o map[string]any) error 
 		if !known && s.Further != nil && !*s.Further {
 			return fmt.Errorf("%s: %s is not in the schema", path, name)
 		}
+		if !known && s.Patterns != nil {
+			p, known = s.Patterns[""], true
+		}
 		if known {
 			if err := root.check(&p, path+"."+name, o[name]); err != nil {
 				return err
@@ -115,14 +143,28 @@ func (root *schema) checkText(def string, text []byte) error {
 	return root.check(&schema{Ref: "#/$defs/" + def}, def, v)
 }
 
+// checkWhole checks a text against the schema itself.
+func (root *schema) checkWhole(text []byte) error {
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	return root.check(root, "", v)
+}
+
 // conforms checks the files of a run against the schema that is published:
 // conforms DIR.
 func conforms(ts *testscript.TestScript, _ bool, args []string) {
-	root, err := readSchema()
+	root, err := readSchema(directorySchema)
 	ts.Check(err)
 	manifest, err := os.ReadFile(ts.MkAbs(filepath.Join(args[0], "manifest.json")))
 	ts.Check(err)
 	ts.Check(root.checkText("manifest", manifest))
+	if summary, err := os.ReadFile(ts.MkAbs(filepath.Join(args[0], "summary.json"))); err == nil {
+		whole, err := readSchema(reportSchema)
+		ts.Check(err)
+		ts.Check(whole.checkWhole(summary))
+	}
 	for name, def := range map[string]string{"stages": "stage", "records": "record", "instruments": "reading"} {
 		b, err := os.ReadFile(ts.MkAbs(filepath.Join(args[0], name+".jsonl")))
 		ts.Check(err)
@@ -136,7 +178,7 @@ func conforms(ts *testscript.TestScript, _ bool, args []string) {
 
 // What checks runs must be able to find fault with them.
 func TestSchemaFindsFault(t *testing.T) {
-	root, err := readSchema()
+	root, err := readSchema(directorySchema)
 	if err != nil {
 		t.Fatal(err)
 	}

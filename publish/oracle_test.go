@@ -65,8 +65,8 @@ json.dump(out, sys.stdout)
 // Prometheus' own readers take both forms of the page, and read the same values.
 func TestOraclePrometheus(t *testing.T) {
 	b := filled(t)
-	_, plain := get(t, b, "/metrics", "")
-	_, open := get(t, b, "/metrics", "application/openmetrics-text")
+	_, _, plain := get(t, b, "/metrics", "")
+	_, _, open := get(t, b, "/metrics", "application/openmetrics-text")
 	first := ask(t, strings.ReplaceAll(parsePages, "PARSER", "parser"), []byte(plain))
 	second := ask(t, strings.ReplaceAll(parsePages, "PARSER", "openmetrics.parser"), []byte(open))
 	if diff := cmp.Diff(first, second); diff != "" {

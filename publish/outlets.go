@@ -34,8 +34,8 @@ func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Listen shows the page at an address until the returned function is called. It
 // tells the address where the page is.
-func (b *Board) Listen(address string) (at string, stop func(), err error) {
-	l, err := net.Listen("tcp", address)
+func (b *Board) Listen(ctx context.Context, address string) (at string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return "", nil, err
 	}
@@ -57,6 +57,7 @@ type Collector struct {
 	Headers http.Header
 	Every   time.Duration
 	Client  *http.Client
+	Now     func() time.Time
 	Trouble func(error) // told of the first failure of each row of them
 }
 
@@ -74,8 +75,10 @@ func CollectorURL(given string) (string, error) {
 }
 
 // Push posts the figures until the returned function is called, and then once
-// more. A collector that does not answer holds nothing up but that.
-func (b *Board) Push(c Collector) (stop func()) {
+// more, even if ctx is done by then. A collector that does not answer holds
+// nothing up but that.
+func (b *Board) Push(ctx context.Context, c Collector) (stop func()) {
+	ctx = context.WithoutCancel(ctx)
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -83,7 +86,7 @@ func (b *Board) Push(c Collector) (stop func()) {
 		defer tick.Stop()
 		failing := false
 		post := func() {
-			err := b.post(&c)
+			err := b.post(ctx, &c)
 			if err != nil && !failing {
 				c.Trouble(err)
 			}
@@ -108,12 +111,12 @@ func (b *Board) Push(c Collector) (stop func()) {
 // postTime is how long a collector may take.
 const postTime = 5 * time.Second
 
-func (b *Board) post(c *Collector) (err error) {
-	body, err := exposition.OTLP(append([]exposition.Label{{Name: "service.name", Value: "tacho"}}, b.about...), b.families(), b.began, time.Now())
+func (b *Board) post(ctx context.Context, c *Collector) (err error) {
+	body, err := exposition.OTLP(append([]exposition.Label{{Name: "service.name", Value: "tacho"}}, b.about...), b.families(), b.began, c.Now())
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), postTime)
+	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {

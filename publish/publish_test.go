@@ -47,7 +47,7 @@ func filled(t *testing.T) *Board {
 }
 
 // get is the page as one asks for it.
-func get(t *testing.T, b *Board, path, accept string) (*http.Response, string) {
+func get(t *testing.T, b *Board, path, accept string) (code int, kind, page string) {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 	req.Header.Set("Accept", accept)
@@ -59,13 +59,13 @@ func get(t *testing.T, b *Board, path, accept string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return resp.StatusCode, resp.Header.Get("Content-Type"), string(body)
 }
 
 func TestPage(t *testing.T) {
 	b := filled(t)
-	resp, page := get(t, b, "/metrics", "")
-	if got := resp.Header.Get("Content-Type"); got != exposition.PrometheusType {
+	_, got, page := get(t, b, "/metrics", "")
+	if got != exposition.PrometheusType {
 		t.Error(got)
 	}
 	for _, want := range []string{
@@ -89,15 +89,15 @@ func TestPage(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, page)
 		}
 	}
-	resp, page = get(t, b, "/metrics", "application/openmetrics-text; version=1.0.0,text/plain;q=0.5")
-	if got := resp.Header.Get("Content-Type"); got != exposition.OpenMetricsType {
+	_, got, page = get(t, b, "/metrics", "application/openmetrics-text; version=1.0.0,text/plain;q=0.5")
+	if got != exposition.OpenMetricsType {
 		t.Error(got)
 	}
 	if !strings.Contains(page, "# TYPE tacho_requests counter\n") || !strings.HasSuffix(page, "# EOF\n") {
 		t.Error(page)
 	}
-	if resp, _ := get(t, b, "/", ""); resp.StatusCode != http.StatusNotFound {
-		t.Error(resp.Status)
+	if code, _, _ := get(t, b, "/", ""); code != http.StatusNotFound {
+		t.Error(code)
 	}
 }
 
@@ -106,17 +106,17 @@ func TestEndedLevel(t *testing.T) {
 	b := filled(t)
 	b.End()
 	b.levels[1].now = nil
-	if _, page := get(t, b, "/metrics", ""); !strings.Contains(page, `tacho_requests_started_total{level="rate 2",number="2"} 5.0`) {
+	if _, _, page := get(t, b, "/metrics", ""); !strings.Contains(page, `tacho_requests_started_total{level="rate 2",number="2"} 5.0`) {
 		t.Error(page)
 	}
 }
 
 func TestListen(t *testing.T) {
-	at, stop, err := filled(t).Listen("127.0.0.1:0")
+	at, stop, err := filled(t).Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.Get(at) //nolint:noctx // it is our own
+	resp, err := http.Get(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestListen(t *testing.T) {
 		t.Error(resp.Status, err)
 	}
 	stop()
-	if _, _, err := New(time.Now()).Listen("127.0.0.1:none"); err == nil {
+	if _, _, err := New(time.Now()).Listen(t.Context(), "127.0.0.1:none"); err == nil {
 		t.Error("listens nowhere")
 	}
 }
@@ -157,8 +157,8 @@ func TestPush(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := filled(t).Push(Collector{
-			URL: address, Headers: http.Header{"Api-Key": {"k"}}, Every: 10 * time.Second, Client: &http.Client{Transport: collector},
+		stop := filled(t).Push(t.Context(), Collector{
+			URL: address, Headers: http.Header{"Api-Key": {"k"}}, Every: 10 * time.Second, Now: time.Now, Client: &http.Client{Transport: collector},
 			Trouble: func(err error) { troubles = append(troubles, err) },
 		})
 		time.Sleep(25 * time.Second)
