@@ -25,16 +25,21 @@ run: build
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/tacho ./cmd/tacho
 
-## test: all tests, with the race detector; those of the page in a real browser
+## test: all tests, with the race detector; those of the page in a real browser, those of the view in a real terminal
 .PHONY: test
-test: chromium
-	go test -race -tags browser -timeout 25m ./...
+test: chromium tmux
+	go test -race -tags browser,terminal -timeout 25m ./...
 	go test ./sim/step ./metric ./internal/hostile # what they skip under the race detector: the fit to the seeds, ten million token events, most shapes
 
 ## chromium: install the browser that looks at the page, where it is missing (Debian; as root)
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-liberation; }
+
+## tmux: install the terminal that the live view is looked at in, where it is missing (Debian; as root)
+.PHONY: tmux
+tmux:
+	@command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tmux; }
 
 SHOTS ?= .cache/shots
 
@@ -159,7 +164,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags browser,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
+	go vet -tags browser,terminal,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

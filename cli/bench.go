@@ -151,7 +151,7 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 		return nil, err
 	}
 	engine.Tune()
-	b := &benchRun{env: env, given: given, progress: newProgress(env, !p.DisableProgress)}
+	b := &benchRun{env: env, given: given, progress: newProgress(env, &p)}
 	b.around = run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
 	b.around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
 	if serve == nil {
@@ -166,7 +166,7 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 
 // connect opens the servers of the plan.
 func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: b.progress.on}
+	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: b.progress.on() || p.MetricsListen != "" || p.OTLP != ""}
 	r, err := run.Open(ctx, p, b.around, hooks)
 	if ctx.Err() != nil {
 		return ctx.Err() // whatever it was that could not be done after that
@@ -175,6 +175,7 @@ func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Pl
 		return err
 	}
 	b.runner = r
+	b.progress.describe(live.About{Server: strings.Join(r.Plan.ShownURLs(), ", "), Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
 	return b.publish(ctx)
 }
@@ -285,11 +286,11 @@ func (b *benchRun) say(line string) {
 
 // end keeps what a level came to, shows it, and writes its result file.
 func (b *benchRun) end(l *outcome.Level) {
-	b.progress.end()
 	if b.board != nil {
 		b.board.End()
 	}
 	l = b.placed(l)
+	b.progress.end(l)
 	b.note(b.keepLevel(l))
 	b.note(b.keep.Samples(l.Index, l.Samples))
 	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })

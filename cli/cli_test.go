@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"tacho": func() { os.Exit(cli.Main(cli.System())) },
+		"tacho":      func() { os.Exit(cli.Main(cli.System())) },
+		"tacho-view": func() { os.Exit(cli.ShowView()) },
 	})
 }
 

@@ -71,7 +71,7 @@ func (f *dataFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 	if p.Seed != nil {
 		seed = *p.Seed
 	}
-	show := newProgress(env, !p.DisableProgress)
+	show := newProgress(env, &p)
 	hooks := run.Hooks{Ready: show.ready, Fetch: show.fetch, Say: func(line string) {
 		show.clear()
 		_, _ = fmt.Fprintln(env.Stderr, line) // a broken stderr stops nothing

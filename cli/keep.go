@@ -64,7 +64,7 @@ func (b *benchRun) varies() string {
 func (b *benchRun) begin(l *outcome.Level, feed *live.Feed) error {
 	b.live = feed
 	b.showLevel(l.Name, &feed.Counts)
-	b.progress.begin(b.runner.Level, l.Epoch, b.runner.Speed(), &feed.Counts)
+	b.progress.begin(b.runner, l.Epoch, feed)
 	return b.keepLevel(b.placed(l))
 }
 

@@ -29,12 +29,13 @@ type Env struct {
 	Stdout    io.Writer
 	Stderr    io.Writer
 	Getenv    func(string) string
-	Terminal  bool             // somebody watches stdout and stderr
-	Width     func() int       // of that terminal
+	Terminal  bool       // somebody watches stdout and stderr
+	Width     func() int // of that terminal
+	Height    func() int
 	Interrupt <-chan os.Signal // Ctrl-C, or whatever else asks it to end
 	Kill      func(code int)   // ends the process at once
 
-	line    io.Writer          // the terminal itself, for the line that moves
+	curtain *curtain           // in front of what is printed
 	seen    func(*outcome.Run) // gets what was measured, before it is kept; for tests
 	secrets *redact.Secrets    // kept out of all that is printed or kept
 }
@@ -49,14 +50,17 @@ func System() *Env {
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Interrupt: interrupt, Kill: os.Exit,
 		Terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
-		Width: func() int {
-			w, _, err := term.GetSize(int(os.Stderr.Fd()))
-			if err != nil {
-				return 80
-			}
-			return w
-		},
+		Width:    func() int { wide, _ := terminalSize(); return wide },
+		Height:   func() int { _, high := terminalSize(); return high },
 	}
+}
+
+func terminalSize() (wide, high int) {
+	wide, high, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil || wide == 0 || high == 0 {
+		return 80, 24
+	}
+	return wide, high
 }
 
 // exitError is an exit code on its way up. Its text is printed unless it is
@@ -86,9 +90,13 @@ func Main(process *Env) int {
 	screened := *process
 	env := &screened
 	env.secrets = secretsOf(env)
-	stdout, stderr := &screen{to: process.Stdout, secrets: env.secrets}, &screen{to: process.Stderr, secrets: env.secrets}
-	env.Stdout, env.Stderr, env.line = stdout, stderr, process.Stderr
+	env.curtain = &curtain{terminal: process.Stderr}
+	defer env.curtain.open() // also when it all breaks down
+	stdout := &screen{to: env.curtain.before(process.Stdout, false), secrets: env.secrets}
+	stderr := &screen{to: env.curtain.before(process.Stderr, true), secrets: env.secrets}
+	env.Stdout, env.Stderr = stdout, stderr
 	code := execute(env)
+	env.curtain.open()
 	if err := errors.Join(stdout.flush(), stderr.flush()); err != nil && code == exitOK {
 		return exitFailed
 	}
@@ -223,6 +231,7 @@ func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 				return
 			}
 			if n > 1 {
+				env.curtain.open()
 				env.Kill(stopCode(ctx))
 				return
 			}

@@ -26,6 +26,7 @@ type Board struct {
 	about    About
 	level    Level
 	over     bool
+	doing    string
 	totals   Totals
 	at       time.Duration
 	lag      Bins
@@ -53,11 +54,18 @@ func (b *Board) Note(line string) {
 	b.notes = b.notes[max(0, len(b.notes)-mostNotes):]
 }
 
+// Do says what is done before the next level begins.
+func (b *Board) Do(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.doing = what
+}
+
 // Begin says that a level begins.
 func (b *Board) Begin(l Level) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.level, b.over, b.at, b.totals, b.lag, b.retried, b.client = l, false, 0, Totals{}, nil, 0, nil
+	b.level, b.over, b.doing, b.at, b.totals, b.lag, b.retried, b.client = l, false, "", 0, Totals{}, nil, 0, nil
 	b.failures, b.window, b.points = map[string]*Failure{}, nil, nil
 }
 
@@ -157,7 +165,7 @@ func (b *Board) Snapshot() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Snapshot{
-		About: b.about, Level: b.level, Over: b.over, AtS: b.at.Seconds(), Totals: b.totals, Now: b.point(b.window), Verdict: b.verdict(),
+		About: b.about, Level: b.level, Over: b.over, Doing: b.doing, AtS: b.at.Seconds(), Totals: b.totals, Now: b.point(b.window), Verdict: b.verdict(),
 		History: slices.Clone(b.points), Past: slices.Clone(b.past), Notes: slices.Clone(b.notes),
 	}
 	for _, f := range slices.Collect(maps.Values(b.failures)) {

@@ -13,9 +13,10 @@ import (
 type Snapshot struct {
 	About  About   `json:"about"`
 	Level  Level   `json:"level"`
-	Over   bool    `json:"over,omitempty"` // no level runs
-	AtS    float64 `json:"at_s"`           // since the level began
-	Totals Totals  `json:"totals"`         // of the level
+	Over   bool    `json:"over,omitempty"`  // no level runs
+	Doing  string  `json:"doing,omitempty"` // what is done meanwhile
+	AtS    float64 `json:"at_s"`            // since the level began
+	Totals Totals  `json:"totals"`          // of the level
 
 	Share    *float64 `json:"share,omitempty"`      // of the level that is over, 0..1; nil where nobody knows
 	LeftS    *float64 `json:"left_s,omitempty"`     // until the level has sent all

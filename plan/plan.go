@@ -65,6 +65,15 @@ type Server struct {
 	Label           string   `flag:"label" help:"name of the run, in the names of its files"`
 }
 
+// What --progress says.
+const (
+	AutoProgress  = "auto"
+	LiveProgress  = "live"
+	PlainProgress = "plain"
+	JSONProgress  = "json"
+	NoProgress    = "none"
+)
+
 // AutoClock has the best clock chosen that is to be had.
 const AutoClock = "auto"
 
@@ -96,7 +105,7 @@ type Load struct {
 	Retries         int      `flag:"retries" help:"+ retries for a request that fails in a way that may pass; the report counts them"`
 	FlushCache      bool     `flag:"flush-cache" alias:"reset-prefix-cache" help:"+ make the server clear its prefix cache before each level (SGLang; vLLM in development mode)"`
 	Profile         bool     `flag:"profile" help:"make the server profile the run (/start_profile, /stop_profile)"`
-	DisableProgress bool     `flag:"disable-tqdm" list:"no" help:"no progress line"`
+	DisableProgress bool     `flag:"disable-tqdm" list:"no" help:"show no progress"`
 }
 
 // Body says how to ask.
@@ -134,6 +143,10 @@ type Results struct {
 	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; the lengths are in tacho report --format json"`
 	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"inter-token latencies at which the timeline's colours change, in milliseconds"`
 	GPUs              GPUs     `flag:"gpus" help:"+ what the server runs on, such as 8xMI300X or 4xH100,4xA100: kept with the run"`
+	Progress          string   `flag:"progress" list:"no" default:"auto" words:"auto live plain json none" help:"+ what is shown while the run goes on: live (a view that has the whole terminal), plain (a line from time to time), json (the same, as one JSON object in a line), none; auto is live on a terminal and plain elsewhere"`
+	ProgressInterval  Seconds  `flag:"progress-interval" list:"no" default:"10" help:"+ time between two lines of progress"`
+	Plain             bool     `flag:"plain" list:"no" help:"+ the same as --progress plain"`
+	Verbose           bool     `flag:"verbose" list:"no" help:"+ print the whole report of each level, where there are several"`
 	NoHTML            bool     `flag:"no-html" help:"+ write no report.html into the directory of the run"`
 	RunsDir           string   `flag:"runs-dir" default:"runs" help:"+ where runs are kept"`
 	OnDiskFull        string   `flag:"on-disk-full" default:"memory" words:"memory stop" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`

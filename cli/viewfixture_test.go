@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"tacho"
+	"tacho/live"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/plan"
+)
+
+// hostile is what a server may say: sequences that a terminal obeys, ends of
+// lines, wide characters, and far too much of it.
+var hostile = "\x1b[2J\x1b[31mno\x07 room\r\nfor 你好，世界 e\u0301\U0001f469\u200d\U0001f680 \u202etxt \x9b31m and so on, and on"
+
+// ShowView is a run whose figures never change, in the view, until Ctrl-C.
+func ShowView() int {
+	env := System()
+	env.curtain = &curtain{terminal: os.Stderr}
+	stderr := &screen{to: env.curtain.before(os.Stderr, true)}
+	env.Stderr = stderr
+	ctx, stop := interruptible(context.Background(), env)
+	defer stop()
+	p := newProgress(env, &plan.Plan{Results: plan.Results{Progress: plan.AutoProgress}})
+	if p.how != plan.LiveProgress {
+		_, _ = fmt.Println("no view:", p.how)
+		return exitFailed
+	}
+	feedView(&p.board)
+	for first := true; ; first = false {
+		p.draw()
+		if first {
+			_, _ = fmt.Fprintf(env.Stderr, "Kept in runs/20260301-120000-vllm\n%s\n", hostile)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			p.stop()
+			_, _ = fmt.Println("the report")
+			return exitOK
+		}
+	}
+}
+
+// feedView has a board see two levels that are over and one that runs.
+func feedView(b *live.Board) {
+	b.Describe(live.About{Server: "http://127.0.0.1:8000", Model: "meta-llama/Llama-3.1-8B-Instruct", Dataset: "random"})
+	level := live.Level{Of: 5, Sessions: 640}
+	for i, rate := range []float64{8, 16, 32} {
+		level.Number, level.Rate, level.Name = i+1, rate, fmt.Sprintf("--request-rate %v", rate)
+		level.LaterS = new(40 - 20*rate/32)
+		b.Begin(level)
+		if i < 2 {
+			b.End(past(rate))
+		}
+	}
+	waves := func(i int) float64 { return 1 + math.Sin(float64(i)/7) }
+	queued := 0.0
+	f := &live.Feed{Server: func() *live.Server {
+		return &live.Server{Running: new(64.0), Queued: new(queued), KVShare: new(0.83)}
+	}}
+	for i := range 30 {
+		queued = math.Round(10 * waves(i))
+		for k := range 16 {
+			f.Counts.Started.Add(1)
+			f.Token(1, true, time.Duration(float64(40+4*k)*waves(i)*1e6))
+			for range 30 {
+				f.Token(1, false, time.Duration((8+waves(i))*1e6))
+			}
+			if k >= 14 {
+				continue
+			}
+			at := time.Duration(i)*live.Period + time.Duration(k)*30*time.Millisecond
+			rec := &tacho.Record{Timeline: tacho.Timeline{Due: at, Slot: at, Sent: at + time.Millisecond, End: at + time.Second}}
+			if k == 13 && i%5 == 0 {
+				rec.Failure = &tacho.Failure{Cause: tacho.Status, Status: 503, Message: hostile}
+				f.Counts.Failed.Add(1)
+			}
+			if k == 12 && i == 20 {
+				rec.Failure = &tacho.Failure{Cause: tacho.Reset, Message: "connection reset by peer"}
+				f.Counts.Failed.Add(1)
+			}
+			f.Counts.Finished.Add(1)
+			f.Counts.Sessions.Add(1)
+			f.Add(rec)
+		}
+		b.Add(f.Tick(time.Duration(i+1) * live.Period))
+	}
+}
+
+// past is a level that is over.
+func past(rate float64) *outcome.Level {
+	dist := func(m *metric.Metric, v float64) metric.Dist {
+		return metric.Dist{Name: m.Name, N: 1, Stats: &metric.Stats{Percentiles: []metric.Percentile{{P: 99, Value: v}}}}
+	}
+	return &outcome.Level{Summary: metric.Summary{
+		Counts: metric.Counts{DurationS: 20, Completed: 100}, Throughput: &metric.Throughput{RequestsPerS: rate - 0.1, OutputTokensPerS: 128 * rate},
+		Dists: metric.Dists{dist(metric.TTFT, 5*rate), dist(metric.ITL, 6+rate/8)}, Verdict: metric.Verdict{Severity: metric.Valid},
+	}}
+}

@@ -1,0 +1,71 @@
+package cells
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"testing/quick"
+)
+
+func TestWidth(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "größe": 5, "日本": 4, "e\u0301": 1, "▁█": 2, "👩": 2, "ｱ": 1, "，": 2} {
+		if got := Width(text); got != want {
+			t.Errorf("%q is %d wide, not %d", text, got, want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"short", 5, "short"}, {"longer", 5, "longe"}, {"much longer", 8, "much ..."}, {"日本日本日本", 8, "日本..."}, {"日本日本日本", 1, ""}, {"abc", 0, ""}, {"abc", -3, ""},
+	} {
+		if got := Cut(c.text, c.most); got != c.want {
+			t.Errorf("%q in %d cells is %q, not %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
+// Nothing makes a line wider than it may be, or has a terminal obey.
+func TestLine(t *testing.T) {
+	if err := quick.Check(func(texts []string, most uint8) bool {
+		l := Line{Most: int(most)}
+		for i, text := range texts {
+			if l.Add(Plain, text); i%2 == 1 {
+				l.To(int(most)/2).Right(Plain, "end")
+			}
+		}
+		return Width(l.String()) <= int(most) && !strings.ContainsAny(l.String(), "\x1b\n\r\x07")
+	}, nil); err != nil {
+		t.Error(err)
+	}
+	l := Line{Most: 6, Colour: true}
+	if got := l.Add(Red, "ab").Add(Plain, "cdefgh").String(); got != "\x1b[1;31mab\x1b[0mcdef" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSpark(t *testing.T) {
+	got := Pen{}.Spark([]float64{9, 0, 1, 2, math.NaN(), 4, 8}, 6, 1)
+	if want := "▁▁▂ ▄█"; got[0] != want {
+		t.Errorf("%q, not %q", got[0], want)
+	}
+	high := Pen{}.Spark([]float64{0, 1, 2, 3, 4}, 10, 2)
+	if strings.Join(high, "\n") != "   ▄█\n▁▄███" {
+		t.Errorf("%q", high)
+	}
+	if got := (Pen{ASCII: true}).Spark([]float64{0, 0}, 5, 1)[0]; got != ".." {
+		t.Errorf("nothing at all is %q", got)
+	}
+}
+
+func TestBar(t *testing.T) {
+	for share, want := range map[float64]string{-1: "----", 0: "----", 0.5: "##--", 0.99: "###-", 1: "####", 7: "####"} {
+		if got := (Pen{ASCII: true}).Bar(share, 4); got != want {
+			t.Errorf("%v is %q, not %q", share, got, want)
+		}
+	}
+}
