@@ -388,6 +388,16 @@ func specialBytes(x uint64) uint64 {
 	return ((x-' '*each)&^x | (quote-each)&^quote | (backslash-each)&^backslash) & top
 }
 
+// Bare says whether a text stands for itself between quotes.
+func Bare(text []byte) bool {
+	for _, c := range text {
+		if c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
 // escapeLength is the length of the escape b begins with, 0 if it is none.
 func escapeLength(b []byte) int {
 	if len(b) < 2 {

@@ -226,7 +226,7 @@ func BenchmarkCommandAccuracy(b *testing.B) {
 					streams, s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Coalesced, streams*tokens, s.Missing, 1e6*u.cpu/float64(streams*tokens), u.verdict())
 				addr := strings.TrimPrefix(urls[0], "http://")
 				for _, kind := range []string{"floor", "plain"} {
-					micros, _ := measure(b, kind, addr, streams, tokens, 1<<40)
+					micros, _ := measure(b, kind, load{addr, streams, tokens, 0}, time.Hour)
 					b.Logf("%s: %.1f us a token", kind, micros)
 				}
 				b.ReportMetric(s.ITL.Quantile(.99), "ITL-p99-us")

@@ -24,23 +24,30 @@ import (
 	"tacho/transport"
 )
 
-// A load is streams opened within a second, each with an answer of so many
+// A load is streams opened within some time, each with an answer of so many
+// tokens.
 type load struct {
 	addr            string
 	streams, tokens int
+	within          time.Duration
 }
+
+// at is when a stream is opened.
+func (l load) at(i int) time.Duration { return time.Duration(i) * l.within / time.Duration(l.streams) }
 
 // clients are the ways to read the same streams.
 var clients = map[string]func(load) error{"tacho": tachoClient, "plain": plainClient, "floor": floorClient}
 
 // client is the role of a client: args are its kind, the server's address, the
-// streams, the tokens of each, and the seconds after which all are open. It
-// prints its processor time for a token and its memory for a stream.
+// streams, the tokens of each, the time in which they are opened, and that after
+// which all are open. It prints its processor time for a token and its memory for
+// a stream.
 func client(args []string) error {
 	streams, err1 := strconv.Atoi(args[2])
 	tokens, err2 := strconv.Atoi(args[3])
-	after, err3 := time.ParseDuration(args[4])
-	if err := errors.Join(err1, err2, err3); err != nil {
+	within, err3 := time.ParseDuration(args[4])
+	after, err4 := time.ParseDuration(args[5])
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
 	runtime.GC()
@@ -49,7 +56,7 @@ func client(args []string) error {
 	var open float64
 	timer := time.AfterFunc(after, func() { open = residentKiB() })
 	defer timer.Stop()
-	if err := clients[args[0]](load{addr: args[1], streams: streams, tokens: tokens}); err != nil {
+	if err := clients[args[0]](load{addr: args[1], streams: streams, tokens: tokens, within: within}); err != nil {
 		return err
 	}
 	fmt.Println((cpuSeconds()-cpu)/float64(streams*tokens)*1e6, (open-before)/float64(streams))
@@ -74,7 +81,7 @@ func tachoClient(l load) error {
 	}
 	var sink counter
 	err = engine.Run(context.Background(), engine.Stage{
-		Arrivals: pace.Stripe(pace.Constant{Rate: float64(l.streams), Count: l.streams}.Arrivals(), 0, 1),
+		Arrivals: pace.Stripe(pace.Constant{Rate: float64(l.streams) / l.within.Seconds(), Count: l.streams}.Arrivals(), 0, 1),
 		Source:   prompts{count: l.streams, output: l.tokens}, Backend: be, Precise: true,
 	}, &sink)
 	if err == nil && sink.tokens != l.streams*l.tokens {
@@ -105,7 +112,7 @@ func plainClient(l load) error {
 	errs := make(chan error, l.streams)
 	for i := range l.streams {
 		wg.Go(func() {
-			time.Sleep(time.Duration(i) * time.Second / time.Duration(l.streams))
+			time.Sleep(l.at(i))
 			n, err := plainStream(hc, l)
 			if err == nil && n != l.tokens {
 				err = fmt.Errorf("%d tokens, want %d", n, l.tokens)
@@ -160,9 +167,9 @@ func requestBody(tokens int) string {
 }
 
 // measure runs a client in a process of its own.
-func measure(b *testing.B, kind, addr string, streams, tokens int, after time.Duration) (cpuMicros, kib float64) {
+func measure(b *testing.B, kind string, l load, after time.Duration) (cpuMicros, kib float64) {
 	b.Helper()
-	c := start(b, "client", kind, addr, strconv.Itoa(streams), strconv.Itoa(tokens), after.String())
+	c := start(b, "client", kind, l.addr, strconv.Itoa(l.streams), strconv.Itoa(l.tokens), l.within.String(), after.String())
 	if _, err := fmt.Sscan(c.line(), &cpuMicros, &kib); err != nil {
 		b.Fatal(err)
 	}
@@ -177,7 +184,7 @@ func BenchmarkCPU(b *testing.B) {
 		addr := start(b, "server", "1s", "50ms").line()
 		cpu := map[string]float64{}
 		for _, kind := range []string{"plain", "tacho", "floor", "tacho", "plain"} { // twice, so that a change of the machine's load shows
-			micros, _ := measure(b, kind, addr, streams, tokens, time.Hour)
+			micros, _ := measure(b, kind, load{addr, streams, tokens, time.Second}, time.Hour)
 			b.Logf("%-5s %.2f us of CPU a token (%d streams at 20 tokens/s)", kind, micros, streams)
 			cpu[kind] += micros
 		}
@@ -195,7 +202,7 @@ func BenchmarkMemory(b *testing.B) {
 		const streams, tokens = 10_000, 12
 		addr := start(b, "server", "2s", "1s").line()
 		for _, kind := range []string{"plain", "tacho"} {
-			_, kib := measure(b, kind, addr, streams, tokens, 8*time.Second)
+			_, kib := measure(b, kind, load{addr, streams, tokens, time.Second}, 8*time.Second)
 			b.Logf("%-5s %.1f KiB resident for each of %d open streams", kind, kib, streams)
 			b.ReportMetric(kib, kind+"-KiB/stream")
 		}
@@ -207,7 +214,7 @@ func BenchmarkMemory(b *testing.B) {
 func TestClientsSeeTheSame(t *testing.T) {
 	addr := start(t, "server", "10ms", "1ms").line()
 	for kind, run := range clients {
-		if err := run(load{addr: addr, streams: 5, tokens: 20}); err != nil {
+		if err := run(load{addr, 5, 20, time.Second}); err != nil {
 			if errors.Is(err, errors.ErrUnsupported) {
 				continue
 			}

@@ -28,7 +28,7 @@ func floorClient(l load) error {
 	events := make([]unix.EpollEvent, 256)
 	begin := time.Now()
 	for opened, open := 0, 0; opened < l.streams || open > 0; {
-		for ; opened < l.streams && time.Since(begin) >= time.Duration(opened)*time.Second/time.Duration(l.streams); opened++ {
+		for ; opened < l.streams && time.Since(begin) >= l.at(opened); opened++ {
 			if err := openStream(ep, to, request); err != nil {
 				return err
 			}

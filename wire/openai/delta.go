@@ -1,6 +1,10 @@
 package openai
 
-import "tacho/internal/jsonscan"
+import (
+	"bytes"
+
+	"tacho/internal/jsonscan"
+)
 
 // Kind is what sort of token a chunk brings.
 type Kind uint8
@@ -47,11 +51,51 @@ type Delta struct {
 	thought bool   // the choice being read has told its reasoning, which goes by two names
 	object  []byte // the type of the whole chunk
 	message []byte // beside it, not within error
+
+	// The chunks of a stream mostly differ in one text alone.
+	before       []byte // the chunk before this one; empty where it had more than one text, or none
+	begin, after int    // where that text is in it
+	texts        int    // in this chunk
 }
 
 // Decode reads a chunk. It fails if the chunk is not a JSON object; fields of
 // the wrong type count as absent.
 func (d *Delta) Decode(chunk []byte) error {
+	if d.alike(chunk) {
+		return nil
+	}
+	d.before, d.texts = d.before[:0], 0
+	if err := d.decode(chunk); err != nil {
+		return err
+	}
+	if d.texts == 1 && len(chunk) <= longestAlike && string(chunk[d.begin:d.after]) == string(d.Text) && chunk[d.after] == '"' { // there are no escapes in it
+		d.before = append(d.before, chunk...)
+	}
+	return nil
+}
+
+// longestAlike is the longest chunk that is kept to compare the next with.
+const longestAlike = 4 << 10
+
+// alike reads a chunk that is the one before with another text: all else that
+// was read of that is true of this one.
+func (d *Delta) alike(chunk []byte) bool {
+	end := len(chunk) - (len(d.before) - d.after)
+	if len(d.before) == 0 || end <= d.begin || !bytes.Equal(chunk[end:], d.before[d.after:]) || !bytes.Equal(chunk[:d.begin], d.before[:d.begin]) {
+		return false
+	}
+	text := chunk[d.begin:end]
+	if !jsonscan.Bare(text) {
+		return false
+	}
+	d.Text = append(d.Text[:0], text...)
+	if len(d.Content) > 0 {
+		d.Content = append(d.Content[:0], text...)
+	}
+	return true
+}
+
+func (d *Delta) decode(chunk []byte) error {
 	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, NoToken, d.Text[:0], 0
 	d.Content = d.Content[:0]
 	d.Blank, d.blank, d.role = false, false, false
@@ -154,13 +198,15 @@ func (d *Delta) toolCall() {
 
 // text reads a string that was generated and says whether there was any.
 func (d *Delta) text(k Kind) bool {
-	before := len(d.Text)
+	before, begin := len(d.Text), d.scan.Offset()+len(`"`)
 	var isString bool
 	d.Text, isString = d.scan.String(d.Text)
 	if len(d.Text) == before {
 		d.blank = d.blank || isString && k == ContentToken
 		return false
 	}
+	d.texts++
+	d.begin, d.after = begin, begin+len(d.Text)-before
 	if k == ContentToken {
 		d.Content = append(d.Content, d.Text[before:]...)
 	}

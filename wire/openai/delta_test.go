@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"unicode/utf8"
@@ -116,6 +117,42 @@ func TestDecode(t *testing.T) {
 }
 
 // Whatever encoding/json calls an object is read, and read the same way.
+// A chunk is read alike whatever came before it: the same chunk with another
+// text, which is the short way, or something else.
+func TestDecodeAfterOthers(t *testing.T) {
+	texts := []string{`x`, ` the `, `\n`, `é`, `"`, `\`, ``, "\x01", `","finish_reason":"stop`, `x"},{"text":"y`, `\u0041`, `日本`}
+	shapes := []string{
+		`{"choices":[{"text":"%s","finish_reason":null}]}`,
+		`{"choices":[{"delta":{"content":"%s"},"finish_reason":null}],"usage":null}`,
+		`{"choices":[{"delta":{"reasoning":"%s","content":null}}]}`,
+		`{"choices":[{"delta":{"reasoning":"%s","reasoning_content":"%[1]s"}}]}`,
+		`{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":"%s"}}]}}]}`,
+		`{"choices":[{"text":"a"},{"text":"%s"}]}`,
+		`{"choices":[{"text":"%s","token_ids":[1,2],"finish_reason":"length"}],"usage":{"completion_tokens":3}}`,
+		`{"error":"%s"}`,
+	}
+	for _, first := range shapes {
+		for _, second := range shapes {
+			for _, a := range texts {
+				for _, b := range texts {
+					for _, blank := range []string{"", " "} {
+						var used, fresh openai.Delta
+						_ = used.Decode(fmt.Appendf(nil, first, a)) // it may be no JSON
+						chunk := fmt.Appendf(nil, second+blank, b)
+						got, want := used.Decode(chunk), fresh.Decode(chunk)
+						if (got == nil) != (want == nil) {
+							t.Fatalf("%s after %s: %v, want %v", chunk, fmt.Sprintf(first, a), got, want)
+						}
+						if diff := cmp.Diff(readingOf(&fresh), readingOf(&used)); want == nil && (diff != "" || string(used.Content) != string(fresh.Content)) {
+							t.Fatalf("%s after %s: -fresh +used\n%s", chunk, fmt.Sprintf(first, a), diff)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, tc := range chunks {
 		f.Add(tc.chunk)
@@ -317,14 +354,20 @@ func natural(raw json.RawMessage) int {
 	return n
 }
 
+// Chunks of a stream are alike but for their text; those of two streams are not.
 func BenchmarkDecode(b *testing.B) {
-	chunk := []byte(`{"id":"cmpl-2f6f6a0b7d5e4c3a9b8c7d6e5f4a3b2c","object":"text_completion","created":1763171717,"model":"meta-llama/Llama-3.1-8B-Instruct","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}`)
-	var d openai.Delta
-	b.ReportAllocs()
-	b.SetBytes(int64(len(chunk)))
-	for b.Loop() {
-		if err := d.Decode(chunk); err != nil || d.Kind != openai.ContentToken {
-			b.Fatal(d.Kind, err)
-		}
+	const form = `{"id":"cmpl-%s","object":"text_completion","created":1763171717,"model":"meta-llama/Llama-3.1-8B-Instruct","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}`
+	first, other := fmt.Appendf(nil, form, "2f6f6a0b7d5e4c3a9b8c7d6e5f4a3b2c"), fmt.Appendf(nil, form, "3f6f6a0b7d5e4c3a9b8c7d6e5f4a3b2c")
+	for name, chunks := range map[string][][]byte{"alike": {first, first}, "unlike": {first, other}} {
+		b.Run(name, func(b *testing.B) {
+			var d openai.Delta
+			b.ReportAllocs()
+			b.SetBytes(int64(len(first)))
+			for i := 0; b.Loop(); i++ {
+				if err := d.Decode(chunks[i%2]); err != nil || d.Kind != openai.ContentToken {
+					b.Fatal(d.Kind, err)
+				}
+			}
+		})
 	}
 }
