@@ -21,6 +21,9 @@ const (
 	bytesPerRead = 128
 
 	bufferSizes = 7 // 1, 2, 4, 8, 16, 32, 64 KiB
+	// passingBuffer is the size of a buffer that is had only while there is
+	// something to read: what a connection holds fits in.
+	passingBuffer = 3
 )
 
 // A buffer is a stretch of a body and the reads it came in.

@@ -112,22 +112,25 @@ func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(
 // more makes room for more of a body, and waits for it. Where very many do, none
 // of them keeps a buffer meanwhile.
 func (c *Client) more(t *trail, resp *http.Response, b *buffer, sink Consumer) (*buffer, error) {
-	b, err := b.room(bufferLimit(c.open.Load()), sink)
+	open := c.open.Load()
+	most, crowd := bufferLimit(open), open >= multitude
+	if crowd {
+		most = smallestBuffer << passingBuffer
+	}
+	b, err := b.room(most, sink)
 	if err != nil || t.ride == nil || resp.Body == http.NoBody {
 		return b, err
 	}
-	bare := c.open.Load() >= multitude && t.ride.waits()
-	if bare {
-		err = b.flush(sink)
+	if crowd && t.ride.waits() {
+		if err := b.flush(sink); err != nil {
+			return b, err
+		}
 		b.free()
-	}
-	if err == nil {
 		t.ride.rest()
+		return newBuffer(passingBuffer), nil
 	}
-	if bare {
-		b = newBuffer(0)
-	}
-	return b, err
+	t.ride.rest()
+	return b, nil
 }
 
 // bodyRead describes a read of the body that has just returned. An HTTP/2

@@ -95,11 +95,11 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBu
 // the time thousands of lines wait. It is called from where a goroutine needs
 // little of its stack, for the same reason.
 func (l *line) rest() {
-	l.giveBack()
-	if l.in.Buffered() == 0 {
+	if l.waits() {
+		l.giveBack()
 		l.kernel.await()
-		l.borrow()
 	}
+	l.borrow() // it may have been given back before
 }
 
 // waits says whether there is nothing to read.

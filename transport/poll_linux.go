@@ -96,6 +96,8 @@ type poller struct {
 	conns   map[int32]*polled
 	closing bool
 
+	boxes boxes
+
 	// The rest is of the thread alone.
 	held   []*polled // in the order in which their time is up
 	now    int64     // when it last looked at the clock

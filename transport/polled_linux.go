@@ -143,7 +143,7 @@ func stampOf(at, polledAt, empty int64) stamp {
 // take keeps a segment for the reader.
 func (c *polled) take(p []byte, s stamp) {
 	if c.box == nil {
-		c.box = boxes.Get().(*box)
+		c.box = c.poller.boxes.take()
 		c.data, c.segments = c.box.data, c.box.segments
 	}
 	c.room(len(p))
@@ -162,7 +162,31 @@ type box struct {
 	segments []segment
 }
 
-var boxes = sync.Pool{New: func() any { return new(box) }}
+// boxes are those of the connections of a poller that nobody needs now. A
+// sync.Pool would lose them with every collection of garbage, and with them the
+// size that they have grown to.
+type boxes struct {
+	mu   sync.Mutex
+	free []*box
+}
+
+func (b *boxes) take() *box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	top := len(b.free) - 1
+	if top < 0 {
+		return new(box)
+	}
+	one := b.free[top]
+	b.free = b.free[:top]
+	return one
+}
+
+func (b *boxes) put(one *box) {
+	b.mu.Lock()
+	b.free = append(b.free, one)
+	b.mu.Unlock()
+}
 
 // largeBuffers are those that are larger. A flood goes through them
 // again and again, and leaves no garbage.
@@ -292,7 +316,7 @@ func (c *polled) drained() {
 		letGo(c.data)
 	} else {
 		*c.box = box{c.data[:0], c.segments[:0]}
-		boxes.Put(c.box)
+		c.poller.boxes.put(c.box)
 	}
 	c.box, c.data, c.segments, c.read, c.seen = nil, nil, nil, 0, 0
 	if c.paused {
