@@ -7,11 +7,7 @@ import (
 	"time"
 
 	"tacho"
-)
-
-const (
-	firstPause   = 100 * time.Millisecond // before the second attempt; it doubles
-	longestPause = 5 * time.Second
+	"tacho/session"
 )
 
 // Retry returns a backend that sends a request again, up to n times more, when
@@ -48,17 +44,16 @@ type retryingCall struct {
 func (c *retryingCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
 	untouched := *rec
 	var first tacho.Timeline
-	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		c.inner.Do(ctx, epoch, rec)
 		if attempt == 1 {
 			first = rec.Timeline
 		}
-		if attempt > c.retries || !mayPass(rec) || !sleep(ctx, max(pause, rec.Failure.RetryAfter)) {
+		pause, again := session.Again(rec, attempt, c.retries)
+		if !again || !sleep(ctx, pause) {
 			c.mark(rec, attempt, &first)
 			return
 		}
-		pause = min(2*pause, longestPause)
 		*rec = untouched
 	}
 }
@@ -71,22 +66,6 @@ func (c *retryingCall) mark(rec *tacho.Record, attempts int, first *tacho.Timeli
 	if first.Sent != tacho.Never {
 		rec.Conn, rec.Sent, rec.SentSlack, rec.Wrote = first.Conn, first.Sent, first.SentSlack, first.Wrote
 	}
-}
-
-// mayPass says whether another attempt has a chance: the failure is one of the
-// moment, and nothing was generated that would be generated twice.
-func mayPass(rec *tacho.Record) bool {
-	f := rec.Failure
-	if f == nil || len(rec.Events) > 0 {
-		return false
-	}
-	switch f.Cause {
-	case tacho.Refused, tacho.Connect, tacho.Reset, tacho.Truncated, tacho.InBand:
-		return true
-	case tacho.Status:
-		return f.Status == http.StatusTooManyRequests || f.Status == http.StatusRequestTimeout || f.Status >= http.StatusInternalServerError
-	}
-	return false
 }
 
 // retryAfter is the wait that a Retry-After header asks for, in seconds or until

@@ -4,39 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"tacho"
+	"tacho/route"
 )
-
-// A Balance is how requests are spread over several servers.
-type Balance string
-
-// The ways to spread requests.
-const (
-	RoundRobin    Balance = "round-robin"     // one after the other
-	AtRandom      Balance = "random"          // any, by chance
-	LeastInFlight Balance = "least-in-flight" // the one with the fewest requests under way when this one is sent
-	Sticky        Balance = "sticky"          // all requests of a session to one
-)
-
-// balances are all the ways.
-var balances = []Balance{RoundRobin, AtRandom, LeastInFlight, Sticky}
 
 // Spread returns a backend that sends each request to one of several servers
 // and writes into the record to which, by the names given. All backends must be
 // of one Kind, with the same options.
-func Spread(backends []tacho.Backend, names []string, how Balance, seed uint64) (tacho.Backend, error) {
-	if !slices.Contains(balances, how) {
-		return nil, fmt.Errorf("cannot spread requests by %q: choose one of %s", how, joinBalances())
-	}
-	s := &spread{names: names, how: how, seed: seed, inFlight: make([]int, len(backends))}
-	for _, b := range backends {
+func Spread(backends []tacho.Backend, names []string, how route.Policy, seed uint64) (tacho.Backend, error) {
+	s := &spread{names: names, router: route.New(how, seed)}
+	for i, b := range backends {
+		s.router.Open(i)
 		c, ok := b.(*client)
 		if !ok {
 			return nil, fmt.Errorf("cannot spread requests over a %T", b)
@@ -49,24 +30,12 @@ func Spread(backends []tacho.Backend, names []string, how Balance, seed uint64) 
 	return s, nil
 }
 
-func joinBalances() string {
-	var all []string
-	for _, b := range balances {
-		all = append(all, string(b))
-	}
-	return strings.Join(all, ", ")
-}
-
 type spread struct {
 	clients []*client
 	names   []string
-	how     Balance
-	seed    uint64
-	next    atomic.Uint64
 
-	mu       sync.Mutex
-	inFlight []int
-	from     int // where to begin to look for the least
+	mu     sync.Mutex
+	router *route.Router
 }
 
 // Prepare implements tacho.Backend. The body is encoded once, whoever gets it.
@@ -79,7 +48,16 @@ func (s *spread) Prepare(r *tacho.Request) (tacho.Call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
-	c := &spreadCall{spread: s, chosen: s.choose(r)}
+	c := &spreadCall{spread: s, chosen: -1, ask: route.Ask{Session: r.Session, Turn: r.Turn}}
+	how := s.router.Policy()
+	if how.ByPrefix {
+		c.ask.Prefix = route.Prefix(&r.Input)
+	}
+	if !how.ByLoad {
+		s.mu.Lock()
+		c.chosen, _ = s.router.Choose(&c.ask) // there is always one
+		s.mu.Unlock()
+	}
 	c.calls = make([]*call, len(s.clients))
 	for i, client := range s.clients {
 		if c.chosen < 0 || c.chosen == i {
@@ -91,37 +69,10 @@ func (s *spread) Prepare(r *tacho.Request) (tacho.Call, error) {
 	return c, nil
 }
 
-// choose is the server for a request; below 0 it is chosen when it is sent.
-func (s *spread) choose(r *tacho.Request) int {
-	n := uint64(len(s.clients))
-	switch s.how {
-	case LeastInFlight:
-		return -1
-	case Sticky:
-		return int(r.Session % n)
-	case AtRandom:
-		return int(rand.New(rand.NewPCG(s.seed+r.Session, uint64(r.Turn))).Uint64N(n))
-	default:
-		return int((s.next.Add(1) - 1) % n)
-	}
-}
-
-// least is the server with the fewest requests under way; of equals the next
-// in turn.
-func (s *spread) least() int {
-	best := s.from % len(s.inFlight)
-	for k := range s.inFlight {
-		if i := (s.from + k) % len(s.inFlight); s.inFlight[i] < s.inFlight[best] {
-			best = i
-		}
-	}
-	s.from = best + 1
-	return best
-}
-
 type spreadCall struct {
 	spread *spread
-	chosen int
+	ask    route.Ask
+	chosen int // below 0 it is chosen when it is sent
 	calls  []*call
 }
 
@@ -138,13 +89,13 @@ func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record)
 	s, i := c.spread, c.chosen
 	s.mu.Lock()
 	if i < 0 {
-		i = s.least()
+		i, _ = s.router.Choose(&c.ask)
 	}
-	s.inFlight[i]++
+	s.router.Begin(i)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		s.inFlight[i]--
+		s.router.End(i)
 		s.mu.Unlock()
 	}()
 	rec.Endpoint = s.names[i]

@@ -17,10 +17,11 @@ import (
 
 	"tacho"
 	"tacho/backend"
+	"tacho/route"
 )
 
 // several starts servers that answer alike, and returns a backend over them.
-func several(t *testing.T, n int, how backend.Balance, serve http.HandlerFunc) (tacho.Backend, []string) {
+func several(t *testing.T, n int, how string, serve http.HandlerFunc) (tacho.Backend, []string) {
 	t.Helper()
 	var backends []tacho.Backend
 	var names []string
@@ -30,7 +31,11 @@ func several(t *testing.T, n int, how backend.Balance, serve http.HandlerFunc) (
 		backends = append(backends, newBackend(t, "vllm", srv.URL, backend.Options{Model: "m"}))
 		names = append(names, fmt.Sprintf("s%d", i))
 	}
-	b, err := backend.Spread(backends, names, how, 1)
+	policy, err := route.Find(how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := backend.Spread(backends, names, policy, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +44,17 @@ func several(t *testing.T, n int, how backend.Balance, serve http.HandlerFunc) (
 
 func TestSpread(t *testing.T) {
 	answer := completions.token("a", 1) + completions.last("a")
-	for how, want := range map[backend.Balance]map[string]int{
-		backend.RoundRobin:    {"s0": 10, "s1": 10, "s2": 10},
-		backend.LeastInFlight: {"s0": 10, "s1": 10, "s2": 10}, // one at a time: in turn
-		backend.Sticky:        {"s0": 15, "s1": 15},
+	for how, want := range map[string]map[string]int{
+		"round-robin":     {"s0": 10, "s1": 10, "s2": 10},
+		"least-in-flight": {"s0": 10, "s1": 10, "s2": 10}, // one at a time: in turn
+		"least-loaded":    {"s0": 10, "s1": 10, "s2": 10},
+		"prefix":          {"s0": 30}, // all begin alike
+		"sticky":          {"s0": 15, "s1": 15},
 	} {
 		b, _ := several(t, 3, how, pieces(answer))
 		got := map[string]int{}
 		for i := range 30 {
-			r := textRequest("hi")
+			r := textRequest(strings.Repeat("hi ", 100))
 			r.Session, r.Turn = uint64(i%2), i/2
 			rec := send(t.Context(), t, b, r)
 			if rec.Failure != nil {
@@ -59,7 +66,7 @@ func TestSpread(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", how, diff)
 		}
 	}
-	b, names := several(t, 3, backend.AtRandom, pieces(answer))
+	b, names := several(t, 3, "random", pieces(answer))
 	seen := map[string]bool{}
 	for i := range 60 {
 		r := textRequest("hi")
@@ -69,16 +76,13 @@ func TestSpread(t *testing.T) {
 	if len(seen) != len(names) {
 		t.Errorf("by chance 60 requests went to %v", seen)
 	}
-	if _, err := backend.Spread(nil, nil, "fairly", 0); err == nil || !strings.Contains(err.Error(), "least-in-flight") {
-		t.Errorf("an unknown way: %v", err)
-	}
 }
 
 // While one server is stuck, the others get what comes.
 func TestLeastInFlight(t *testing.T) {
 	var taken atomic.Bool
 	stuck, release := make(chan struct{}), make(chan struct{})
-	b, _ := several(t, 2, backend.LeastInFlight, func(w http.ResponseWriter, r *http.Request) {
+	b, _ := several(t, 2, "least-loaded", func(w http.ResponseWriter, r *http.Request) {
 		if taken.CompareAndSwap(false, true) {
 			close(stuck)
 			<-release

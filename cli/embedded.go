@@ -26,13 +26,13 @@ const childFlag = "child"
 const defaultSim = "vllm-8b-h100"
 
 // ofAnyServer are the options that say nothing about which server it is.
-var ofAnyServer = []string{"label", "sim-speedup", "virtual", "replicas", "router", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
+var ofAnyServer = []string{"label", "sim-speedup", "virtual", "balance", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
 
 // checkVirtual says what does not go with a run in virtual time, or without one.
 func checkVirtual(p *plan.Plan) error {
-	for _, name := range []string{"replicas", "router"} {
-		if p.Given(name) && !p.Virtual {
-			return fmt.Errorf("--%s is for runs in virtual time: add --virtual and --sim, or leave it out", name)
+	for _, o := range p.Options() {
+		if o.Group == "Fleet" && o.Given() && !p.Virtual {
+			return fmt.Errorf("--%s is for runs in virtual time: add --virtual and --sim, or leave it out", o.Name)
 		}
 	}
 	switch {
@@ -74,8 +74,12 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
 	}
 	for _, name := range p.Values("sim") {
-		if _, err := step.Load(name); err != nil {
+		mix, err := step.LoadMix(name)
+		if err != nil {
 			return usage(err)
+		}
+		if (len(mix) > 1 || mix[0].Count > 1) && (!p.Virtual || p.Given("replicas")) {
+			return usage(fmt.Errorf("%s: several engines are for runs in virtual time, and go without --replicas", name))
 		}
 	}
 	if len(p.Values("sim")) > 1 {
@@ -87,9 +91,9 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 // simBackend takes the protocol that goes with the simulated engine, where none
 // was named.
 func simBackend(p *plan.Plan) error {
-	profile, err := step.Load(p.Sim)
+	mix, err := step.LoadMix(p.Sim)
 	if err == nil && !p.Given("backend") {
-		p.Backend = backendOf(profile.Engine)
+		p.Backend = backendOf(mix[0].Engine)
 	}
 	return err
 }
@@ -128,7 +132,11 @@ func startSim(env *Env, p *plan.Plan, seed uint64) (stop func(), err error) {
 	if err := simBackend(p); err != nil {
 		return nil, err
 	}
-	args := []string{"--profile", p.Sim, "--speedup", strconv.FormatFloat(p.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
+	mix, err := step.LoadMix(p.Sim)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--profile", mix[0].From, "--speedup", strconv.FormatFloat(p.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
 	if len(p.LoraModules) > 0 {
 		args = append(args, "--lora-modules", strings.Join(p.LoraModules, ","))
 	}

@@ -20,6 +20,7 @@ import (
 // what they mean there; what tacho adds is marked by a + in front of its help.
 type Plan struct {
 	Server           `group:"Server"`
+	Fleet            `group:"Fleet"`
 	Load             `group:"Load"`
 	Body             `group:"Request"`
 	workload.Dataset `group:"Dataset"`
@@ -33,14 +34,12 @@ type Plan struct {
 type Server struct {
 	Backend         string   `flag:"backend" list:"yes" default:"openai" help:"protocol to speak: see the list below; auto asks the server"`
 	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
-	Balance         string   `flag:"balance" list:"yes" default:"round-robin" help:"+ how several servers share the load: round-robin, random, least-in-flight, or sticky (all requests of a session to one server)"`
+	Balance         string   `flag:"balance" alias:"router" default:"round-robin" words:"round-robin random least-loaded power-of-two prefix sticky least-in-flight" help:"+ how several servers share the load: round-robin, random, least-loaded (fewest requests in flight), power-of-two (the less loaded of two drawn at random), prefix (where prompts with the same beginning went before), or sticky (all requests of a session to one server)"`
 	Host            string   `flag:"host" default:"127.0.0.1" help:"server's host"`
 	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
 	Sim             string   `flag:"sim" list:"yes" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
 	SimSpeedup      float64  `flag:"sim-speedup" default:"1" help:"+ run the simulated engine and the load this many times faster; plan and report stay in the engine's own time"`
 	Virtual         bool     `flag:"virtual" help:"+ compute the run in virtual time on the engine of --sim, faster than it would pass; nothing is sent, and all that comes out is marked PREDICTED"`
-	Replicas        int      `flag:"replicas" default:"1" most:"10000" help:"+ with --virtual: so many engines behind a router"`
-	Router          string   `flag:"router" default:"least-loaded" words:"round-robin random least-loaded power-of-two prefix sticky" help:"+ with --virtual: how the router chooses an engine: round-robin, random, least-loaded, power-of-two (the less loaded of two), prefix (where the prompt's beginning is cached), or sticky (by session)"`
 	Endpoint        string   `flag:"endpoint" list:"yes" help:"path of the request; by default the backend's own" secret:"path"`
 	Model           string   `flag:"model" list:"yes" help:"model to ask for; by default the first that the server lists"`
 	ServedModelName string   `flag:"served-model-name" list:"yes" help:"the model's name in requests, if the server uses another name for it"`
@@ -73,6 +72,20 @@ const (
 	JSONProgress  = "json"
 	NoProgress    = "none"
 )
+
+// Fleet says which engines a run in virtual time computes, and what becomes of
+// them in its course.
+type Fleet struct {
+	Replicas           int      `flag:"replicas" default:"1" most:"10000" help:"+ with --virtual: so many engines behind a router (--balance)"`
+	AutoscaleMax       int      `flag:"autoscale-max" most:"10000" help:"+ with --virtual: let the number of engines follow the load, from --replicas up to this many"`
+	AutoscaleBy        string   `flag:"autoscale-by" default:"in-flight" words:"in-flight queue utilization" help:"+ what it follows: in-flight (requests under way), queue (requests that wait for the batch) or utilization (of batch slots or KV memory, whichever is fuller)"`
+	AutoscaleTarget    float64  `flag:"autoscale-target" help:"+ of that, what each engine is to have: by default 64 in flight, 4 in the queue, or 0.7 of its room"`
+	AutoscaleDelay     Seconds  `flag:"autoscale-delay" default:"60" help:"+ time from the decision until a new engine serves"`
+	AutoscaleDownAfter Seconds  `flag:"autoscale-down-after" default:"300" help:"+ an engine too many is taken away after this time; it first ends what it has"`
+	ReplicaFailsAt     []string `flag:"replica-fails-at" help:"+ with --virtual: seconds after the start at which an engine fails, one after the other; what it was serving fails, or is sent again where --retries allows that"`
+	ReplicaMTBF        Seconds  `flag:"replica-mtbf" help:"+ with --virtual: mean time that an engine serves before it fails, by chance"`
+	ReplicaRepair      Seconds  `flag:"replica-repair" default:"60" help:"+ time until an engine that failed serves again"`
+}
 
 // AutoClock has the best clock chosen that is to be had.
 const AutoClock = "auto"

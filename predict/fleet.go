@@ -1,192 +1,391 @@
 package predict
 
 import (
+	"container/heap"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
+	"tacho/route"
 	"tacho/sim/step"
 )
 
-// A Router chooses the replica for a request.
-type Router struct {
-	Name   string
-	Doc    string
-	choose func(f *Fleet, r *step.Request) int
+// An Engine is so many replicas of one kind.
+type Engine struct {
+	Profile step.Profile
+	Count   int
 }
 
-// Routers are all there are.
-var Routers = []Router{roundRobin, anyReplica, leastLoaded, powerOfTwo, byPrefix, bySession}
+// A FleetPlan says what a fleet is made of.
+type FleetPlan struct {
+	Engines  []Engine // at least one; Count is how many there are at the start
+	Policy   route.Policy
+	Seed     uint64
+	Scaling  Scaling
+	Failures Failures
+}
 
-var (
-	roundRobin = Router{"round-robin", "each in turn", func(f *Fleet, _ *step.Request) int {
-		f.turn++
-		return (f.turn - 1) % len(f.replicas)
-	}}
-	anyReplica = Router{"random", "any", func(f *Fleet, _ *step.Request) int { return f.rng.IntN(len(f.replicas)) }}
+// A Fleet is several servers behind a router.
+type Fleet struct {
+	plan     FleetPlan
+	router   *route.Router
+	replicas []*replica
+	queue    replicaQueue // those with something to do, the first one first
+	where    map[uint64]flying
+	timers   timers
+	noted    int
+	now      time.Duration
+	scale    scaling
+	use      Use
+	past     step.Stats // of servers that are gone
+}
 
-	leastLoaded = Router{"least-loaded", "the one with the fewest requests in flight", func(f *Fleet, _ *step.Request) int {
-		f.turn++ // of equals not always the first
-		best := f.turn % len(f.replicas)
-		for i := range f.replicas {
-			if f.replicas[i].flying < f.replicas[best].flying {
-				best = i
-			}
-		}
-		return best
-	}}
-	powerOfTwo = Router{"power-of-two", "of two drawn at random the one with fewer requests in flight", func(f *Fleet, _ *step.Request) int {
-		a, b := f.rng.IntN(len(f.replicas)), f.rng.IntN(len(f.replicas))
-		if f.replicas[b].flying < f.replicas[a].flying {
-			return b
-		}
-		return a
-	}}
-	byPrefix = Router{"prefix", "the one that served prompts with the same beginning before, unless it has far more to do than others; else the least loaded", choosePrefix}
+// flying is a request in flight.
+type flying struct {
+	replica *replica
+	of      any
+}
 
-	bySession = Router{"sticky", "all requests of a session to the same one; a new session to the least loaded", func(f *Fleet, r *step.Request) int {
-		if i, known := f.homes[r.Session]; known {
-			return i
-		}
-		i := leastLoaded.choose(f, r)
-		f.homes[r.Session] = i
-		return i
-	}}
+// A replica is one of the servers.
+type replica struct {
+	number int
+	engine int // which of the plan's
+	server *step.Server
+	state  state
+	lives  uint64        // how often it was started
+	at     time.Duration // when something happens next
+	place  int           // in the queue; below 0 it is not there
+	rng    *rand.Rand    // of its failures
+}
+
+type state int
+
+const (
+	gone     state = iota
+	starting       // it is paid for, and does not serve yet
+	serving
+	draining // it gets no more requests
+	failed   // it comes back
 )
 
-// overloaded is how many more requests than the least loaded replica one may have
-// in flight to be still chosen for what is in its cache.
-const overloaded = 16
-
-// choosePrefix looks for the replica that knows most of a prompt.
-func choosePrefix(f *Fleet, r *step.Request) int {
-	least := leastLoaded.choose(f, r)
-	best := least
-	blocks := r.Blocks[:min(len(r.Blocks), r.Prompt/max(f.BlockTokens, 1))]
-	for _, b := range slices.Backward(blocks) {
-		if home, known := f.homes[b]; known {
-			if f.replicas[home].flying <= f.replicas[least].flying+overloaded {
-				best = home
-			}
-			break
-		}
-	}
-	for _, b := range blocks {
-		f.homes[b] = best
-	}
-	return best
+// Use is what a fleet came to.
+type Use struct {
+	Least, Most  int // replicas that were there at a time
+	Took         time.Duration
+	ReplicaTime  time.Duration // of all of them together; what is starting counts, what has failed too
+	Started      int           // by the autoscaler
+	Stopped      int           // by it
+	Failed       int
+	LostRequests int // that were in flight at one that failed
 }
 
-// FindRouter is the router of that name.
-func FindRouter(name string) (Router, error) {
-	if i := slices.IndexFunc(Routers, func(r Router) bool { return r.Name == name }); i >= 0 {
-		return Routers[i], nil
-	}
-	names := make([]string, len(Routers))
-	for i, r := range Routers {
-		names[i] = r.Name
-	}
-	return Router{}, fmt.Errorf("no router %q: there are %s", name, strings.Join(names, ", "))
-}
+// Mean is how many replicas there were on average.
+func (u Use) Mean() float64 { return u.ReplicaTime.Seconds() / max(u.Took.Seconds(), 1e-9) }
 
-// A Fleet is several replicas of a server behind a router.
-type Fleet struct {
-	BlockTokens int // tokens in a KV block
-
-	replicas []replica
-	router   Router
-	rng      *rand.Rand
-	turn     int
-	homes    map[uint64]int // by session, or by the hash of a block
-	where    map[uint64]int // requests in flight
-	next     int            // the replica with something to do first; -1 is none
-}
-
-type replica struct {
-	server *step.Server
-	flying int
-	at     time.Duration // when something happens next
-	busy   bool
-}
-
-// NewFleet returns n idle replicas. Each draws its own random numbers.
-func NewFleet(p step.Profile, n int, router Router, seed uint64) (*Fleet, error) {
-	f := &Fleet{
-		BlockTokens: p.KV.BlockTokens, replicas: make([]replica, n), router: router, next: -1,
-		rng: rand.New(rand.NewPCG(seed, 1)), homes: map[uint64]int{}, where: map[uint64]int{},
-	}
-	for i := range f.replicas {
-		s, err := step.NewServer(p, seed+uint64(i))
-		if err != nil {
+// NewFleet returns a fleet of idle servers. Each draws its own random numbers.
+func NewFleet(p FleetPlan) (*Fleet, error) {
+	f := &Fleet{plan: p, router: route.New(p.Policy, p.Seed), where: map[uint64]flying{}}
+	for i, e := range p.Engines {
+		if _, err := step.NewServer(e.Profile, 0); err != nil {
 			return nil, err
 		}
-		s.TellLate()
-		f.replicas[i].server = s
+		if own, first := e.Profile.KV, p.Engines[0].Profile.KV; own.BlockTokens != first.BlockTokens || own.PrefixCache != first.PrefixCache {
+			return nil, errors.New("engines of one fleet must agree on kv.block_tokens and kv.prefix_cache, for a prompt is cut into blocks once")
+		}
+		for range e.Count {
+			f.serve(f.add(i))
+		}
 	}
+	if len(f.replicas) == 0 {
+		return nil, errors.New("a fleet needs at least one engine")
+	}
+	f.use.Least, f.use.Most = len(f.replicas), len(f.replicas)
+	f.beginScaling()
+	f.planFailures()
 	return f, nil
 }
 
+// add makes a replica of that engine, which does nothing yet. One that is gone
+// makes room for it.
+func (f *Fleet) add(engine int) *replica {
+	for _, r := range f.replicas {
+		if r.state == gone && r.engine == engine {
+			return r
+		}
+	}
+	r := &replica{number: len(f.replicas), engine: engine, place: -1, rng: rand.New(rand.NewPCG(f.plan.Seed, 0xfa11+uint64(len(f.replicas))))}
+	f.replicas = append(f.replicas, r)
+	return r
+}
+
+// serve lets a replica take requests, with nothing in its memory.
+func (f *Fleet) serve(r *replica) {
+	r.lives++
+	s, err := step.NewServer(f.plan.Engines[r.engine].Profile, f.plan.Seed+uint64(r.number)+1_000_003*(r.lives-1))
+	if err != nil {
+		panic(err) // NewFleet has seen that it can be made
+	}
+	s.TellLate()
+	r.server, r.state = s, serving
+	f.router.Open(r.number)
+	f.nextFailure(r)
+}
+
+// errDown says that no replica takes requests.
+var errDown = errors.New("no replica is there to take it")
+
 // Add implements Server.
-func (f *Fleet) Add(now time.Duration, r *step.Request) error {
-	i := f.router.choose(f, r)
-	if err := f.replicas[i].server.Add(now, r); err != nil {
+func (f *Fleet) Add(now time.Duration, q *step.Request) error {
+	i, ok := f.router.Choose(&route.Ask{Session: q.Session, Turn: q.Turn, Prefix: q.Prefix})
+	if !ok {
+		return errDown
+	}
+	r := f.replicas[i]
+	if err := r.server.Add(now, q); err != nil {
 		return err
 	}
-	f.replicas[i].flying++
-	f.where[r.ID] = i
-	f.look(i)
+	f.router.Begin(i)
+	f.where[q.ID] = flying{r, q.Of}
+	f.look(r)
 	return nil
 }
 
 // Cancel implements Server.
 func (f *Fleet) Cancel(id uint64) (untold []time.Duration) {
-	i, ok := f.where[id]
+	at, ok := f.where[id]
 	if !ok {
 		return nil
 	}
-	f.land(i, id)
-	untold = f.replicas[i].server.Cancel(id)
-	f.look(i)
+	untold = at.replica.server.Cancel(id)
+	f.look(at.replica)
+	f.land(at.replica, id)
 	return untold
 }
 
-func (f *Fleet) land(i int, id uint64) {
-	f.replicas[i].flying--
+// land takes a request out of flight.
+func (f *Fleet) land(r *replica, id uint64) {
+	f.router.End(r.number)
 	delete(f.where, id)
-}
-
-// look sees when something happens next at replica i.
-func (f *Fleet) look(i int) {
-	r := &f.replicas[i]
-	r.at, r.busy = r.server.Next()
-	f.next = -1
-	for k := range f.replicas {
-		if x := &f.replicas[k]; x.busy && (f.next < 0 || x.at < f.replicas[f.next].at) {
-			f.next = k
-		}
+	if r.state == draining && f.router.Flying(r.number) == 0 {
+		f.end(r)
 	}
 }
 
-// Next implements Server.
+// end takes a replica away.
+func (f *Fleet) end(r *replica) {
+	f.forget(r)
+	r.state = gone
+}
+
+// forget lets the server of a replica go, with all it had.
+func (f *Fleet) forget(r *replica) {
+	if r.server != nil {
+		f.past = sumStats(f.past, countersOf(r.server.Stats()))
+		r.server = nil
+	}
+	if r.place >= 0 {
+		heap.Remove(&f.queue, r.place)
+	}
+}
+
+// look sees when something happens next at a replica.
+func (f *Fleet) look(r *replica) {
+	at, busy := r.server.Next()
+	r.at = at
+	switch {
+	case !busy && r.place >= 0:
+		heap.Remove(&f.queue, r.place)
+	case busy && r.place < 0:
+		heap.Push(&f.queue, r)
+	case busy:
+		heap.Fix(&f.queue, r.place)
+	}
+}
+
+// Next implements Server. What happens by the clock alone, as a look at the load,
+// matters only while requests are in flight.
 func (f *Fleet) Next() (time.Duration, bool) {
-	if f.next < 0 {
-		return 0, false
+	at, ok := time.Duration(0), false
+	if len(f.queue) > 0 {
+		at, ok = f.queue[0].at, true
 	}
-	return f.replicas[f.next].at, true
+	if len(f.where) > 0 && len(f.timers) > 0 && (!ok || f.timers[0].at < at) {
+		at, ok = f.timers[0].at, true
+	}
+	return at, ok
 }
 
 // Advance implements Server.
 func (f *Fleet) Advance(now time.Duration, deliver func(*step.Emission)) {
-	for f.next >= 0 && f.replicas[f.next].at <= now {
-		i := f.next
-		f.replicas[i].server.Advance(f.replicas[i].at, func(e *step.Emission) {
-			if e.Last {
-				f.land(i, e.ID)
-			}
+	for {
+		served := len(f.queue) > 0 && f.queue[0].at <= now
+		if len(f.timers) > 0 && f.timers[0].at <= now && (!served || f.timers[0].at < f.queue[0].at) {
+			t := heap.Pop(&f.timers).(timer)
+			f.pass(t.at)
+			t.do(deliver)
+			continue
+		}
+		if !served {
+			f.pass(now)
+			return
+		}
+		r := f.queue[0]
+		server := r.server
+		server.Advance(r.at, func(e *step.Emission) {
+			id, last := e.ID, e.Last
 			deliver(e)
+			if last {
+				f.land(r, id)
+			}
 		})
-		f.look(i)
+		if r.server == server {
+			f.look(r)
+		}
 	}
+}
+
+// pass counts the time of the replicas until then.
+func (f *Fleet) pass(now time.Duration) {
+	n := f.present()
+	f.use.ReplicaTime += time.Duration(n) * max(now-f.now, 0)
+	f.use.Least, f.use.Most = min(f.use.Least, n), max(f.use.Most, n)
+	f.now = max(f.now, now)
+}
+
+// present is how many replicas are paid for.
+func (f *Fleet) present() (n int) {
+	for _, r := range f.replicas {
+		if r.state != gone {
+			n++
+		}
+	}
+	return n
+}
+
+// Use is what the fleet came to so far.
+func (f *Fleet) Use() Use {
+	f.use.Took = f.now
+	return f.use
+}
+
+// Replica is the name of the server that a request in flight is at.
+func (f *Fleet) Replica(id uint64) string {
+	if at, ok := f.where[id]; ok && (len(f.replicas) > 1 || f.plan.Scaling.Most > 0) {
+		return fmt.Sprintf("replica-%d", at.replica.number)
+	}
+	return ""
+}
+
+// Stats is the state of all servers together, and the largest share of its memory
+// that one has in use.
+func (f *Fleet) Stats() (all step.Stats, kvShare float64) {
+	all = f.past
+	for _, r := range f.replicas {
+		if r.server != nil {
+			s := r.server.Stats()
+			all = sumStats(all, s)
+			if s.KVBlocks > 0 {
+				kvShare = max(kvShare, float64(s.KVUsedBlocks)/float64(s.KVBlocks))
+			}
+		}
+	}
+	return all, kvShare
+}
+
+func countersOf(s step.Stats) step.Stats {
+	s.Running, s.Waiting, s.KVBlocks, s.KVUsedBlocks = 0, 0, 0, 0
+	return s
+}
+
+func sumStats(a, b step.Stats) step.Stats {
+	return step.Stats{
+		Running: a.Running + b.Running, Waiting: a.Waiting + b.Waiting, KVBlocks: a.KVBlocks + b.KVBlocks, KVUsedBlocks: a.KVUsedBlocks + b.KVUsedBlocks,
+		PrefixQueryTokens: a.PrefixQueryTokens + b.PrefixQueryTokens, PrefixHitTokens: a.PrefixHitTokens + b.PrefixHitTokens,
+		Steps: a.Steps + b.Steps, PromptTokens: a.PromptTokens + b.PromptTokens, GeneratedTokens: a.GeneratedTokens + b.GeneratedTokens,
+		Preemptions: a.Preemptions + b.Preemptions, Finished: a.Finished + b.Finished, Cancelled: a.Cancelled + b.Cancelled, BusyTime: a.BusyTime + b.BusyTime,
+	}
+}
+
+// at has something happen at a time.
+func (f *Fleet) at(t time.Duration, do func(deliver func(*step.Emission))) {
+	f.noted++
+	heap.Push(&f.timers, timer{t, f.noted, do})
+}
+
+// requestsAt are the requests in flight at a replica, in the order in which they
+// were sent.
+func (f *Fleet) requestsAt(r *replica) []uint64 {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(f.where)), func(id uint64) bool { return f.where[id].replica != r })
+}
+
+// A timer is something that happens at a time.
+type timer struct {
+	at    time.Duration
+	order int
+	do    func(deliver func(*step.Emission))
+}
+
+// timers are in order of time; those of one time in the order in which they were
+// noted.
+type timers []timer
+
+// Len implements heap.Interface.
+func (t timers) Len() int { return len(t) }
+
+// Less implements heap.Interface.
+func (t timers) Less(i, j int) bool {
+	return t[i].at < t[j].at || t[i].at == t[j].at && t[i].order < t[j].order
+}
+
+// Swap implements heap.Interface.
+func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+
+// Push implements heap.Interface.
+func (t *timers) Push(x any) { *t = append(*t, x.(timer)) }
+
+// Pop implements heap.Interface.
+func (t *timers) Pop() any { return popLast((*[]timer)(t)) }
+
+// popLast takes the last of a slice.
+func popLast[T any](s *[]T) T {
+	var none T
+	last := len(*s) - 1
+	x := (*s)[last]
+	(*s)[last] = none
+	*s = (*s)[:last]
+	return x
+}
+
+// A replicaQueue is replicas in order of when something happens at them.
+type replicaQueue []*replica
+
+// Len implements heap.Interface.
+func (q replicaQueue) Len() int { return len(q) }
+
+// Less implements heap.Interface.
+func (q replicaQueue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
+}
+
+// Swap implements heap.Interface.
+func (q replicaQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (q *replicaQueue) Push(x any) {
+	r := x.(*replica)
+	r.place = len(*q)
+	*q = append(*q, r)
+}
+
+// Pop implements heap.Interface.
+func (q *replicaQueue) Pop() any {
+	r := popLast((*[]*replica)(q))
+	r.place = -1
+	return r
 }

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"slices"
 	"time"
 
 	"tacho"
+	"tacho/route"
 	"tacho/session"
 	"tacho/sim/step"
 	"tacho/sim/words"
@@ -40,6 +42,11 @@ type Stage struct {
 	Cached      func(*tacho.Request) int // prompt tokens that count as cached; nil: the server's prefix cache tells
 	Timeout     time.Duration            // for one request, from its start; 0 is none
 	MaxTime     time.Duration            // no session starts later than this; 0 is no limit
+	Retries     int                      // of a request that its server lost before it said anything
+	ByPrefix    bool                     // the server goes by what prompts begin with
+	Replica     func(id uint64) string   // where a request in flight is; may be nil
+	Every       time.Duration            // time between two calls of Look; 0 is never
+	Look        func(at time.Duration)   // looks at the server
 	Enough      <-chan struct{}          // once closed, no request is sent any more; what is in flight is let finish; may be nil
 }
 
@@ -59,6 +66,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 		if !ok {
 			break
 		}
+		r.look(at)
 		r.now = max(r.now, at)
 		r.expire()
 		s.Server.Advance(r.now, r.deliver)
@@ -85,6 +93,7 @@ type runner struct {
 	users  int       // sessions of a closed loop under way
 	noted  int       // turns, so far
 	lastID uint64
+	looked time.Duration
 }
 
 // A start is a request that is to be sent.
@@ -94,7 +103,8 @@ type start struct {
 	talk    *talk   // nil: a session of one turn
 	first   bool    // it begins its session
 	order   int     // among those noted for later
-	lands   *flight // or it is no request, but the end of an answer
+	lands   *flight // or it is no request, but the end of an answer ...
+	again   *flight // ... or another attempt
 }
 
 // A talk is a session under way.
@@ -112,6 +122,7 @@ type flight struct {
 	seed  uint64        // of the answer
 	made  time.Duration // when the engine had its first token
 	until time.Duration // it is given up then
+	tries int
 }
 
 // halted says whether the stage is to stop at once. It also sees when enough has
@@ -120,7 +131,7 @@ func (r *runner) halted(ctx context.Context) bool {
 	select {
 	case <-r.Enough:
 		r.head, r.ready = nil, nil
-		r.later = slices.DeleteFunc(r.later, func(s *start) bool { return s.lands == nil })
+		r.later = slices.DeleteFunc(r.later, func(s *start) bool { return s.lands == nil && s.again == nil })
 		heap.Init(&r.later)
 	default:
 	}
@@ -163,10 +174,13 @@ func (r *runner) past(t time.Duration) bool { return r.MaxTime > 0 && t >= r.Max
 func (r *runner) begin() {
 	for r.err == nil {
 		for len(r.later) > 0 && r.later[0].due <= r.now {
-			if s := heap.Pop(&r.later).(*start); s.lands == nil {
-				r.ready = append(r.ready, s)
-			} else if s.lands.rec != nil {
+			switch s := heap.Pop(&r.later).(*start); {
+			case s.lands != nil && s.lands.rec != nil:
 				r.land(s.lands)
+			case s.again != nil && s.again.rec != nil:
+				r.try(s.again)
+			case s.lands == nil && s.again == nil:
+				r.ready = append(r.ready, s)
 			}
 		}
 		r.queueHead()
@@ -240,21 +254,47 @@ func (r *runner) send(s *start) {
 	if s.talk.State != nil {
 		rec.Turns = s.talk.Turns()
 	}
-	r.lastID++
-	f := &flight{start: s, id: r.lastID, rec: rec}
-	ask := r.ask(f)
-	if err := r.Server.Add(r.now, ask); err != nil {
-		rec.End = r.now
-		rec.Failure = &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: 400, Message: err.Error()}
-		r.end(f)
-		return
-	}
-	rec.Input = ask.Prompt
+	f := &flight{start: s, rec: rec}
 	r.flying++
 	if r.Timeout > 0 {
 		f.until = r.now + r.Timeout
 		r.expiry = append(r.expiry, f)
 	}
+	r.try(f)
+}
+
+// try hands a request to the server.
+func (r *runner) try(f *flight) {
+	r.lastID++
+	f.id = r.lastID
+	f.tries++
+	ask := r.ask(f)
+	err := r.Server.Add(r.now, ask)
+	switch {
+	case errors.Is(err, errDown):
+		r.failed(f, tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: http.StatusServiceUnavailable, Message: err.Error()})
+	case err != nil:
+		r.failed(f, tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: http.StatusBadRequest, Message: err.Error()})
+	default:
+		f.rec.Input = ask.Prompt
+		if r.Replica != nil {
+			f.rec.Endpoint = r.Replica(f.id)
+		}
+	}
+}
+
+// failed ends an attempt, and with it the request unless there may be another.
+func (r *runner) failed(f *flight, why tacho.Failure) {
+	rec := f.rec
+	rec.Failure = &why
+	if pause, again := session.Again(rec, f.tries, r.Retries); again {
+		rec.Failure, rec.Head = nil, tacho.Never
+		r.noted++
+		heap.Push(&r.later, &start{due: r.now + pause, again: f, order: r.noted})
+		return
+	}
+	rec.End = r.now
+	r.land(f)
 }
 
 // ask is the request as the server sees it.
@@ -263,7 +303,10 @@ func (r *runner) ask(f *flight) *step.Request {
 	p := words.Prompt{Every: r.BlockTokens}
 	fill(&p, &q.Input)
 	f.seed = p.Seed
-	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Of: f}
+	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Of: f}
+	if r.ByPrefix {
+		out.Prefix = route.Prefix(&q.Input)
+	}
 	if q.InputTokens > 0 && q.InputTokens != p.Tokens && p.Tokens > 0 {
 		// The tokens of the model are not those of the simulator: its blocks end elsewhere.
 		p = words.Prompt{Every: max(r.BlockTokens*p.Tokens/q.InputTokens, 1)}
@@ -297,6 +340,11 @@ func (r *runner) deliver(e *step.Emission) {
 	rec := f.rec
 	if rec == nil {
 		return // it was given up
+	}
+	if e.Lost {
+		f.say(e.Earlier)
+		r.failed(f, tacho.Failure{Cause: tacho.Reset, Phase: "stream", Message: "the replica failed"})
+		return
 	}
 	if e.First {
 		if f.request.IgnoreEOS {
@@ -336,6 +384,15 @@ func (f *flight) say(at []time.Duration) {
 	f.rec.Output += len(at)
 }
 
+// look looks at the server at all the times for it until then.
+func (r *runner) look(until time.Duration) {
+	for r.Every > 0 && r.looked+r.Every <= until {
+		r.looked += r.Every
+		r.Server.Advance(r.looked, r.deliver)
+		r.Look(r.looked)
+	}
+}
+
 // expire gives up what takes too long.
 func (r *runner) expire() {
 	for f := r.oldest(); f != nil && f.until <= r.now; f = r.oldest() {
@@ -360,6 +417,9 @@ func (r *runner) oldest() *flight {
 // land takes a request out of flight.
 func (r *runner) land(f *flight) {
 	r.flying--
+	if f.tries > 1 {
+		f.rec.Attempts = f.tries
+	}
 	r.end(f)
 	f.rec, f.start = nil, nil // it may be remembered for as long as older ones are in flight
 }

@@ -16,6 +16,7 @@ import (
 	"tacho/internal/redact"
 	"tacho/metric"
 	"tacho/plan"
+	"tacho/route"
 	"tacho/transport"
 	"tacho/transport/tap"
 	"tacho/workload"
@@ -215,9 +216,12 @@ func (t *Target) open(keepText bool, onToken backend.OnToken) error {
 	}
 	t.backend = t.each[0]
 	if len(t.each) > 1 {
-		var err error
-		if t.backend, err = backend.Spread(slices.Clone(t.each), p.ShownURLs(), backend.Balance(p.Balance), t.Seed); err != nil {
+		how, err := route.Find(p.Balance)
+		if err != nil {
 			return &UsageError{fmt.Errorf("--balance: %w", err)}
+		}
+		if t.backend, err = backend.Spread(slices.Clone(t.each), p.ShownURLs(), how, t.Seed); err != nil {
+			return err
 		}
 	}
 	t.server = t.backend.(backend.Server)

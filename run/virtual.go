@@ -3,13 +3,16 @@ package run
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"tacho"
+	"tacho/instrument"
 	"tacho/live"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/predict"
+	"tacho/route"
 	"tacho/sim/step"
 )
 
@@ -17,17 +20,13 @@ import (
 // a model of the engine. The simulated engine that was started is only asked what
 // a server is asked: its model, how it counts tokens, how much it takes.
 func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
-	profile, err := step.Load(r.Plan.Sim)
+	made, err := r.fleetPlan(s)
 	if err != nil {
 		return &UsageError{err}
 	}
-	router, err := predict.FindRouter(r.Plan.Router)
+	fleet, err := predict.NewFleet(made)
 	if err != nil {
-		return &UsageError{fmt.Errorf("--router: %w", err)}
-	}
-	server, err := predict.NewFleet(profile, r.Plan.Replicas, router, r.seedOf(s.Level))
-	if err != nil {
-		return err
+		return &UsageError{err}
 	}
 	out, feed := &s.outcome, &live.Feed{}
 	r.live = feed
@@ -39,29 +38,110 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 		}
 	}
 	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
-	blocks := 0
-	if profile.KV.PrefixCache {
-		blocks = profile.KV.BlockTokens
+	kv, blocks := made.Engines[0].Profile.KV, 0
+	if kv.PrefixCache {
+		blocks = kv.BlockTokens
 	}
+	readings := &readings{fleet: fleet, every: r.Plan.MetricsInterval.Duration()}
 	err = predict.Run(ctx, predict.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
-		Server: server, BlockTokens: blocks, Enough: r.Enough, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
+		Server: fleet, BlockTokens: blocks, Enough: r.Enough, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
+		Retries: r.Plan.Retries, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica, Every: readings.every, Look: readings.read,
 	}, computed{finisher{sink, r, sum}, feed})
+	out.Samples = readings.samples
 	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
 	s.config.Known = append(s.config.Known, metric.Reason{
 		Code: "predicted", Severity: metric.Note,
 		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", r.engines()),
 	})
+	s.config.Known = append(s.config.Known, fleetNotes(fleet.Use())...)
 	r.sumUp(s, sum, nil)
 	return err
 }
 
+// fleetPlan is what the plan says of engines.
+func (r *Runner) fleetPlan(s *level) (f predict.FleetPlan, err error) {
+	p := &r.Plan
+	mix, err := step.LoadMix(p.Sim)
+	if err != nil {
+		return f, err
+	}
+	for _, share := range mix {
+		f.Engines = append(f.Engines, predict.Engine{Profile: share.Profile, Count: share.Count})
+	}
+	if len(mix) == 1 && mix[0].Count == 1 {
+		f.Engines[0].Count = max(p.Replicas, 1)
+	}
+	if f.Policy, err = route.Find(p.Balance); err != nil {
+		return f, fmt.Errorf("--balance: %w", err)
+	}
+	f.Seed = r.seedOf(s.Level)
+	f.Scaling = predict.Scaling{Most: p.AutoscaleMax, Target: p.AutoscaleTarget, Delay: p.AutoscaleDelay.Duration(), DownAfter: p.AutoscaleDownAfter.Duration()}
+	f.Scaling.By, _ = predict.FindSignal(p.AutoscaleBy) // the plan knows which there are
+	f.Failures = predict.Failures{Between: p.ReplicaMTBF.Duration(), Repair: p.ReplicaRepair.Duration()}
+	for _, text := range p.ReplicaFailsAt {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(seconds >= 0 && seconds < 1e9) {
+			return f, fmt.Errorf("--replica-fails-at %s: write seconds after the start", text)
+		}
+		f.Failures.At = append(f.Failures.At, time.Duration(seconds*float64(time.Second)))
+	}
+	return f, nil
+}
+
 // engines are what computed the run, in words.
 func (r *Runner) engines() string {
-	if r.Plan.Replicas == 1 {
-		return r.Plan.Sim
+	name := r.Plan.Sim
+	if r.Plan.Replicas > 1 {
+		name = fmt.Sprintf("%d x %s", r.Plan.Replicas, name)
 	}
-	return fmt.Sprintf("%d x %s, %s", r.Plan.Replicas, r.Plan.Sim, r.Plan.Router)
+	if name == r.Plan.Sim && r.Plan.AutoscaleMax == 0 {
+		return name
+	}
+	return name + ", " + r.Plan.Balance
+}
+
+// fleetNotes tell what became of a fleet.
+func fleetNotes(u predict.Use) (out []metric.Reason) {
+	if u.Started+u.Stopped > 0 {
+		out = append(out, metric.Reason{Code: "autoscaled", Severity: metric.Note, Text: fmt.Sprintf(
+			"%d to %d replicas, %.2f on average over the run: %d were started and %d stopped", u.Least, u.Most, u.Mean(), u.Started, u.Stopped)})
+	}
+	if u.Failed > 0 {
+		out = append(out, metric.Reason{Code: "replicas-failed", Severity: metric.Note, Text: fmt.Sprintf(
+			"replicas failed %d times, with %d requests in flight at them", u.Failed, u.LostRequests)})
+	}
+	return out
+}
+
+// readings are what a metrics page of the fleet would have said. They do not grow
+// with the run: from so many on, every other one is dropped, and half as many are
+// taken.
+type readings struct {
+	fleet   *predict.Fleet
+	every   time.Duration
+	samples []instrument.Sample
+}
+
+const mostReadings = 4096
+
+func (r *readings) read(at time.Duration) {
+	if at%r.every != 0 {
+		return
+	}
+	all, kv := r.fleet.Stats()
+	r.samples = append(r.samples, instrument.Reading{
+		Running: all.Running, Queued: all.Waiting, KVShare: kv, PrefixQueries: all.PrefixQueryTokens, PrefixHits: all.PrefixHitTokens,
+		PromptTokens: all.PromptTokens, GeneratedTokens: all.GeneratedTokens, Preemptions: all.Preemptions, Finished: all.Finished,
+	}.Sample("model", at))
+	if len(r.samples) < mostReadings {
+		return
+	}
+	for i := range mostReadings / 2 {
+		r.samples[i] = r.samples[2*i+1]
+	}
+	r.samples = r.samples[:mostReadings/2]
+	r.every *= 2
 }
 
 // computed is a Sink that has its records watched.

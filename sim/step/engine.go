@@ -38,6 +38,8 @@ type Request struct {
 	Draw      uint64   // which draw of that distribution is its own; 0: that of its ID
 	Cached    int      // prompt tokens that count as cached, where Blocks does not tell
 	Session   uint64   // that it belongs to, for routers
+	Turn      int      // of it
+	Prefix    []uint64 // what it begins with, for those that go by it
 	Of        any      // whose it is: emissions say so too
 }
 
@@ -56,6 +58,7 @@ type Emission struct {
 	Steps int  // in which the engine made tokens of the request so far
 	First bool // nothing came before
 	Last  bool // nothing comes after
+	Lost  bool // its server is gone: there is no token, and nothing comes after
 
 	// On First and Last.
 	Accepted    time.Duration // when the engine was given it: a server answers its client then
