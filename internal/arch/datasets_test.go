@@ -11,9 +11,8 @@ import (
 // otherMeanings are strings that are a dataset's name and mean something else,
 // by their file.
 var otherMeanings = map[string]string{
-	"backend/spread.go random": "a way to choose one of several servers",
-	"plan/plan.go random":      "a way to choose one of several adapters",
-	"predict/fleet.go random":  "a way to choose one of several engines",
+	"route/route.go random": "a way to choose one of several servers",
+	"plan/plan.go random":   "a way to choose one of several adapters",
 }
 
 // A dataset is one file in workload and one word in its list: nobody outside
