@@ -25,10 +25,10 @@ run: build
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/tacho ./cmd/tacho
 
-## test: all tests, with the race detector; those of the page in a real browser, those of the view in a real terminal
+## test: all tests, with the race detector; those of the page in a real browser, those of the view in a real terminal, those of completion in real shells
 .PHONY: test
-test: chromium tmux
-	go test -race -tags browser,terminal -timeout 25m ./...
+test: chromium tmux shells
+	go test -race -tags browser,terminal,shells -timeout 25m ./...
 	go test ./sim/step ./metric ./internal/hostile # what they skip under the race detector: the fit to the seeds, ten million token events, most shapes
 
 ## chromium: install the browser that looks at the page, where it is missing (Debian; as root)
@@ -50,6 +50,16 @@ shots: build chromium
 	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
 		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm >/dev/null
 	go run ./internal/browser/shoot $(SHOTS)/runs/*/report.html $(SHOTS)/report
+
+## shells: install the shells that complete words, where they are missing (Debian; as root)
+.PHONY: shells
+shells:
+	@command -v zsh fish >/dev/null && test -e /usr/share/bash-completion || { apt-get update -qq && apt-get install -y -qq --no-install-recommends zsh fish bash-completion; }
+
+## man: manual pages of all commands, in man/
+.PHONY: man
+man: build
+	bin/tacho man man
 
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
@@ -164,7 +174,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags browser,terminal,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
+	go vet -tags browser,terminal,shells,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

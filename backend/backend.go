@@ -180,10 +180,7 @@ func Find(name string) (Kind, error) {
 		}
 		names, all = append(names, k.Name), append(all, known...)
 	}
-	if nearest := spelling.Nearest(want, all); nearest != "" {
-		return Kind{}, fmt.Errorf("unknown backend %q, did you mean %q? there are %s", name, nearest, strings.Join(names, ", "))
-	}
-	return Kind{}, fmt.Errorf("unknown backend %q, there are %s", name, strings.Join(names, ", "))
+	return Kind{}, fmt.Errorf("unknown backend %q%s (have %s)", name, spelling.Meant(want, all), strings.Join(names, ", "))
 }
 
 // accepts complains about an input the protocol cannot carry.

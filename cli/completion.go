@@ -48,15 +48,10 @@ bash needs the package bash-completion, and zsh the line "autoload -U compinit; 
 	}
 }
 
-// knownWord refuses a word that is not among those there are, and says which may
-// have been meant.
+// knownWord refuses a word that is not among those there are.
 func knownWord(what, word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
 	}
-	hint := ""
-	if nearest := spelling.Nearest(word, words); nearest != "" {
-		hint = fmt.Sprintf(", did you mean %q?", nearest)
-	}
-	return fmt.Errorf("unknown %s %q%s (have %s)", what, word, hint, strings.Join(words, ", "))
+	return spelling.Unknown(what, word, words)
 }

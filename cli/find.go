@@ -111,8 +111,8 @@ func (f *findFlags) search(p *plan.Plan) (*search.Search, error) {
 		return nil, fmt.Errorf("--slo: %w", err)
 	}
 	kind := search.Kind(f.kind)
-	if !slices.Contains(search.Kinds, kind) {
-		return nil, fmt.Errorf("--find %q: write rate, concurrency or users", f.kind)
+	if err := knownWord("goal of --find", f.kind, findKinds()); err != nil {
+		return nil, err
 	}
 	s := search.New(kind, goals)
 	if s.Within, err = search.ParseShare(f.within); err != nil {
@@ -139,6 +139,14 @@ func (f *findFlags) search(p *plan.Plan) (*search.Search, error) {
 		}
 	}
 	return s, nil
+}
+
+// findKinds are the words that --find takes.
+func findKinds() (out []string) {
+	for _, k := range search.Kinds {
+		out = append(out, string(k))
+	}
+	return out
 }
 
 // checkLoad refuses options that say what is to be found.

@@ -31,7 +31,7 @@ const (
 var often = map[string]string{
 	"bench": "plan dry-run base-url backend model api-key-file sim num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len goodput metric-percentiles fail-if save-result",
-	"predict": "engine replicas router plan dry-run num-prompts request-rate max-concurrency max-seconds seed " +
+	"predict": "engine replicas balance plan dry-run num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len goodput metric-percentiles fail-if",
 	"find": "slo find from to within plan dry-run base-url backend model api-key-file sim num-prompts max-concurrency seed " +
 		"dataset-name dataset-path random-input-len random-output-len",

@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,5 +102,84 @@ func TestExamplesStayCommands(t *testing.T) {
 	}
 	if found != 2 {
 		t.Errorf("found %d examples", found)
+	}
+}
+
+// TestMisspelt names the word that was meant, whatever kind of name it is.
+func TestMisspelt(t *testing.T) {
+	t.Parallel()
+	bench := []string{"bench", "--dry-run", "--base-url", "http://127.0.0.1:9"}
+	for what, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"command":           {[]string{"benhc"}, `"bench"`},
+		"help":              {[]string{"help", "reprot"}, `"report"`},
+		"flag":              {append(bench, "--num-promts", "3"), "--num-prompts"},
+		"flag of sim":       {[]string{"sim", "--profil_e", "x"}, "--profile"},
+		"shell":             {[]string{"completion", "zhs"}, `"zsh"`},
+		"backend":           {append(bench, "--backend", "vlm"), `"vllm"`},
+		"backend's alias":   {append(bench, "--backend", "tensorrt-lm"), `"tensorrt-llm"`},
+		"dataset":           {append(bench, "--dataset-name", "sharegtp"), `"sharegpt"`},
+		"dataset of a mix":  {append(bench, "--mix", "a:dataset-nam=random"), `"dataset-name"`},
+		"profile":           {[]string{"bench", "--dry-run", "--sim", "vllm-8b-h10"}, `"vllm-8b-h100"`},
+		"profile of sim":    {[]string{"sim", "--profile", "tgi-405-mi300x"}, `"tgi-405b-mi300x"`},
+		"engine":            {[]string{"sim", "--engine", "slang"}, `"sglang"`},
+		"fault":             {[]string{"sim", "--fault", "truncat"}, `"truncate"`},
+		"percentile metric": {append(bench, "--percentile-metrics", "ttft,tfft"), `"ttft"`},
+		"goodput metric":    {append(bench, "--goodput", "tfft:100"), `"ttft"`},
+		"condition":         {append(bench, "--fail-if", "e2l.p99>1s"), `"e2el"`},
+		"figure":            {append(bench, "--fail-if", "request_troughput<1"), `"request_throughput"`},
+		"SLO":               {[]string{"find", "--slo", "tfft:p99<1s"}, `"ttft"`},
+		"quantity":          {[]string{"compare", "x", "y", "--quantities", "tpto.mean"}, `"tpot"`},
+		"goal":              {[]string{"find", "--slo", "ttft:p99<1s", "--find", "conccurrency"}, `"concurrency"`},
+		"style":             {append(bench, "--report-style", "curent"), `"current"`},
+		"format":            {[]string{"report", "../testdata/seeds", "--format", "jsn"}, `"json"`},
+		"rows":              {[]string{"report", "../testdata/seeds", "--format", "csv", "--rows", "requst"}, `"request"`},
+		"dialect":           {[]string{"report", "../testdata/seeds", "--dialect", "aipref"}, `"aiperf"`},
+		"checks":            {[]string{"selfcheck", "--format", "jsno"}, `"json"`},
+		"clock":             {append(bench, "--clock", "kernl"), `"kernel"`},
+		"balance":           {append(bench, "--balance", "stiky"), `"sticky"`},
+		"ramp":              {append(bench, "--ramp-up-strategy", "liner", "--ramp-up-start-rps", "1", "--ramp-up-end-rps", "2"), `"linear"`},
+		"router":            {[]string{"predict", "--dry-run", "--router", "least-laoded"}, `"least-loaded"`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := program(nil, test.args...)
+			if !strings.Contains(stderr, "did you mean "+test.want+"?") || code != 2 {
+				t.Errorf("tacho %v: exit code %d, %s", test.args, code, stderr)
+			}
+		})
+	}
+}
+
+// TestManPages writes the manual: a page for each command, with all its flags, that
+// groff reads without a complaint.
+func TestManPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if code, out, stderr := program(nil, "man", dir); code != 0 || !strings.Contains(out, "pages in "+dir) {
+		t.Fatalf("exit code %d, %s%s", code, out, stderr)
+	}
+	for _, name := range []string{"tacho", "tacho-bench", "tacho-sim", "tacho-report"} {
+		path := filepath.Join(dir, name+".1")
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := strings.Fields(strings.ReplaceAll(name, "-", " "))[1:]
+		for _, flag := range flagsOf(helpOf(t, 80, append(command, "--help-all")...)) {
+			if !strings.Contains(string(b), strings.ReplaceAll(flag, "-", `\-`)) {
+				t.Errorf("%s has no %s", name, flag)
+			}
+		}
+		groff, err := exec.LookPath("groff")
+		if err != nil {
+			continue // it is on nearly every system that has manual pages
+		}
+		out, err := exec.Command(groff, "-man", "-Tutf8", "-ww", path).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "warning") || strings.Contains(string(out), "error:") {
+			t.Errorf("groff: %v\n%s", err, out[:min(len(out), 2000)])
+		}
 	}
 }

@@ -84,6 +84,9 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 			return err
 		}
 	}
+	if err := knownWord("kind of row", cmp.Or(o.rows, report.RowKinds[0].Name), namesOf(report.RowKinds)); err != nil {
+		return usage(err)
+	}
 	r := report.Report{Style: o.style, Rows: o.rows, Detailed: o.detailed}
 	for _, path := range paths {
 		runs, err := archive.All(path, o.change)

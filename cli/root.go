@@ -83,7 +83,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are the verbs.
-var commands = []func(*Env) *cobra.Command{newBench, newFind, newSweep, newGuard, newPredict, newData, newSim, newReport, newCompare, newMetrics, newSelfcheck, newCompletion, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newFind, newSweep, newGuard, newPredict, newData, newSim, newReport, newCompare, newMetrics, newSelfcheck, newCompletion, newMan, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {
@@ -151,6 +151,7 @@ throughput and goodput, with a verdict on its own measurement.`,
 		cmd := c(env)
 		cmd.Args = usersOwn(cmd.Args)
 		cmd.Flags().SortFlags = false // what is used most stands first
+		completeWords(cmd)
 		root.AddCommand(cmd)
 	}
 	return root
@@ -164,10 +165,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 			names = append(names, c.Name())
 		}
 	}
-	if nearest := spelling.Nearest(word, names); nearest != "" {
-		return fmt.Errorf("unknown command %q, did you mean %q? (tacho --help lists all)", word, nearest)
-	}
-	return fmt.Errorf("unknown command %q (tacho --help lists all)", word)
+	return fmt.Errorf("unknown command %q%s (tacho --help lists all)", word, spelling.Meant(word, names))
 }
 
 // usersOwn says that wrong words after a command are the user's mistake.

@@ -13,6 +13,9 @@ import (
 	"tacho/internal/proof"
 )
 
+// checkFormats are the ways in which it is shown.
+var checkFormats = []string{"text", "json"}
+
 func newSelfcheck(env *Env) *cobra.Command {
 	effort, quick, format := proof.Full, false, ""
 	cmd := &cobra.Command{
@@ -27,8 +30,8 @@ It ends with exit code 1 if something does not hold, and says what to do.`,
 		Example: `  tacho selfcheck
   tacho selfcheck --quick --format json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usage(fmt.Errorf("--format %s: it is text or json", format))
+			if err := knownWord("format", format, checkFormats); err != nil {
+				return usage(err)
 			}
 			if quick {
 				effort = proof.Quick

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tacho"
+	"tacho/internal/spelling"
 	"tacho/stat"
 )
 
@@ -62,7 +62,7 @@ func (s *SLO) keptBy(r *tacho.Record) bool {
 func (s *SLO) validate() error {
 	m := Named(s.Metric)
 	if m == nil || m.Unit == TokenCount {
-		return fmt.Errorf("goodput metric %q: want one of %s", s.Metric, names(limits()))
+		return spelling.Unknown("goodput metric", s.Metric, names(limits()))
 	}
 	if !(s.LimitMillis >= 0) || math.IsInf(s.LimitMillis, 0) {
 		return fmt.Errorf("goodput %s: limit %v: want %s, 0 or more", s.Metric, s.LimitMillis, m.Unit)
@@ -93,7 +93,7 @@ func (c *Config) Validate() error {
 	}
 	for _, name := range c.Metrics {
 		if !slices.Contains(SectionKeys(), name) {
-			return fmt.Errorf("percentile metric %q: want one of %s", name, strings.Join(SectionKeys(), ", "))
+			return spelling.Unknown("percentile metric", name, SectionKeys())
 		}
 	}
 	if !(c.SteadyThreshold >= 0 && c.SteadyThreshold <= 1) {
@@ -119,10 +119,10 @@ func limits() []*Metric {
 	return slices.DeleteFunc(slices.Clone(All), func(m *Metric) bool { return m.Unit == TokenCount })
 }
 
-func names(metrics []*Metric) string {
+func names(metrics []*Metric) []string {
 	var list []string
 	for _, m := range metrics {
 		list = append(list, m.Name)
 	}
-	return strings.Join(list, ", ")
+	return list
 }

@@ -2,14 +2,13 @@ package metric
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"tacho"
+	"tacho/internal/spelling"
 	"tacho/stat"
 )
 
@@ -59,7 +58,7 @@ func DialectNamed(name string) (*Dialect, error) {
 		}
 		names = append(names, Dialects[i].Name)
 	}
-	return nil, fmt.Errorf("unknown dialect %q: want one of %s", name, strings.Join(names, ", "))
+	return nil, spelling.Unknown("dialect", name, names)
 }
 
 // tachoDialect is our own definitions.

@@ -192,10 +192,10 @@ func TestConfigValidate(t *testing.T) {
 		t.Errorf("good config: %v", err)
 	}
 	for want, c := range map[string]metric.Config{
-		"percentile 101":          {Percentiles: []float64{101}},
-		"percentile -1":           {Percentiles: []float64{-1}},
-		`percentile metric "e2e"`: {Metrics: []string{"e2e"}},
-		`goodput metric "output_tokens"`: {Goodput: []metric.SLO{
+		"percentile 101":                  {Percentiles: []float64{101}},
+		"percentile -1":                   {Percentiles: []float64{-1}},
+		`unknown percentile metric "e2e"`: {Metrics: []string{"e2e"}},
+		`unknown goodput metric "output_tokens"`: {Goodput: []metric.SLO{
 			{Metric: "output_tokens", LimitMillis: 1},
 		}},
 		"goodput ttft: limit -1": {Goodput: []metric.SLO{{Metric: "ttft", LimitMillis: -1}}},

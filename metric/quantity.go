@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tacho/internal/spelling"
 )
 
 // A Quantity is one number of a level that has a name: a statistic of a metric,
@@ -86,7 +89,8 @@ func ParseQuantity(text string) (Quantity, error) {
 	if m == nil {
 		q, found := wholeNamed(name)
 		if !found {
-			return q, fmt.Errorf("%q is no quantity: write the name of a metric and a statistic, as ttft.p99 or tpot.mean, or one of %s (tacho metrics lists all)", text, strings.Join(wholeNames(), ", "))
+			meant := cmp.Or(spelling.Meant(name, slices.Concat(names(All), wholeNames())), ":")
+			return q, fmt.Errorf("%q is no quantity%s write the name of a metric and a statistic, as ttft.p99 or tpot.mean, or one of %s (tacho metrics lists all)", text, meant, strings.Join(wholeNames(), ", "))
 		}
 		if statistic {
 			return q, fmt.Errorf("%s is one number for a level: write it without .%s", name, which)

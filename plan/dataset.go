@@ -9,6 +9,7 @@ import (
 
 	"tacho"
 
+	"tacho/internal/spelling"
 	"tacho/workload"
 )
 
@@ -176,6 +177,16 @@ func (c *Class) option(name string) *Option {
 	return nil
 }
 
+// optionNames are the options that a class may have.
+func (c *Class) optionNames() (out []string) {
+	for _, o := range c.Plan.Options() {
+		if slices.Contains(datasetGroups, o.Group) {
+			out = append(out, o.Name)
+		}
+	}
+	return out
+}
+
 // set takes one option of a class.
 func (c *Class) set(name, value string) (err error) {
 	if header, ok := strings.CutPrefix(name, "header."); ok {
@@ -197,7 +208,7 @@ func (c *Class) set(name, value string) (err error) {
 		if o := c.option(name); o != nil {
 			return o.Set(value)
 		}
-		return errors.New("no option of a dataset has this name")
+		return fmt.Errorf("no option of a dataset has this name%s", spelling.Meant(name, c.optionNames()))
 	}
 	return err
 }

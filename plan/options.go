@@ -92,6 +92,9 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 	}
 }
 
+// Words are those that the option takes; none, if it takes any.
+func (o *Option) Words() []string { return o.words }
+
 // List says whether the option may be given several times, and keeps all values.
 func (o *Option) List() bool { _, is := o.Value.(*[]string); return is }
 

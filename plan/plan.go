@@ -55,7 +55,7 @@ type Server struct {
 	ClientCert      string   `flag:"client-cert" help:"+ file with the certificate to present to the server"`
 	ClientKey       string   `flag:"client-key" help:"+ file with that certificate's key"`
 	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are then stamped when read, not by the kernel)"`
-	Clock           string   `flag:"clock" list:"yes" default:"kernel" help:"+ what stamps arrivals: kernel; wire (each segment as it passes the network device: exact even if the client gets no processor; needs CAP_NET_RAW); auto (wire where it is to be had, else kernel); or read (to see the difference)"`
+	Clock           string   `flag:"clock" list:"yes" default:"kernel" words:"kernel wire auto read" help:"+ what stamps arrivals: kernel; wire (each segment as it passes the network device: exact even if the client gets no processor; needs CAP_NET_RAW); auto (wire where it is to be had, else kernel); or read (to see the difference)"`
 	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
 	RequestIDFormat string   `flag:"request-id-format" default:"number" words:"number uuid" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
 	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
@@ -98,7 +98,7 @@ type Load struct {
 	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"most requests in flight; sweep finds the numbers from 1 to saturation"`
 	PromptsFactor   int      `flag:"sweep-num-prompts-factor" help:"+ number of requests, as a multiple of --max-concurrency: each level has its own"`
 	Repeat          int      `flag:"repeat" list:"no" alias:"num-runs" most:"10000" help:"+ run each level this many times; the report shows how far they differ"`
-	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" help:"linear or exponential: let the rate rise, instead of --request-rate"`
+	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" words:"linear exponential" help:"linear or exponential: let the rate rise, instead of --request-rate"`
 	RampUpStartRPS  *float64 `flag:"ramp-up-start-rps" help:"requests per second at the start of the ramp"`
 	RampUpEndRPS    *float64 `flag:"ramp-up-end-rps" help:"requests per second at the end of the ramp"`
 	MaxSeconds      Seconds  `flag:"max-seconds" help:"+ send requests for this long, instead of a number of them; those in flight at the end may finish"`

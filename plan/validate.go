@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tacho/backend"
+	"tacho/internal/spelling"
 	"tacho/pace"
 	"tacho/workload"
 )
@@ -73,8 +74,8 @@ func (p *Plan) validateRamp() error {
 // validateLevel says what is wrong with the plan of a level.
 func (p *Plan) validateLevel(l Level) error {
 	for _, o := range p.Options() {
-		if len(o.words) > 0 && !slices.Contains(o.words, o.Text()) {
-			return fmt.Errorf("--%s %q: write %s", o.Name, o.Text(), strings.Join(o.words, " or "))
+		if text := o.Text(); len(o.words) > 0 && text != "" && !slices.Contains(o.words, text) {
+			return fmt.Errorf("--%s %q%s write %s", o.Name, text, cmp.Or(spelling.Meant(text, o.words), ":"), strings.Join(o.words, " or "))
 		}
 	}
 	if p.MaxConcurrency < 1 && p.Given("max-concurrency") {

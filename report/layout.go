@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tacho/internal/spelling"
 	"tacho/metric"
 )
 
@@ -42,7 +43,7 @@ func styleNamed(name string) (int, error) {
 	}
 	i := slices.IndexFunc(Styles, func(s Style) bool { return s.Name == name || slices.Contains(s.Aliases, name) })
 	if i < 0 {
-		return 0, fmt.Errorf("unknown report style %q: want one of %s", name, Names(Styles))
+		return 0, spelling.Unknown("report style", name, strings.Split(Names(Styles), ", "))
 	}
 	return i, nil
 }

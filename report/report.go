@@ -13,6 +13,7 @@ import (
 	"iter"
 	"strings"
 
+	"tacho/internal/spelling"
 	"tacho/outcome"
 )
 
@@ -65,7 +66,7 @@ func named[T fmt.Stringer](list []T, what, name string) (T, error) {
 		}
 	}
 	var none T
-	return none, fmt.Errorf("unknown %s %q: want one of %s", what, name, Names(list))
+	return none, spelling.Unknown(what, name, strings.Split(Names(list), ", "))
 }
 
 // Names are the names of all of a list, for help.

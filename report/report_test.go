@@ -195,7 +195,7 @@ func TestUnknownNames(t *testing.T) {
 		names = append(names, f.Name)
 	}
 	_, err := report.FormatNamed("pdf")
-	if want := `unknown format "pdf": want one of ` + strings.Join(names, ", "); err == nil || err.Error() != want {
+	if want := `unknown format "pdf" (have ` + strings.Join(names, ", ") + ")"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if _, err := report.FileFormatNamed("pdf"); err == nil {
@@ -207,7 +207,7 @@ func TestUnknownNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = f.Render(&bytes.Buffer{}, &report.Report{Style: "1999"})
-		if want := `unknown report style "1999": want one of 2024, old, 2025-09, 2025-10, 2025-12, current`; err == nil || err.Error() != want {
+		if want := `unknown report style "1999" (have 2024, old, 2025-09, 2025-10, 2025-12, current)`; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

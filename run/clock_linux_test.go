@@ -49,7 +49,7 @@ func TestClock(t *testing.T) {
 
 func TestUnknownClock(t *testing.T) {
 	out := execute(t.Context(), planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.Clock = "sun" }), run.Env{})
-	if out.err == nil || !strings.Contains(out.err.Error(), "write kernel, wire, auto or read") {
+	if out.err == nil || !strings.Contains(out.err.Error(), "write kernel or wire or auto or read") {
 		t.Error(out.err)
 	}
 }

@@ -172,7 +172,7 @@ func (t *Target) dial(base string) (*transport.Client, error) {
 func (t *Target) chooseClock(ctx context.Context) error {
 	if t.Plan.Clock != plan.AutoClock {
 		if err := t.clock.UnmarshalText([]byte(t.Plan.Clock)); err != nil {
-			return fmt.Errorf("--clock: %w: write kernel, wire, auto or read", err)
+			return fmt.Errorf("--clock: %w", err)
 		}
 		return nil
 	}

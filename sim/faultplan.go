@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tacho/internal/spelling"
 )
 
 // A fault says what shall go wrong, how often and when. As text it is
@@ -42,7 +44,7 @@ func parseFault(text string) (fault, error) {
 	fail := func(err error) (fault, error) { return fault{}, fmt.Errorf("fault %q: %w", text, err) }
 	i := slices.IndexFunc(FaultKinds, func(k FaultKind) bool { return k.Name == f.name })
 	if i < 0 {
-		return fail(fmt.Errorf("there is no %q; there are %s", f.name, strings.Join(faultNames(), ", ")))
+		return fail(spelling.Unknown("fault", f.name, faultNames()))
 	}
 	f.kind = &FaultKinds[i]
 	fx := noEffects()

@@ -18,11 +18,11 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"tacho/internal/spelling"
 	"tacho/sim/step"
 )
 
@@ -128,7 +128,7 @@ func (o *Options) complete() error {
 	o.Model = cmp.Or(o.Model, p.Model, "sim")
 	o.MaxModelLen = cmp.Or(o.MaxModelLen, p.ContextTokens, 131072)
 	if !slices.Contains(Engines(), o.Engine) {
-		return fmt.Errorf("no engine %q to pose as: there are %s", o.Engine, strings.Join(Engines(), ", "))
+		return spelling.Unknown("engine", o.Engine, Engines())
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -112,10 +111,7 @@ func Find(name string) (Kind, error) {
 		}
 		names = append(names, k.Name)
 	}
-	if nearest := spelling.Nearest(strings.ReplaceAll(name, "-", "_"), names); nearest != "" {
-		return Kind{}, fmt.Errorf("unknown dataset %q, did you mean %q? (have %s)", name, nearest, strings.Join(names, ", "))
-	}
-	return Kind{}, fmt.Errorf("unknown dataset %q (have %s)", name, strings.Join(names, ", "))
+	return Kind{}, spelling.Unknown("dataset", name, names)
 }
 
 // warmupBase numbers the warm-up sessions, far above any session of a run.

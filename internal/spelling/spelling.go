@@ -2,9 +2,24 @@
 package spelling
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
+
+// Unknown is the error for a word that is none of the names there are: it says
+// which may have been meant, and lists them.
+func Unknown(what, written string, names []string) error {
+	return fmt.Errorf("unknown %s %q%s (have %s)", what, written, Meant(written, names), strings.Join(names, ", "))
+}
+
+// Meant asks whether the nearest name was meant; it is empty if none is near.
+func Meant(written string, names []string) string {
+	if nearest := Nearest(written, names); nearest != "" {
+		return fmt.Sprintf(", did you mean %q?", nearest)
+	}
+	return ""
+}
 
 // Nearest is the name nearest to what was written, empty if none is near.
 func Nearest(written string, names []string) string {

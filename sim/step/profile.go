@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"tacho/internal/spelling"
 	"tacho/sim/profiles"
 
 	"go.yaml.in/yaml/v3"
@@ -102,8 +103,7 @@ func Load(nameOrPath string) (Profile, error) {
 	}
 	b, err := profiles.FS.ReadFile(nameOrPath + ".yaml")
 	if err != nil {
-		return Profile{}, fmt.Errorf("no profile %q: the built-in ones are %s; a path to a file of your own has a slash or ends in .yaml",
-			nameOrPath, strings.Join(Names(), ", "))
+		return Profile{}, fmt.Errorf("%w; a path to a file of your own has a slash or ends in .yaml", spelling.Unknown("profile", nameOrPath, Names()))
 	}
 	return named(nameOrPath, b)
 }

@@ -55,12 +55,12 @@ func TestLoad(t *testing.T) {
 		t.Errorf("from a file: %+v, %v", p, err)
 	}
 	for _, tc := range []struct{ name, want string }{
-		{"vlm-8b", "the built-in ones are"},
+		{"vlm-8b-h100", `did you mean "vllm-8b-h100"`},
 		{"vlm-8b", "vllm-8b-h100"},
 		{"./no-such", "no such file"},
 		{"no-such.yml", "no such file"},
 		{"../profiles", "profiles"},
-		{"", "no profile"},
+		{"", "unknown profile"},
 	} {
 		if _, err := Load(tc.name); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("Load(%q): %v, want %q", tc.name, err, tc.want)
