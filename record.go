@@ -100,8 +100,9 @@ type Timeline struct {
 	Retransmits int   `json:"retransmits,omitempty"`  // segments of the request that our kernel sent again, for the network had lost them or their acknowledgement
 	OutOfOrder  int   `json:"out_of_order,omitempty"` // segments of the answer that came before one that was sent earlier: that was lost or overtaken, and what had come had to wait for it
 
-	SentSlack time.Duration `json:"sent_slack_ns,omitempty"` // how much later than Sent its first byte may have left: as long as that write took, and 0 where the clock saw it leave
-	ClockStep time.Duration `json:"clock_step_ns,omitempty"` // how far the wall clock moved against the monotonic one meanwhile
+	SentSlack  time.Duration `json:"sent_slack_ns,omitempty"`  // how much later than Sent its first byte may have left: as long as that write took, and 0 where the clock saw it leave
+	ClockMoved time.Duration `json:"clock_moved_ns,omitempty"` // by how much these times were moved, to bring them to the clock of whoever led several machines
+	ClockStep  time.Duration `json:"clock_step_ns,omitempty"`  // how far the wall clock moved against the monotonic one meanwhile
 }
 
 // NewTimeline returns a timeline in which nothing has happened yet.

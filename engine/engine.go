@@ -30,7 +30,7 @@ type Stage struct {
 	Source   tacho.Source
 	Backend  tacho.Backend
 	Timeout  time.Duration         // for one request, from its start; 0 is none
-	Start    time.Time             // when the clock is to start; zero is as soon as the first requests are ready
+	Start    Start                 // says when the clock is to start, and is asked when the first requests are ready; nil is at once
 	MaxTime  time.Duration         // no session starts later than this; 0 is no limit
 	Enough   <-chan struct{}       // once closed, no request is sent any more; what is in flight is let finish; may be nil
 	Begin    func(epoch time.Time) // told when the clock starts, before anything is sent; may be nil
@@ -38,6 +38,9 @@ type Stage struct {
 	Count    func(text string) int // tokens of an answer that a later turn quotes; nil takes the server's word
 	Precise  bool                  // sleep by the system's timers: finer than the runtime's, but blind to fake time
 }
+
+// A Start says when the clock is to start. It may wait for others to be ready.
+type Start func(ctx context.Context) (time.Time, error)
 
 // flurry is how soon after another a session starts that is one of many.
 const flurry = 50 * time.Microsecond
@@ -67,13 +70,12 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 
 	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
 	defer r.deadlines.close()
-	var enough context.CancelFunc
-	r.arriving, enough = context.WithCancel(ctx)
-	defer enough()
+	r.arriving, r.enough = context.WithCancel(ctx)
+	defer r.enough()
 	go func() {
 		select {
 		case <-s.Enough:
-			enough()
+			r.enough()
 		case <-r.arriving.Done():
 		}
 	}()
@@ -101,15 +103,20 @@ func (r *runner) begin(ctx context.Context, a *ahead) error {
 	if r.gathers(0) {
 		first = r.gather(a, 0) //nolint:contextcheck // as below
 	}
-	if r.epoch = r.Start; r.epoch.IsZero() {
-		r.epoch = time.Now()
+	var err error
+	if r.epoch = time.Now(); r.Start != nil {
+		r.epoch, err = r.Start(ctx)
 	}
-	err := nap{r.Precise}.until(ctx, r.epoch)
+	if err == nil {
+		err = nap{r.Precise}.until(ctx, r.epoch)
+	}
 	if err == nil {
 		a.start(r.epoch)
 		if r.Begin != nil {
 			r.Begin(r.epoch)
 		}
+	} else {
+		r.enough()
 	}
 	if first != nil {
 		first.release()
@@ -145,6 +152,7 @@ type runner struct {
 	Stage
 	epoch     time.Time
 	arriving  context.Context // over when no more requests are to be sent
+	enough    func()          // ends it
 	records   chan *tacho.Record
 	sessions  sync.WaitGroup
 	deadlines *deadlines

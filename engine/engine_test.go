@@ -347,7 +347,7 @@ func TestStoppedOnTheMark(t *testing.T) {
 		defer cancel()
 		var recs list
 		err := engine.Run(ctx, engine.Stage{
-			Arrivals: arrivals(pace.Burst{Count: 10}), Backend: &server{takes: time.Second}, Source: plain{n: 10}, Start: time.Now().Add(time.Hour),
+			Arrivals: arrivals(pace.Burst{Count: 10}), Backend: &server{takes: time.Second}, Source: plain{n: 10}, Start: func(context.Context) (time.Time, error) { return time.Now().Add(time.Hour), nil },
 		}, &recs)
 		if !errors.Is(err, context.DeadlineExceeded) || len(recs) != 0 {
 			t.Errorf("%v, %d records", err, len(recs))

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestStartFromOutside(t *testing.T) {
 		var got list
 		if err := engine.Run(t.Context(), engine.Stage{
 			Arrivals: pace.Stripe(pace.Constant{Rate: 1, Count: 3}.Arrivals(), 0, 1), Source: script{turns: []tacho.Turn{say(0, nil, user("hi"))}}, Backend: talker{takes: time.Second},
-			Start: start, Begin: func(epoch time.Time) { began = epoch },
+			Start: func(context.Context) (time.Time, error) { return start, nil }, Begin: func(epoch time.Time) { began = epoch },
 		}, &got); err != nil {
 			t.Fatal(err)
 		}

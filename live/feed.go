@@ -90,6 +90,21 @@ func (f *Feed) Add(r *tacho.Record) {
 	one.addTo(f.failures)
 }
 
+// Saw takes in what another load generator saw in a tick, but for its totals:
+// those are kept by whoever knows all generators.
+func (f *Feed) Saw(t Tick) {
+	for _, c := range []struct {
+		to   *counter
+		bins Bins
+	}{{&f.ttft, t.TTFT}, {&f.itl, t.ITL}} {
+		for bin, n := range c.bins {
+			if bin >= 0 && bin < bins {
+				c.to[bin].Add(n)
+			}
+		}
+	}
+}
+
 // Computed takes in a request that nobody sent: its tokens were never seen to
 // arrive, and its end is what time it is.
 func (f *Feed) Computed(r *tacho.Record) {
@@ -146,7 +161,8 @@ func (t Totals) less(o Totals) Totals {
 	return Totals{t.Sent - o.Sent, t.Finished - o.Finished, t.Failed - o.Failed, t.Sessions - o.Sessions, t.Tokens - o.Tokens}
 }
 
-func (t Totals) plus(o Totals) Totals {
+// Plus adds up.
+func (t Totals) Plus(o Totals) Totals {
 	return Totals{t.Sent + o.Sent, t.Finished + o.Finished, t.Failed + o.Failed, t.Sessions + o.Sessions, t.Tokens + o.Tokens}
 }
 

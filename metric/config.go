@@ -29,6 +29,7 @@ type Config struct {
 	SharedShare     *float64  `json:"shared_share,omitempty"`           // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
 	RoundTripMillis *float64  `json:"round_trip_ms,omitempty"`          // to the server and back, by a TCP handshake; nil unknown
 	Client          *Client   `json:"client,omitempty"`                 // how the client itself fared; nil unknown
+	Agents          []Agent   `json:"agents,omitempty"`                 // that shared the load; none where one machine sent it
 	Known           []Reason  `json:"known,omitempty"`                  // what the caller knows against the run: a simulated server, a lost agent
 }
 

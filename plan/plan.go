@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type Plan struct {
 	Body             `group:"Request"`
 	workload.Dataset `group:"Dataset"`
 	Results          `group:"Results"`
+	Machines         `group:"Agents"`
 
 	given []string // names of the options that were set
 	lists []axis   // of the options that have several values
@@ -163,6 +165,43 @@ type Results struct {
 	NoHTML            bool     `flag:"no-html" help:"+ write no report.html into the directory of the run"`
 	RunsDir           string   `flag:"runs-dir" default:"runs" help:"+ where runs are kept"`
 	OnDiskFull        string   `flag:"on-disk-full" default:"memory" words:"memory stop" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
+}
+
+// Machines says from where to ask.
+type Machines struct {
+	Agents       int     `flag:"agents" list:"no" most:"10000" help:"+ send the load from so many agents (tacho agent), each its share of the one schedule; 0 sends it from here"`
+	Local        bool    `flag:"local" list:"no" help:"+ with --agents: start them on this machine, as processes of their own"`
+	NATS         string  `flag:"nats" list:"no" help:"+ with --agents: the NATS server that agents join, as nats://host:4222 or several with commas between; by default one is started here"`
+	NATSListen   string  `flag:"nats-listen" list:"no" default:"0.0.0.0:4222" help:"+ with --agents and without --nats and --local: where the NATS server that is started here listens"`
+	NATSCreds    string  `flag:"nats-creds" list:"no" help:"+ file with NATS credentials"`
+	NATSNKey     string  `flag:"nats-nkey" list:"no" help:"+ file with the seed of an nkey that NATS knows"`
+	NATSToken    string  `flag:"nats-token" list:"no" help:"+ token for NATS; other users of this machine can read a command line, so prefer TACHO_NATS_TOKEN" secret:"all"`
+	NATSCA       string  `flag:"nats-ca-cert" list:"no" help:"+ file with certificates to trust for NATS instead of the system's"`
+	NATSCert     string  `flag:"nats-cert" list:"no" help:"+ file with the certificate to present to NATS"`
+	NATSKey      string  `flag:"nats-key" list:"no" help:"+ file with that certificate's key"`
+	AgentWait    Seconds `flag:"agent-wait" list:"no" default:"60" help:"+ wait this long for agents to join, and to be ready for a level"`
+	AgentTimeout Seconds `flag:"agent-timeout" list:"no" default:"10" help:"+ an agent that was not heard of for this long is lost"`
+	OnLoss       string  `flag:"on-loss" list:"no" default:"keep" words:"keep reassign" help:"+ what becomes of the share of a lost agent: keep names what is missing of it; reassign has another agent send what is left"`
+}
+
+// Reassign is the word of --on-loss that has another agent take over.
+const Reassign = "reassign"
+
+// validate says what is wrong with them.
+func (m *Machines) validate(p *Plan) error {
+	switch {
+	case m.Agents < 0:
+		return fmt.Errorf("--agents %d: write how many there are", m.Agents)
+	case m.Agents == 0 && (m.Local || m.NATS != ""):
+		return errors.New("--local and --nats are for agents: say how many with --agents")
+	case m.Local && m.NATS != "":
+		return errors.New("--local brings a NATS server of its own: it goes without --nats")
+	case m.Agents > 0 && p.Virtual:
+		return errors.New("--virtual computes the run here: it goes without --agents")
+	case m.Agents > 0 && p.Sim != "" && !m.Local:
+		return errors.New("--sim starts an engine that only this machine can reach: use --local, or start tacho sim and name it with --base-url")
+	}
+	return nil
 }
 
 // Default is the plan of somebody who said nothing.

@@ -45,7 +45,12 @@ func readHistogram(name string) *metrics.Float64Histogram {
 }
 
 // end stops watching and says how the client fared.
-func (h *health) end() *metric.Client { return h.with(h.heart.end()) }
+func (h *health) end() *metric.Client {
+	if h == nil {
+		return nil // it never began
+	}
+	return h.with(h.heart.end())
+}
 
 // soFar is how the client fares while it is watched.
 func (h *health) soFar() *metric.Client { return h.with(h.heart.soFar()) }

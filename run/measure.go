@@ -28,6 +28,7 @@ type level struct {
 	pacer   tacho.Pacer
 	work    workload.Workload
 	sharing *workload.Sharing // what its prompts have in common
+	sample  uint64            // of its prompts, where others have to make the same
 }
 
 // Measure runs one level and returns what it came to, or nil if it did not
@@ -40,6 +41,11 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	s, err := r.prepare(ctx, l)
 	if err != nil {
 		return nil, err
+	}
+	if r.env.Agents != nil {
+		if err := r.prepareAgents(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	stop, err := r.Target.profile(ctx)
 	if err != nil {
@@ -55,7 +61,9 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	if r.Plan.Virtual {
 		run = r.compute
 	}
-	err = run(ctx, s, sink)
+	if err = run(ctx, s, sink); err != nil && s.outcome.Epoch.IsZero() {
+		return nil, err // it never began
+	}
 	return &s.outcome, err
 }
 
@@ -77,6 +85,9 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 	}
 	if err := r.Target.flush(ctx); err != nil {
 		return nil, err
+	}
+	if r.env.Agents != nil || r.parts > 0 {
+		s.sample = sampleOf(s.work)
 	}
 	s.work = s.sharing.Watch(s.work)
 	if r.Plan.Virtual {
@@ -172,6 +183,9 @@ func (r *Runner) connections(l plan.Level) int {
 	} else if rate := int(min(r.rate(l), most) * float64(r.Speed())); r.rate(l) < most && (n == 0 || rate < n) {
 		n = max(rate, 8) // what a second brings
 	}
+	if r.parts > 1 && l.Concurrency == 0 {
+		n = (n + r.parts - 1) / r.parts
+	}
 	return min(max(n, 1), most)
 }
 
@@ -198,29 +212,47 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	probes := newProbes(r, s.Index)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err := engine.Run(ctx, engine.Stage{
-		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
-		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: &feed.Counts, Enough: r.Enough, Precise: true, Count: r.counting.answerCounter(),
-		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
-		Begin: func(epoch time.Time) {
-			out.Epoch, out.Monotonic = epoch, monotonicSeconds()
-			health = newHealth()
+	begin := func(epoch time.Time) {
+		out.Epoch, out.Monotonic = epoch, monotonicSeconds()
+		health = newHealth()
+		if r.env.Agents == nil { // else it is theirs that counts
 			feed.Client = health.soFar
-			if r.hooks.Begin != nil {
-				if began = r.hooks.Begin(out, feed); began != nil {
-					cancel()
-				}
+		}
+		if r.hooks.Begin != nil {
+			if began = r.hooks.Begin(out, feed); began != nil {
+				cancel()
 			}
-			probes.start(ctx, epoch)
-			r.Target.pages.start(ctx, epoch)
-		},
-	}, finisher{sink, r, sum})
-	s.config.Interrupted, s.config.Client = ctx.Err() != nil, health.end()
+		}
+		probes.start(ctx, epoch)
+		r.Target.pages.start(ctx, epoch)
+	}
+	var err error
+	if r.env.Agents != nil {
+		err = r.driveAgents(ctx, s, feed, begin, sum, sink)
+	} else {
+		stage := r.stage(s, &feed.Counts)
+		stage.Begin = begin
+		err = engine.Run(ctx, stage, finisher{sink, r, sum})
+	}
+	s.config.Interrupted = ctx.Err() != nil
+	if client := health.end(); s.config.Agents == nil {
+		s.config.Client = client
+	}
 	err = errors.Join(err, began, probes.stop(sink))
 	out.Samples = speed.samples(r.Target.pages.stop())
 	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept(), r.Target.network(seen))
 	r.sumUp(s, sum, probes.sum.Probe())
 	return err
+}
+
+// stage is a level as the engine takes it.
+func (r *Runner) stage(s *level, counts *engine.Live) engine.Stage {
+	speed := r.Speed()
+	return engine.Stage{
+		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
+		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: counts, Enough: r.Enough, Precise: true, Count: r.counting.answerCounter(),
+		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
+	}
 }
 
 // sumUp makes the outcome of a level that is over.
@@ -246,7 +278,7 @@ func (r *Runner) sumUp(s *level, sum *metric.Accumulator, probe *metric.Probe) {
 type finisher struct {
 	tacho.Sink
 	r   *Runner
-	sum *metric.Accumulator
+	sum *metric.Accumulator // nil where nobody sums up here
 }
 
 // Add implements tacho.Sink.
@@ -260,5 +292,8 @@ func (f finisher) Add(rec *tacho.Record) error {
 	}
 	rec = f.r.Speed().record(rec)
 	f.r.live.Add(rec)
-	return errors.Join(f.sum.Add(rec), f.Sink.Add(rec))
+	if f.sum != nil {
+		_ = f.sum.Add(rec) // keeps in memory, and cannot fail
+	}
+	return f.Sink.Add(rec)
 }

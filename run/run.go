@@ -37,6 +37,7 @@ type Env struct {
 	Replay  func(name string) (*Replay, error) // reads what is to be sent again; nil where that cannot be
 
 	Tokenizers Tokenizers
+	Agents     Agents // send the load instead of this process; nil where it does
 }
 
 // Hooks are told how a run goes. All may be nil.
@@ -90,6 +91,7 @@ type Runner struct {
 	feed       *feed
 	opened     outcome.Coordinates                   // for which the servers were opened
 	replay     *Replay                               // what is sent again; nil is nothing
+	parts      int                                   // in which the load is sent, this being one of them; 0 is all of it
 	fresh      bool                                  // nothing was sent since
 	judge      func(*metric.Summary) []metric.Reason // what is known of a level once it is summed up; may be nil
 	stop       func()                                // the server that was started for the run

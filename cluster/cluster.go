@@ -1,0 +1,129 @@
+// Package cluster lets many machines run one plan, over NATS. A coordinator
+// hands a level to its agents; each of them sends its share of the one schedule
+// from the same instant on, and its records come back through JetStream, so that
+// they are kept as if one machine had sent them all.
+//
+// The coordinator is the run.Agents of a run (coordinator.go, drive.go,
+// intake.go). An agent answers it (agent.go, work.go) and hands over its records
+// from a spool on disk (spool.go, uplink.go). Orders are signed and sealed
+// (trust.go); clocks are compared all along (clock.go).
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"tacho/live"
+	"tacho/metric"
+	"tacho/run"
+)
+
+// The subjects. Orders and questions go from the coordinator to an agent and are
+// answered; beats come from the agents; records go through JetStream.
+const (
+	rollSubject = "tacho.roll" // who is there?
+)
+
+func orderSubject(agent string) string { return "tacho.agent." + agent + ".order" }
+func clockSubject(agent string) string { return "tacho.agent." + agent + ".clock" }
+func beatSubject(run string) string    { return "tacho.run." + run + ".beat" }
+func streamOf(run string) string       { return "tacho-" + run }
+func recordsOf(run string) string      { return "tacho.run." + run + ".records" }
+
+func recordSubject(run string, level, share int) string {
+	return fmt.Sprintf("%s.%d.%d", recordsOf(run), level, share)
+}
+
+// Headers of messages that carry records. A level's share is one stream of bytes,
+// a line for each record, cut anywhere.
+const (
+	offsetHeader = "Tacho-Offset" // of its first byte in that stream
+	endHeader    = "Tacho-End"    // the stream ends here; the body is a farewell
+)
+
+// A roll asks which agents are there.
+type roll struct {
+	Run string `json:"run"`
+}
+
+// A hello is what an agent says of itself.
+type hello struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	CPUs    int    `json:"cpus"`
+	Version string `json:"version"`
+	Box     string `json:"box"`            // the key that orders are sealed for
+	Nonce   string `json:"nonce"`          // an order to join has to name it, so that none can be sent twice
+	Boot    string `json:"boot,omitempty"` // of the machine it runs on: the same is the same clock
+	Run     string `json:"run,omitempty"`  // that it works for
+}
+
+// The kinds of order.
+const (
+	take       = "take"    // work for a run
+	prepare    = "prepare" // make a share of a level ready
+	ask        = "ask"     // how far it is
+	begin      = "begin"   // start at an instant
+	sendNoMore = "enough"  // send no more; what is in flight may finish
+	stop       = "stop"    // end the level now
+	release    = "release" // be free again
+)
+
+// An order is what a coordinator tells an agent.
+type order struct {
+	Kind  string    `json:"kind"`
+	Run   string    `json:"run"`
+	Seq   uint64    `json:"seq"`             // each is above those before it
+	Nonce string    `json:"nonce,omitempty"` // of take
+	Level int       `json:"level,omitempty"`
+	Task  *run.Task `json:"task,omitempty"`  // of prepare
+	K     int       `json:"k,omitempty"`     // likewise: the share
+	N     int       `json:"n,omitempty"`     // of so many
+	Skip  []uint64  `json:"skip,omitempty"`  // likewise: sessions that are done
+	Start int64     `json:"start,omitempty"` // of begin: nanoseconds since 1970, by the agent's clock
+}
+
+// The states of an agent's share.
+const (
+	idle      = "idle"
+	preparing = "preparing"
+	ready     = "ready"
+	running   = "running"
+	ended     = "ended"
+	failed    = "failed"
+)
+
+// A state is an agent's answer to an order.
+type state struct {
+	State   string `json:"state"`
+	Error   string `json:"error,omitempty"`   // why it failed
+	Refused string `json:"refused,omitempty"` // why the order was not taken
+	Usage   bool   `json:"usage,omitempty"`   // the plan is to blame
+}
+
+// A beat says how far an agent is. One comes several times a second.
+type beat struct {
+	Agent   string      `json:"agent"`
+	Level   int         `json:"level"`
+	Share   int         `json:"share"`
+	Totals  live.Totals `json:"totals"`         // since the level began
+	Tick    live.Tick   `json:"tick"`           // since the last beat
+	Waiting int64       `json:"waiting"`        // bytes of records that were not handed over yet
+	Full    string      `json:"full,omitempty"` // why records cannot be kept any more
+}
+
+// A farewell is the last that an agent says of a level.
+type farewell struct {
+	Client  *metric.Client  `json:"client,omitempty"`
+	Known   []metric.Reason `json:"known,omitempty"`
+	Error   string          `json:"error,omitempty"`   // that ended it early
+	Cut     bool            `json:"cut,omitempty"`     // the agent died, and another process hands over what it had finished
+	Lost    int             `json:"lost,omitempty"`    // records for which there was no room
+	Waiting int64           `json:"waiting,omitempty"` // bytes that waited to be handed over, at most
+}
+
+const (
+	beatEvery  = 250 * time.Millisecond
+	askTimeout = 2 * time.Second
+)

@@ -1,0 +1,195 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/cluster"
+	"tacho/outcome"
+	"tacho/plan"
+	"tacho/run"
+	"tacho/sim"
+	"tacho/workload"
+)
+
+// asked is what a server was asked: the body of each request, by its id.
+type asked struct {
+	mu     sync.Mutex
+	bodies map[string]string
+	twice  []string // ids that came more than once
+}
+
+// serve runs the simulator on loopback.
+func serve(t *testing.T) (url string, got *asked) {
+	t.Helper()
+	engine, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	got = &asked{bodies: map[string]string{}}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if strings.HasSuffix(r.URL.Path, "completions") {
+			got.note(r.Header.Get("X-Request-Id"), string(body))
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL, got
+}
+
+func (a *asked) note(id, body string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.bodies[id]; known {
+		a.twice = append(a.twice, id)
+	}
+	a.bodies[id] = body
+}
+
+// A pool is NATS with agents in this process.
+type pool struct {
+	access   cluster.Access
+	identity *cluster.Identity
+	said     said
+}
+
+// said is what somebody was told.
+type said struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *said) say(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+}
+
+func (s *said) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.lines, "\n")
+}
+
+// newPool starts NATS.
+func newPool(t *testing.T) *pool {
+	t.Helper()
+	nats, err := cluster.Serve("127.0.0.1:0", "open sesame", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nats.Close)
+	identity, err := cluster.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pool{access: cluster.Access{URL: nats.URL(), Token: "open sesame"}, identity: identity}
+}
+
+// join adds an agent.
+func (p *pool) join(t *testing.T, name string, change func(*cluster.AgentOptions)) (leave func()) {
+	t.Helper()
+	joined := make(chan struct{})
+	o := cluster.AgentOptions{
+		Access: p.access, Name: name, Version: "test", Trust: []string{p.identity.Public()}, Allow: []string{"http://127.0.0.1"}, Spool: t.TempDir(), Most: 1 << 30,
+		Env: func() run.Env { return run.Env{} }, Say: p.said.say, Joined: func() { close(joined) },
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- cluster.RunAgent(ctx, o) }()
+	select {
+	case <-joined:
+	case err := <-over:
+		t.Fatal(err)
+	}
+	leave = sync.OnceFunc(func() {
+		cancel()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(leave)
+	return leave
+}
+
+// lead makes a coordinator for n agents.
+func (p *pool) lead(t *testing.T, n int, change func(*cluster.Options)) *cluster.Coordinator {
+	t.Helper()
+	o := cluster.Options{Access: p.access, Identity: p.identity, Version: "test", Agents: n, Wait: 20 * time.Second, Timeout: 5 * time.Second, Say: p.said.say}
+	if change != nil {
+		change(&o)
+	}
+	c, err := cluster.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// many is a pool with n agents and a coordinator for them.
+func many(t *testing.T, n int) *cluster.Coordinator {
+	t.Helper()
+	p := newPool(t)
+	for i := range n {
+		p.join(t, fmt.Sprintf("agent-%d", i), nil)
+	}
+	return p.lead(t, n, nil)
+}
+
+type records []tacho.Record
+
+func (l *records) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
+func (l *records) Close() error              { return nil }
+
+func planFor(url string, change func(*plan.Plan)) plan.Plan {
+	p := plan.Default()
+	p.BaseURL, p.NumPrompts, p.NoTrial, p.RequestIDPrefix = []string{url}, 42, true, "r-"
+	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(20), workload.Fixed(5)
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+// result is all that came out of a run.
+type result struct {
+	records records
+	levels  []outcome.Level
+	err     error
+}
+
+// execute carries out a plan, by agents or, where there are none, alone.
+func execute(ctx context.Context, p plan.Plan, agents run.Agents) (out result) {
+	env := run.Env{Random: 42}
+	if agents != nil {
+		env.Agents = agents
+	}
+	r, err := run.Open(ctx, p, env, run.Hooks{})
+	if err != nil {
+		out.err = err
+		return out
+	}
+	defer r.Close()
+	out.err = r.Run(ctx, &out.records, func(l *outcome.Level) { out.levels = append(out.levels, *l) })
+	return out
+}

@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Access is how NATS is reached.
+type Access struct {
+	URL    string // of one server or several, with commas between
+	Name   string // that NATS shows for the connection
+	Creds  string // file
+	NKey   string // file with a seed
+	Token  string
+	CA     string // file
+	Cert   string // file
+	Key    string // file
+	Secure bool   // TLS though the address does not say so
+}
+
+// Known says whether NATS is told who this is.
+func (a *Access) Known() bool {
+	return a.Creds != "" || a.NKey != "" || a.Token != "" || a.Cert != ""
+}
+
+// connect opens a connection that comes back by itself.
+func (a *Access) connect(more ...nats.Option) (*nats.Conn, error) {
+	options := []nats.Option{
+		nats.Name(a.Name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(3), nats.Timeout(5 * time.Second), nats.ReconnectBufSize(-1),
+	}
+	switch {
+	case a.Creds != "":
+		options = append(options, nats.UserCredentials(a.Creds))
+	case a.NKey != "":
+		o, err := nats.NkeyOptionFromSeed(a.NKey)
+		if err != nil {
+			return nil, fmt.Errorf("the nkey of %s cannot be read: %w", a.NKey, err)
+		}
+		options = append(options, o)
+	case a.Token != "":
+		options = append(options, nats.Token(a.Token))
+	}
+	if a.CA != "" || a.Cert != "" {
+		c, err := a.tls()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, nats.Secure(c))
+	}
+	nc, err := nats.Connect(a.URL, append(options, more...)...)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization):
+		return nil, errors.New("NATS does not let us in: give --creds, --nkey or --token (of bench: --nats-creds, --nats-nkey or --nats-token)")
+	case errors.Is(err, nats.ErrNoServers):
+		return nil, errors.New("no NATS server answers there: see that it runs, and that the address is right")
+	}
+	return nc, err
+}
+
+func (a *Access) tls() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CA != "" {
+		text, err := os.ReadFile(a.CA)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s holds no certificate", a.CA)
+		}
+	}
+	if a.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}

@@ -1,0 +1,330 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"tacho/live"
+	"tacho/metric"
+	"tacho/run"
+)
+
+// A levelRun is a level under way.
+type levelRun struct {
+	task   *run.Task
+	shares []*share
+	in     *intake
+	known  []metric.Reason
+}
+
+// Prepare implements run.Agents.
+func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
+	if err := c.gather(ctx); err != nil {
+		return err
+	}
+	l := &levelRun{task: t}
+	members, err := c.present(ctx, l)
+	if err != nil {
+		return err
+	}
+	n := t.Shares(len(members))
+	for k, m := range members[:n] {
+		l.shares = append(l.shares, &share{k: k, n: n, by: m, closed: t.Closed})
+	}
+	if err := c.stream.Purge(ctx, jetstream.WithPurgeSubject(fmt.Sprintf("%s.%d.*", recordsOf(c.Run), t.Index))); err != nil {
+		return fmt.Errorf("NATS does not make room for the level's records: %w", err)
+	}
+	if l.in, err = c.openIntake(ctx, t.Index); err != nil {
+		return err
+	}
+	c.level = l
+	if err := c.readyAll(ctx, l); err != nil {
+		l.in.close()
+		c.stopAll(ctx, l)
+		return err
+	}
+	return nil
+}
+
+// present are the agents that are there. Where some were lost, others may take
+// their place; without them the level has fewer.
+func (c *Coordinator) present(ctx context.Context, l *levelRun) ([]*member, error) {
+	c.mu.Lock()
+	before := len(c.agents)
+	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.gone })
+	left := len(c.agents)
+	c.mu.Unlock()
+	if left < before || left < c.Agents {
+		short, cancel := context.WithTimeout(ctx, c.Timeout)
+		err := c.recruit(short)
+		cancel()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		all := c.members()
+		if len(all) == 0 {
+			return nil, err
+		}
+		if err != nil {
+			l.known = append(l.known, metric.Reason{
+				Code: "fewer-agents", Severity: metric.Degraded,
+				Text: fmt.Sprintf("only %d of %d agents were left for this level: each had more to send: start others in place of those that were lost", len(all), c.Agents),
+			})
+		}
+		c.each(all, func(m *member) { c.compare(ctx, m, firstReadings) })
+	}
+	return c.members(), nil
+}
+
+// readyAll has all agents make their shares ready.
+func (c *Coordinator) readyAll(ctx context.Context, l *levelRun) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+	defer cancel()
+	failed := make([]error, len(l.shares))
+	var g sync.WaitGroup
+	for i, s := range l.shares {
+		g.Go(func() {
+			failed[i] = c.ready(ctx, s, &order{Kind: prepare, Level: l.task.Index, Task: l.task, K: s.k, N: s.n})
+			if failed[i] != nil {
+				cancel() // nobody needs to go on
+			}
+		})
+	}
+	g.Wait()
+	var all []error
+	for _, err := range failed {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			all = append(all, err)
+		}
+	}
+	if len(all) == 0 && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(all...)
+}
+
+// ready has one agent make its share ready, and waits until it is.
+func (c *Coordinator) ready(ctx context.Context, s *share, o *order) error {
+	wait := time.Millisecond
+	for {
+		now, err := c.tell(ctx, s.by, o)
+		switch {
+		case err == nil && (now.Refused != "" || now.State == failed):
+			return s.by.refused(now)
+		case err == nil && now.State == ready:
+			return nil
+		case err == nil && o.Kind == prepare:
+			o = &order{Kind: ask, Level: o.Level}
+		}
+		if pause(ctx, wait); ctx.Err() != nil {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return fmt.Errorf("agent %s was not ready for the level after %v: raise --agent-wait, or see what holds it up", s.by.Name, c.Wait)
+		}
+		wait = min(2*wait, 100*time.Millisecond)
+	}
+}
+
+// lead is how long before the start agents are told, at least.
+const lead = 200 * time.Millisecond
+
+// Drive implements run.Agents.
+func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, []metric.Reason, error) {
+	l := c.level
+	defer l.in.close()
+	epoch := c.start(ctx, l)
+	d.Live.Client = l.fares
+	d.Begin(epoch)
+	err := c.follow(ctx, l, d)
+	var agents []metric.Agent
+	for _, s := range l.shares {
+		agents = append(agents, s.agent())
+		l.known = append(l.known, s.reasons(epoch)...)
+	}
+	return agents, once(l.known), err
+}
+
+// start has all begin at one instant.
+func (c *Coordinator) start(ctx context.Context, l *levelRun) time.Time {
+	ahead := lead
+	for _, s := range l.shares {
+		c.compare(ctx, s.by, moreReadings)
+		_, bound := s.by.offset()
+		ahead = max(ahead, lead+10*bound)
+	}
+	epoch := time.Now().Add(ahead)
+	for _, s := range l.shares {
+		s.offset, _ = s.by.offset()
+		go c.insist(ctx, s.by, order{Kind: begin, Level: l.task.Index, Start: epoch.Add(s.offset).UnixNano()})
+	}
+	return epoch
+}
+
+// insist gives an order until it is heard, or the agent is lost.
+func (c *Coordinator) insist(ctx context.Context, m *member, o order) {
+	for ctx.Err() == nil && m.silent() < c.Timeout {
+		again := o
+		if _, err := c.tell(ctx, m, &again); err == nil {
+			return
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+func (c *Coordinator) stopAll(ctx context.Context, l *levelRun) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
+	defer cancel()
+	var g sync.WaitGroup
+	for _, s := range l.shares {
+		g.Go(func() { c.insist(ctx, s.by, order{Kind: stop, Level: l.task.Index}) })
+	}
+	g.Wait()
+}
+
+// follow takes records in until all shares are whole, or what is missing is lost.
+func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) error {
+	tick := time.NewTicker(beatEvery / 2)
+	defer tick.Stop()
+	halt, enough := ctx.Done(), d.Enough
+	var failed error
+	for !l.over() {
+		select {
+		case m := <-l.in.messages:
+			if err := l.take(m, d); err != nil && failed == nil {
+				failed = err
+				go c.stopAll(ctx, l)
+			}
+			l.in.done = m.seq
+		case <-tick.C:
+			l.count(d)
+			c.findLost(ctx, l)
+		case <-enough:
+			enough = nil
+			for _, s := range l.shares {
+				go c.insist(ctx, s.by, order{Kind: sendNoMore, Level: l.task.Index})
+			}
+		case <-halt:
+			halt = nil
+			go c.stopAll(ctx, l)
+		}
+	}
+	l.count(d)
+	if failed != nil {
+		return failed
+	}
+	return ctx.Err()
+}
+
+// over says whether nothing more is to come.
+func (l *levelRun) over() bool {
+	return !slices.ContainsFunc(l.shares, func(s *share) bool { return !s.ended && s.lost == "" })
+}
+
+// take takes a message in.
+func (l *levelRun) take(m incoming, d *run.Drive) error {
+	_, text, _ := cutLast(m.subject)
+	k, err := strconv.Atoi(text)
+	if err != nil || k < 0 || k >= len(l.shares) {
+		return fmt.Errorf("records of a share that nobody has: %s", m.subject)
+	}
+	return l.shares[k].take(m.header, m.body, d.Sink)
+}
+
+func cutLast(subject string) (before, last string, ok bool) {
+	i := strings.LastIndexByte(subject, '.')
+	if i < 0 {
+		return "", subject, false
+	}
+	return subject[:i], subject[i+1:], true
+}
+
+// count adds up what the agents are at.
+func (l *levelRun) count(d *run.Drive) {
+	var sum live.Totals
+	for _, s := range l.shares {
+		s.by.mu.Lock()
+		b, ticks := s.by.last, s.by.ticks
+		s.by.ticks = nil
+		s.by.mu.Unlock()
+		for _, t := range ticks {
+			d.Live.Saw(t)
+		}
+		if b.Level == l.task.Index {
+			sum = sum.Plus(b.Totals)
+		}
+	}
+	to := &d.Live.Counts
+	to.Started.Store(sum.Sent)
+	to.Finished.Store(sum.Finished)
+	to.Failed.Store(sum.Failed)
+	to.Tokens.Store(sum.Tokens)
+	to.Sessions.Store(sum.Sessions)
+}
+
+// fares is how the agents fare while a level runs.
+func (l *levelRun) fares() *metric.Client {
+	var all []metric.Agent
+	for _, s := range l.shares {
+		s.by.mu.Lock()
+		all = append(all, metric.Agent{Client: s.by.last.Tick.Client})
+		s.by.mu.Unlock()
+	}
+	return metric.WorstClient(all)
+}
+
+// findLost gives up agents that were not heard for too long. What they had handed
+// over before is taken in first.
+func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
+	for _, s := range l.shares {
+		if s.ended || s.lost != "" || s.by.silent() < c.Timeout {
+			continue
+		}
+		last, err := c.stream.GetLastMsgForSubject(ctx, recordSubject(c.Run, l.task.Index, s.k))
+		if err == nil && last.Sequence > l.in.done {
+			continue
+		}
+		s.lost = fmt.Sprintf("it was not heard any more after %v", c.Timeout)
+		s.by.gone = true
+		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.by.Name, s.by.Host, s.lost))
+	}
+}
+
+// reasons are what a reader should know of the share.
+func (s *share) reasons(time.Time) (out []metric.Reason) {
+	who := fmt.Sprintf("agent %s (share %d of %d)", s.by.Name, s.k+1, s.n)
+	degraded := func(code, text string) {
+		out = append(out, metric.Reason{Code: code, Severity: metric.Degraded, Text: text})
+	}
+	if s.lost != "" {
+		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and the rest is missing: measure again, or use --on-loss reassign", who, s.lost, s.requests))
+	}
+	if s.last.Error != "" {
+		degraded("agent-failed", fmt.Sprintf("%s ended early: %s: what is left of its share is missing", who, s.last.Error))
+	}
+	if s.last.Lost > 0 {
+		degraded("agent-spool", fmt.Sprintf("%s had no room for %d records: give it more with --spool-limit, or a faster way to NATS", who, s.last.Lost))
+	}
+	for _, r := range s.last.Known {
+		out = append(out, r)
+	}
+	return out
+}
+
+// once leaves out what several agents say alike.
+func once(all []metric.Reason) (out []metric.Reason) {
+	for _, r := range all {
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package cluster_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/plan"
+	"tacho/run"
+)
+
+// story is what a record says of its request, whoever sent it and however fast
+// the answer was.
+type story struct {
+	session     uint64
+	turn, turns int
+	id          string
+	input, out  int
+	due         time.Duration // of a schedule; 0 where it follows from what came before
+}
+
+func stories(all records, scheduled bool) []story {
+	var out []story
+	for _, r := range all {
+		s := story{session: r.Session, turn: r.Turn, turns: r.Turns, id: r.ID, input: r.Input, out: r.Output}
+		if scheduled && r.Turn == 0 {
+			s.due = r.Due
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b story) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.session, b.session), cmp.Compare(a.turn, b.turn))
+	})
+	return out
+}
+
+// The merged records of n agents are those of one machine: the same requests, at
+// the same times of the schedule, with the same prompts.
+func TestManyAgentsAreOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		change    func(*plan.Plan)
+		scheduled bool
+	}{
+		"open loop":   {func(p *plan.Plan) { p.RequestRate = 200 }, true},
+		"burst":       {func(*plan.Plan) {}, true},
+		"closed loop": {func(p *plan.Plan) { p.MaxConcurrency = 5 }, false},
+		"limited":     {func(p *plan.Plan) { p.RequestRate, p.MaxConcurrency = 200, 10 }, true},
+		"sessions": {func(p *plan.Plan) {
+			p.Backend, p.DatasetName, p.NumPrompts, p.RequestRate = "openai-chat", "conversation", 12, 100
+			must(t, p.Set("turns", "3"))
+		}, true},
+		"sessions of users": {func(p *plan.Plan) {
+			p.Backend, p.DatasetName, p.NumPrompts, p.MaxConcurrency = "openai-chat", "conversation", 12, 4
+			must(t, p.Set("turns", "3"))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, prompts := alone(t, c.change)
+			if len(want) < 12 {
+				t.Fatalf("only %d records", len(want))
+			}
+			for _, n := range []int{1, 2, 3, 7} {
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					t.Parallel()
+					url, got := serve(t)
+					out := execute(t.Context(), planFor(url, c.change), many(t, n))
+					must(t, out.err)
+					if a, b := stories(want, c.scheduled), stories(out.records, c.scheduled); !slices.Equal(a, b) {
+						t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
+					}
+					if len(got.twice) > 0 || !maps.Equal(got.bodies, prompts) {
+						t.Errorf("the server was asked something else: %d requests and not %d, %d of them twice", len(got.bodies), len(prompts), len(got.twice))
+					}
+					usedAll(t, out, min(n, max(out.levels[0].Concurrency, n*oneIf(out.levels[0].Concurrency == 0))))
+				})
+			}
+		})
+	}
+}
+
+// alone is what one machine sends.
+func alone(t *testing.T, change func(*plan.Plan)) (records, map[string]string) {
+	t.Helper()
+	url, got := serve(t)
+	out := execute(t.Context(), planFor(url, change), nil)
+	must(t, out.err)
+	return out.records, got.bodies
+}
+
+// usedAll complains about agents that sent nothing.
+func usedAll(t *testing.T, out result, n int) {
+	t.Helper()
+	by := map[string]int{}
+	for _, r := range out.records {
+		by[r.Agent]++
+	}
+	if len(by) != n || len(out.levels[0].Summary.Config.Agents) != n {
+		t.Errorf("%d agents should share the load: %v", n, by)
+	}
+}
+
+func oneIf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func difference(a, b []story) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("%+v and %+v", a[i], b[i])
+		}
+	}
+	return "none"
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	_ tacho.Sink = (*records)(nil)
+	_ run.Agents
+)

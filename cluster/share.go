@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/stat"
+)
+
+// A share is a part of a level as its records come in.
+type share struct {
+	k, n   int
+	by     *member
+	offset time.Duration // of the agent's clock, by which it was told to start
+	closed bool          // requests are due when there is a slot
+
+	at       int64  // bytes of its stream that were taken in
+	rest     []byte // the beginning of a line whose end is to come
+	ended    bool
+	lost     string // why it is not whole
+	last     farewell
+	requests int
+	lag      stat.Digest // milliseconds
+	moved    time.Duration
+	bound    time.Duration // of the clock, at most
+	done     []uint64      // sessions of which something finished
+}
+
+// take takes a message of the share in. What was taken in before is left out:
+// a message may come twice, or again in other pieces.
+func (s *share) take(h nats.Header, body []byte, sink tacho.Sink) error {
+	offset, err := strconv.ParseInt(h.Get(offsetHeader), 10, 64)
+	if err != nil {
+		return fmt.Errorf("agent %s: a message without its place", s.by.Name)
+	}
+	if h.Get(endHeader) != "" {
+		if offset > s.at {
+			return s.gap(offset)
+		}
+		if s.ended {
+			return nil
+		}
+		s.ended = true
+		return json.Unmarshal(body, &s.last)
+	}
+	end := offset + int64(len(body))
+	switch {
+	case end <= s.at:
+		return nil
+	case offset > s.at:
+		return s.gap(offset)
+	}
+	body = body[s.at-offset:]
+	s.at = end
+	return s.lines(body, sink)
+}
+
+func (s *share) gap(offset int64) error {
+	return fmt.Errorf("agent %s: %d bytes of its records are missing", s.by.Name, offset-s.at)
+}
+
+// lines takes the whole lines, and keeps the rest.
+func (s *share) lines(body []byte, sink tacho.Sink) error {
+	s.rest = append(s.rest, body...)
+	for {
+		line, rest, whole := bytes.Cut(s.rest, []byte("\n"))
+		if !whole {
+			s.rest = append([]byte(nil), s.rest...) // and lets go of what is done
+			return nil
+		}
+		var r tacho.Record
+		if err := r.Decode(line); err != nil {
+			return fmt.Errorf("agent %s: a record cannot be read: %w", s.by.Name, err)
+		}
+		s.rest = rest
+		if err := s.add(&r, sink); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *share) add(r *tacho.Record, sink tacho.Sink) error {
+	s.requests++
+	if n := len(s.done); n == 0 || s.done[n-1] != r.Session {
+		s.done = append(s.done, r.Session)
+	}
+	r.Agent = s.by.Name
+	offset, bound := s.by.offset()
+	s.bound = max(s.bound, bound)
+	s.correct(r, s.offset-offset)
+	if from := s.due(r); r.Sent != tacho.Never && from != tacho.Never {
+		s.lag.Add(float64(r.Sent-from) / 1e6)
+	}
+	return sink.Add(r)
+}
+
+// due is from when on a request is late.
+func (s *share) due(r *tacho.Record) time.Duration {
+	if s.closed {
+		return r.Slot
+	}
+	return r.Due
+}
+
+// correct moves the times of a record to the coordinator's clock: the agent's was
+// not where it was thought to be when it was told to start, or has moved since.
+// What the schedule says is no time that anybody took.
+func (s *share) correct(r *tacho.Record, by time.Duration) {
+	if by == 0 {
+		return
+	}
+	times := []*time.Duration{&r.Slot, &r.Start, &r.Conn, &r.Sent, &r.Wrote, &r.Head, &r.End}
+	if s.closed || r.Turn > 0 {
+		times = append(times, &r.Due)
+	}
+	for _, t := range times {
+		if *t != tacho.Never {
+			*t += by
+		}
+	}
+	for i := range r.Events {
+		r.Events[i].At += by
+	}
+	r.ClockMoved = by
+	if by.Abs() > s.moved.Abs() {
+		s.moved = by
+	}
+}
+
+// agent is what the report tells of the share.
+func (s *share) agent() metric.Agent {
+	offset, bound := s.by.offset()
+	out := metric.Agent{
+		Name: s.by.Name, Host: s.by.Host, Share: s.k, CPUs: s.by.CPUs, Requests: s.requests, Offset: offset, OffsetErr: max(bound, s.bound), Moved: s.moved,
+		SameClock: s.by.clock.same, Client: s.last.Client, Missing: s.lost, SpoolMost: s.last.Waiting,
+	}
+	if s.lag.N() > 0 {
+		out.LagMillis = s.lag.Distribution().Quantile(0.99)
+	}
+	return out
+}

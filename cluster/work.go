@@ -1,0 +1,228 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tacho/live"
+	"tacho/metric"
+	"tacho/run"
+)
+
+// work is an agent's share of one level.
+type work struct {
+	order  *order
+	live   live.Feed
+	began  atomic.Pointer[beginning]
+	spool  *spool
+	up     *uplink
+	cancel context.CancelFunc // ends it at once
+	stop   context.CancelFunc // ends the load; what is finished is handed over
+	enough chan struct{}
+	start  chan time.Time
+	done   chan struct{}
+	sum    live.Totals // of the beats so far
+
+	mu    sync.Mutex
+	now   string // one of the states
+	err   error
+	asked bool // that it is enough
+}
+
+// A beginning is when a level began here, and how this machine has fared since.
+type beginning struct {
+	epoch time.Time
+	fares func() *metric.Client
+}
+
+// prepare takes up a share of a level. It is called with the agent locked.
+func (a *Agent) prepare(o *order) error {
+	if o.Task == nil || o.N < 1 || o.K < 0 || o.K >= o.N {
+		return errors.New("the order has no share of a level")
+	}
+	if a.work != nil && a.work.order.Level == o.Level && a.work.order.K == o.K {
+		return nil // it was told before
+	}
+	if a.work != nil && !a.work.idle() {
+		return errors.New("it is busy with another level")
+	}
+	for _, target := range o.Task.Targets {
+		if err := allowed(a.Allow, target); err != nil {
+			return err
+		}
+	}
+	s, err := newSpool(a.Spool, spoolAbout{o.Run, o.Level, o.K}, a.Most)
+	if err != nil {
+		return err
+	}
+	w := &work{
+		order: o, spool: s, up: &uplink{js: a.js, spool: s}, now: preparing,
+		enough: make(chan struct{}), start: make(chan time.Time, 1), done: make(chan struct{}),
+	}
+	all, cancel := context.WithCancel(a.ctx)
+	load, stop := context.WithCancel(all)
+	w.cancel, w.stop = cancel, stop
+	a.work = w
+	go a.carryOut(all, load, w)
+	return nil
+}
+
+// carryOut sends the share, and hands its records over.
+func (a *Agent) carryOut(ctx, load context.Context, w *work) {
+	defer close(w.done)
+	defer w.cancel()
+	handed := make(chan error, 1)
+	go func() { handed <- w.up.run(ctx) }()
+	client, known, err := a.share(load, w)
+	_ = w.spool.Close()
+	if load.Err() != nil && ctx.Err() == nil {
+		err = nil // it was told to stop
+	}
+	w.set(ended, err)
+	if bad := <-handed; bad != nil {
+		w.set(failed, bad)
+		return
+	}
+	_, peak, lost, _ := w.spool.standing(w.up.handed.Load())
+	last := farewell{Client: client, Known: known, Lost: lost, Waiting: peak}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	if bad := w.up.farewell(ctx, last); bad != nil {
+		w.set(failed, bad)
+		return
+	}
+	_ = w.spool.remove() // it is handed over; the next start of an agent finds what is left
+}
+
+// share opens the servers if that was not done yet, and sends the share.
+func (a *Agent) share(ctx context.Context, w *work) (*metric.Client, []metric.Reason, error) {
+	r, err := a.open(ctx, w.order.Task)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Enough = w.enough
+	part := run.Share{
+		K: w.order.K, N: w.order.N, Live: &w.live, Start: w.waitForStart,
+		Begin: func(epoch time.Time, fares func() *metric.Client) { w.began.Store(&beginning{epoch, fares}) },
+	}
+	if done := w.order.Skip; len(done) > 0 {
+		slices.Sort(done)
+		part.Skip = func(i uint64) bool { _, found := slices.BinarySearch(done, i); return found }
+	}
+	return r.Share(ctx, w.order.Task, part, w.spool)
+}
+
+// open opens the servers of a task. Those of the level before stay open where
+// the next has the same.
+func (a *Agent) open(ctx context.Context, t *run.Task) (*run.Runner, error) {
+	a.mu.Lock()
+	before, of := a.runner, a.opened
+	if before != nil && t.Fits(of) {
+		a.mu.Unlock()
+		return before, nil
+	}
+	a.runner = nil
+	a.mu.Unlock()
+	if before != nil {
+		before.Close()
+	}
+	r, err := run.OpenTask(ctx, t, a.Env(), run.Hooks{Say: a.Say})
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.run == "" {
+		r.Close()
+		return nil, errors.New("the coordinator is gone")
+	}
+	a.runner, a.opened = r, t
+	return r, nil
+}
+
+// waitForStart says that all is ready, and waits for the instant.
+func (w *work) waitForStart(ctx context.Context) (time.Time, error) {
+	w.set(ready, nil)
+	select {
+	case at := <-w.start:
+		w.set(running, nil)
+		return at, nil
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+}
+
+// tell passes an order on to the level.
+func (w *work) tell(o *order) error {
+	switch o.Kind {
+	case begin:
+		select {
+		case w.start <- time.Unix(0, o.Start):
+		default: // it was told before
+		}
+	case sendNoMore:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.asked {
+			w.asked = true
+			close(w.enough)
+		}
+	case stop:
+		w.stop()
+	default:
+		return fmt.Errorf("no order is called %q", o.Kind)
+	}
+	return nil
+}
+
+func (w *work) set(now string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.now = now; err != nil {
+		w.now, w.err = failed, err
+	}
+}
+
+func (w *work) state() state {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := state{State: w.now}
+	if w.err != nil {
+		var usage *run.UsageError
+		s.Error, s.Usage = w.err.Error(), errors.As(w.err, &usage)
+	}
+	return s
+}
+
+// idle says whether nothing of the level is left to do.
+func (w *work) idle() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *work) beat(agent string) beat {
+	waiting, _, _, full := w.spool.standing(w.up.handed.Load())
+	b := beat{Agent: agent, Level: w.order.Level, Share: w.order.K, Waiting: waiting}
+	if began := w.began.Load(); began != nil {
+		b.Tick = w.live.Tick(time.Since(began.epoch))
+		if !w.idle() {
+			b.Tick.Client = began.fares()
+		}
+		w.sum = w.sum.Plus(b.Tick.Totals)
+	}
+	b.Totals = w.sum
+	if full != nil {
+		b.Full = full.Error()
+	}
+	return b
+}
