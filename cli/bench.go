@@ -157,6 +157,10 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	if serve == nil {
 		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
 	}
+	if p.Agents > 0 {
+		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.say}
+		b.around.Agents = b.agents
+	}
 	if err := b.connect(ctx, p, serve); err != nil {
 		b.progress.stop()
 		return nil, err
@@ -183,6 +187,7 @@ func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Pl
 // close lets go of the servers.
 func (b *benchRun) close() {
 	b.unpublish()
+	b.agents.close()
 	b.runner.Close()
 	b.progress.stop()
 }
@@ -265,6 +270,7 @@ type benchRun struct {
 	given    json.RawMessage // the plan, as it was
 	around   run.Env
 	runner   *run.Runner
+	agents   *agents    // nil where there are none
 	live     *live.Feed // of the level that runs
 	keep     *store.Writer
 	progress *progress

@@ -146,14 +146,34 @@ func startSim(env *Env, p *plan.Plan, seed uint64) (stop func(), err error) {
 }
 
 // startServer starts the simulator as a process of its own, and says where it
-// listens. It ends when it is stopped, and when this process is gone.
+// listens.
 func startServer(env *Env, args ...string) (url string, stop func(), err error) {
+	line, stop, err := startChild(env, nil, append([]string{"sim", "--host", "127.0.0.1", "--port", "0"}, args...)...)
+	if err == nil {
+		if url = announced.FindString(line); url == "" {
+			stop()
+			err = errors.New("it said " + line)
+		}
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("the simulated engine did not start: %w", err)
+	}
+	return url, stop, nil
+}
+
+// startChild starts this program once more, as a process of its own, and returns
+// the first line that it prints. It ends when it is stopped, and when this
+// process is gone.
+func startChild(env *Env, variables []string, args ...string) (line string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", nil, fmt.Errorf("start the simulated engine: %w", err)
+		return "", nil, err
 	}
-	cmd := exec.Command(self, append([]string{"sim", "--" + childFlag, "--host", "127.0.0.1", "--port", "0"}, args...)...) //nolint:noctx // it ends with its standard input
+	cmd := exec.Command(self, append(args, "--"+childFlag)...) //nolint:noctx // it ends with its standard input
 	cmd.Stderr = env.Stderr
+	if len(variables) > 0 {
+		cmd.Env = append(os.Environ(), variables...)
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return "", nil, err
@@ -164,18 +184,17 @@ func startServer(env *Env, args ...string) (url string, stop func(), err error) 
 	}
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
-		return "", nil, fmt.Errorf("start the simulated engine: %w", err)
+		return "", nil, err
 	}
 	stop = func() {
 		_ = stdin.Close() // which ends it
 		_ = cmd.Wait()
 	}
 	out := bufio.NewReader(stdout)
-	line, err := out.ReadString('\n')
-	if url = announced.FindString(line); url == "" {
+	if line, err = out.ReadString('\n'); err != nil {
 		stop()
-		return "", nil, fmt.Errorf("the simulated engine did not start: %w", err)
+		return "", nil, err
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // or it would wait for a reader
-	return url, stop, nil
+	return line, stop, nil
 }

@@ -53,3 +53,9 @@ func (s *Server) Close() {
 	s.server.Shutdown()
 	s.server.WaitForShutdown()
 }
+
+// Port is that at which it listens.
+func (s *Server) Port() string {
+	_, port, _ := net.SplitHostPort(s.server.Addr().String())
+	return port
+}

@@ -153,6 +153,7 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.where(s.Where)
 	p.cost(s)
 	p.endpoints(s)
+	p.agents(s.Config.Agents)
 	if len(s.Failures) > 0 || s.Canceled > 0 {
 		p.line(centre("Failures", "-", blockWidth))
 		p.failures(s)
