@@ -62,7 +62,7 @@ func consoleBlocks(text string) []string {
 			command = strings.Replace(command, "tacho bench", "measure", 1)
 		case strings.HasPrefix(command, "tacho selfcheck"):
 			command = strings.Replace(command, "tacho selfcheck", "check", 1)
-		case strings.HasPrefix(command, "tacho sim") && !strings.Contains(command, "--list") && !strings.Contains(command, "--fit"):
+		case strings.HasPrefix(command, "tacho sim") && !strings.Contains(command, "--list"):
 			command = "serving " + strings.TrimPrefix(regexp.MustCompile(`--port \d+`).ReplaceAllString(command, "--port 0"), "tacho ")
 		}
 		out = append(out, command)

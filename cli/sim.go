@@ -26,7 +26,6 @@ type simFlags struct {
 	port    int
 	truth   string
 	list    bool
-	fit     bool
 	child   bool
 }
 
@@ -49,8 +48,7 @@ a trailer.`,
 		Example: `  tacho sim --list
   tacho sim --profile tgi-405b-mi300x --port 8000
   tacho sim --ttft 200ms --itl 20ms --port 0
-  tacho sim --profile vllm-8b-h100 --speedup 10 --fault 503=1% --fault pause:1.3s@60s
-  tacho sim --fit`,
+  tacho sim --profile vllm-8b-h100 --speedup 10 --fault 503=1% --fault pause:1.3s@60s`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("port") {
@@ -84,15 +82,12 @@ func (f *simFlags) bind(cmd *cobra.Command) {
 	fs.BoolVar(&f.child, childFlag, false, "stop when standard input ends, as it does when the parent is gone")
 	_ = fs.MarkHidden(childFlag) // it was just made
 	fs.BoolVar(&f.list, "list", false, "print the profiles and exit")
-	fs.BoolVar(&f.fit, "fit", false, "print how well the profiles fit the reports they were made from, and exit")
 }
 
 func (f *simFlags) run(ctx context.Context, env *Env) error {
 	switch {
 	case f.list:
 		return listProfiles(env.Stdout)
-	case f.fit:
-		return step.WriteFit(env.Stdout)
 	}
 	if f.profile != "" {
 		p, err := step.Load(f.profile)

@@ -36,24 +36,46 @@ const (
 	Stall1     // a gap in which one other request got its first token
 	Stall2     // two to seven others
 	Stall8     // eight and more
+	Earliest   // until the first token of any of those that were sent together
 	figures
 )
 
 // FigureNames are their names, for people.
 var FigureNames = [figures]string{
-	"TTFT", "TTFT p50", "TTFT p99", "TPOT", "ITL", "E2EL", "requests/s", "tokens/event", "server's TPOT", "head", "gap with one prompt", "with two to seven", "with eight and more",
+	"TTFT", "TTFT p50", "TTFT p99", "TPOT", "ITL", "E2EL", "requests/s", "tokens/event", "server's TPOT", "head", "gap with one prompt", "with two to seven", "with eight and more", "first of those sent together",
 }
 
 // A gatherer is a Sink that gathers figures. The formulas are metric's.
 type gatherer struct {
 	n                  int
 	ttft               []float64
+	began              []began
 	tpot, itl, e2el    mean
 	serverTPOT, head   mean
 	firsts             []time.Duration
 	stalls             [][2]time.Duration
 	tokens, events     int
 	firstSent, lastEnd time.Duration
+}
+
+// began is when a request was sent and when its answer began.
+type began struct{ sent, first time.Duration }
+
+// earliest is how long those that are sent together wait until one of them gets a
+// token, on average.
+func (g *gatherer) earliest() float64 {
+	slices.SortFunc(g.began, func(a, b began) int { return cmp.Compare(a.sent, b.sent) })
+	near := time.Duration(stat.Sample(g.ttft).Quantile(0.5) / 10 * 1e6)
+	var m mean
+	for i := 0; i < len(g.began); {
+		from, soonest, last := g.began[i].sent, g.began[i].first, g.began[i].sent
+		for ; i < len(g.began) && g.began[i].sent <= last+near; i++ {
+			last = g.began[i].sent
+			soonest = min(soonest, g.began[i].first)
+		}
+		m.add(inMs(soonest - from))
+	}
+	return m.value()
 }
 
 type mean struct {
@@ -76,6 +98,7 @@ func (g *gatherer) Add(r *tacho.Record) error {
 	g.lastEnd = max(g.lastEnd, r.Last())
 	g.n++
 	metric.TTFT.Of(r, func(x float64) { g.ttft = append(g.ttft, x) })
+	g.began = append(g.began, began{r.Sent, r.First()})
 	metric.TPOT.Of(r, g.tpot.add)
 	metric.E2EL.Of(r, g.e2el.add)
 	g.addGaps(r)
@@ -110,32 +133,41 @@ const leastStall = 10 * time.Millisecond
 // oneStep is how far apart the tokens of one step may arrive.
 const oneStep = 2 * time.Millisecond
 
-// stallFigures are how long others wait while prompts are read: by how many.
+// stallFigures are how long others wait while prompts are read: by how many. Gaps
+// that end together are one observation.
 func (g *gatherer) stallFigures(f *Figures) {
 	slices.Sort(g.firsts)
+	slices.SortFunc(g.stalls, func(a, b [2]time.Duration) int { return cmp.Compare(a[1], b[1]) })
 	var by [3]mean
+	var distinct [3]int
+	var last [3]time.Duration
 	for _, gap := range g.stalls {
 		from, _ := slices.BinarySearch(g.firsts, gap[0]+oneStep)
 		to, _ := slices.BinarySearch(g.firsts, gap[1]+oneStep)
-		length := float64(gap[1]-gap[0]) / 1e6
+		kind := 0
 		switch n := to - from; {
+		case n == 0:
+			continue
 		case n >= 8:
-			by[2].add(length)
+			kind = 2
 		case n >= 2:
-			by[1].add(length)
-		case n == 1:
-			by[0].add(length)
+			kind = 1
 		}
+		by[kind].add(inMs(gap[1] - gap[0]))
+		if distinct[kind] == 0 || gap[1] > last[kind]+oneStep {
+			distinct[kind]++
+		}
+		last[kind] = gap[1]
 	}
 	for i, m := range by {
-		if m.n >= fewestStalls {
+		if distinct[i] >= fewestStalls {
 			f[Stall1+i] = m.value()
 		}
 	}
 }
 
 // fewestStalls is how many it takes to speak of a mean.
-const fewestStalls = 8
+const fewestStalls = 30
 
 // Close implements tacho.Sink.
 func (g *gatherer) Close() error { return nil }
@@ -151,6 +183,7 @@ func (g *gatherer) figures() (f Figures) {
 	f[Throughput] = float64(g.n) / (g.lastEnd - g.firstSent).Seconds()
 	f[TokensPerEvent] = float64(g.tokens) / float64(g.events)
 	f[ServerTPOT], f[Head] = g.serverTPOT.value(), g.head.value()
+	f[Earliest] = g.earliest()
 	g.stallFigures(&f)
 	return f
 }
@@ -158,12 +191,18 @@ func (g *gatherer) figures() (f Figures) {
 // A Seen is a level that was measured: what was sent, and what came of it.
 type Seen struct {
 	Name     string
-	Limit    int           // of a closed loop; 0: requests went when they went
-	MaxTime  time.Duration // of a closed loop that time ended
+	Limit    int // of a closed loop; 0: requests went when they went
 	Measured Figures
 
 	sent     []sent  // in order
 	distinct float64 // how many independent observations their times to the first token are
+	windows  []window
+	waves    []wave
+	most     int     // answers that were written at once
+	tokens   int     // that these had at most
+	flying   int     // requests in flight when most were written
+	stall    float64 // ms for which nothing came, where that is out of all proportion
+	kvTokens float64 // room for keys and values, by the server's metrics page; 0 unknown
 }
 
 // sent is a request as the model needs to know it.
@@ -173,9 +212,11 @@ type sent struct {
 }
 
 // See reads a measured level. Failed requests are left out.
-func See(name string, l *outcome.Level, maxTime time.Duration) (*Seen, error) {
+func See(name string, l *outcome.Level) (*Seen, error) {
 	s := &Seen{Name: name}
 	var g gatherer
+	var w watcher
+	var times []time.Duration
 	for r, err := range l.Records() {
 		if err != nil {
 			return nil, err
@@ -185,6 +226,10 @@ func See(name string, l *outcome.Level, maxTime time.Duration) (*Seen, error) {
 		}
 		if err := g.Add(r); err != nil {
 			return nil, err
+		}
+		w.add(r)
+		for i := range r.Events {
+			times = append(times, r.Events[i].At)
 		}
 		q := sent{at: r.Sent, prompt: r.Input, output: max(r.Output, 1)}
 		if r.Usage != nil {
@@ -201,12 +246,22 @@ func See(name string, l *outcome.Level, maxTime time.Duration) (*Seen, error) {
 	slices.SortFunc(s.sent, func(a, b sent) int { return int(a.at - b.at) })
 	s.Measured = g.figures()
 	s.distinct = float64(s.together())
+	s.windows = w.finish()
+	s.waves = w.waves()
+	s.most, s.tokens, s.flying = w.peaks(s.sent)
+	if longest, next := w.silence(times); longest > leastSilence && longest > 5*next {
+		s.stall = longest
+	}
 	s.serverTPOT(&l.Summary)
+	s.kvTokens = w.kvTokens(l)
 	if limit := cmp.Or(l.Concurrency, l.Summary.Config.MaxConcurrency); limit > 0 && len(s.sent) > limit {
-		s.Limit, s.MaxTime = limit, maxTime
+		s.Limit = limit
 	}
 	return s, nil
 }
+
+// leastSilence is how long nothing may come, in ms, before that is a stall.
+const leastSilence = 300
 
 // together is how many times requests were sent: those that went within a
 // tenth of their time to the first token went together.
@@ -239,44 +294,32 @@ func (s *Seen) Predict(ctx context.Context, p step.Profile, seed uint64) (Figure
 	}
 	var g gatherer
 	err = Run(ctx, Stage{
-		Arrivals: s.arrivals(), Limit: s.Limit, Source: s, Server: server, MaxTime: s.MaxTime,
-		Cached: func(q *tacho.Request) int { return s.request(q.Session).cached },
+		Arrivals: s.arrivals(), Limit: s.Limit, Source: s, Server: server,
+		Cached: func(q *tacho.Request) int { return s.sent[q.Session].cached },
 	}, &g)
 	return g.figures(), err
 }
 
 func (s *Seen) arrivals() iter.Seq2[uint64, time.Duration] {
 	return func(yield func(uint64, time.Duration) bool) {
-		for i := uint64(0); s.has(i); i++ {
+		for i, q := range s.sent {
 			at := tacho.ASAP
-			if s.Limit == 0 || i < uint64(s.Limit) { // users come when they came
-				at = s.sent[i].at
+			if s.Limit == 0 || i < s.Limit { // users come when they came
+				at = q.at
 			}
-			if !yield(i, at) {
+			if !yield(uint64(i), at) {
 				return
 			}
 		}
 	}
 }
 
-// has says whether there is a request i. Where time ended the level there are
-// more than were sent, for the model may be faster.
-func (s *Seen) has(i uint64) bool {
-	n := len(s.sent)
-	if s.Limit > 0 && s.MaxTime > 0 {
-		n += 1 + n/4
-	}
-	return i < uint64(n)
-}
-
-func (s *Seen) request(i uint64) sent { return s.sent[i%uint64(len(s.sent))] }
-
 // Session implements tacho.Source.
 func (s *Seen) Session(i uint64) (tacho.Session, error) {
-	if !s.has(i) {
+	if i >= uint64(len(s.sent)) {
 		return tacho.Session{}, io.EOF
 	}
-	q := s.request(i)
+	q := s.sent[i]
 	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: tacho.Request{
 		Session: i, InputTokens: q.prompt, MaxTokens: q.output, IgnoreEOS: true,
 	}}}}, nil

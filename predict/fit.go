@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,12 @@ type Options struct {
 	Now    func() time.Time  // the clock it is measured by; nil: no end but its own
 	Say    func(line string) // how it goes; may be nil
 	Rounds int               // most rounds; 0 is 12
+
+	Sure      []string // knobs that ReadOff is sure of
+	NoHoldOut bool     // do not fit again without each run
+	NoAdvice  bool     // do not look for runs that would tell more
+
+	rough bool // nobody asks how sure it is
 }
 
 // A Fit is a profile that explains what was measured.
@@ -25,6 +32,8 @@ type Fit struct {
 	Profile step.Profile
 	Knobs   []Turned
 	Levels  []Explained
+
+	normal [][]float64 // what is known of the knobs together
 }
 
 // Turned is a number that was fitted.
@@ -48,25 +57,36 @@ type Explained struct {
 // sigma is how far off counts as one, on a scale of logarithms. What is to be
 // right to a few percent weighs most. A figure with 0 is left out.
 var sigma = Figures{
-	TTFT: 0.08, TTFT50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, TokensPerEvent: 0.05, ServerTPOT: 0.03, Head: 0.15, Stall1: 0.05, Stall2: 0.1, Stall8: 0.1,
+	TTFT: 0.08, TTFT50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, TokensPerEvent: 0.05, ServerTPOT: 0.03, Head: 0.15, Stall1: 0.05, Stall2: 0.1, Stall8: 0.1, Earliest: 0.1,
 }
 
 // leastHead is the shortest time to the first byte that says anything of a
 // server's work: below it the network shows.
 const leastHead = 5 // ms
 
-// startSigma is how far a knob may go from where it started before that counts.
-const startSigma = 0.7
+// startSigma is how far a knob may go from where it started before that counts;
+// readSigma, where it started at what the runs themselves show.
+const (
+	startSigma = 0.7
+	readSigma  = 0.05
+)
+
+// sigma is that of a knob.
+func (f *fitter) sigma(k int) float64 {
+	if slices.Contains(f.Sure, f.knobs[k].name) {
+		return readSigma
+	}
+	return startSigma
+}
 
 // weight is how much a figure of a level counts: few requests, little. Times to
 // the first token of requests that went together are nearly one observation.
 func (s *Seen) weight(figure int) float64 {
-	n := float64(len(s.sent))
 	switch figure {
-	case TTFT, TTFT50, TTFT99, Head:
-		n = s.distinct
+	case TTFT, TTFT50, TTFT99, Head, Earliest:
+		return min(1, 0.05+s.distinct/12)
 	}
-	return min(1, 0.1+n/8)
+	return min(1, 0.1+float64(len(s.sent))/8)
 }
 
 // residuals are how far a level is off, in units of sigma, tamed so that one
@@ -82,12 +102,17 @@ func (s *Seen) residuals(f Figures) (out Figures) {
 }
 
 // tells says whether a measured figure says anything of the server: short times
-// to the first byte are the network's.
+// to the first byte are the network's, and what happens a few times is chance.
 func (s *Seen) tells(figure int) bool {
 	m := &s.Measured
 	switch figure {
 	case Head:
 		return m[Head] >= leastHead
+	case Earliest: // of clear groups; large ones reach the engine in parts, as chance has it
+		group := float64(len(s.sent)) / s.distinct
+		return m[Earliest] > 0 && group <= 32 && (s.Limit == 0 || math.Abs(float64(s.Limit)/group-1) < 0.1)
+	case Stall1, Stall2, Stall8:
+		return m[figure] > 0 && s.distinct >= fewestStalls && !s.behind()
 	}
 	return m[figure] > 0
 }
@@ -187,14 +212,15 @@ func (f *fitter) distance(off, at []float64) float64 {
 		sum += math.Sqrt(1+r*r) - 1
 	}
 	for i := range at {
-		d := (at[i] - f.start[i]) / startSigma
+		d := (at[i] - f.start[i]) / f.sigma(i)
 		sum += d * d / 2
 	}
 	return sum
 }
 
 // search is Levenberg and Marquardt's method on residuals that are weighted anew
-// each round.
+// each round. Slopes are measured where the last ones led nowhere; else what a
+// step came to corrects them.
 func (f *fitter) search() ([]float64, error) {
 	at := append([]float64(nil), f.start...)
 	off, err := f.off(at)
@@ -202,37 +228,73 @@ func (f *fitter) search() ([]float64, error) {
 		return nil, err
 	}
 	best, damping := f.distance(off, at), 0.1
-	for round := range f.Rounds {
+	var slopes [][]float64
+	fresh, wins := false, 0
+	for round := 0; round < f.Rounds && !f.late(); round++ {
 		f.say("round %d: distance %.1f", round, best)
-		slopes, err := f.slopes(at, off)
-		if err != nil {
-			return nil, err
+		if slopes == nil || wins >= anewAfter {
+			if slopes, err = f.slopes(at, off); err != nil {
+				return nil, err
+			}
+			fresh, wins = true, 0
 		}
-		won := false
-		for try := 0; try < 4 && !won && !f.late(); try++ {
+		gain := 0.0
+		for try := 0; try < 4 && gain == 0 && !f.late(); try++ {
 			to := f.step(at, off, slopes, damping)
 			there, err := f.off(to)
 			if err != nil {
 				return nil, err
 			}
-			if d := f.distance(there, to); d < best {
-				won = best-d > 0.002*best
+			d := f.distance(there, to)
+			correct(slopes, at, to, off, there)
+			if d < best {
+				gain = best - d
 				at, off, best, damping = to, there, d, max(damping/4, 1e-3)
+			} else {
+				damping *= 5
+			}
+		}
+		wins++
+		if gain < enough*best {
+			if fresh && wins == 1 {
 				break
 			}
-			damping *= 5
+			slopes, damping = nil, min(damping, 1)
 		}
-		if !won || f.late() {
-			break
-		}
+		fresh = fresh && wins < 1
 	}
 	f.say("distance %.1f", best)
 	return at, f.ctx.Err()
 }
 
-func (f *fitter) say(format string, a ...any) {
-	if f.Say != nil {
-		f.Say(fmt.Sprintf(format, a...))
+const (
+	anewAfter = 3     // rounds after which slopes are measured again
+	enough    = 0.004 // share of the distance that a round must gain
+)
+
+// correct makes slopes agree with what a step came to (Broyden's rule).
+func correct(slopes [][]float64, from, to, before, after []float64) {
+	length := 0.0
+	for k := range from {
+		length += (to[k] - from[k]) * (to[k] - from[k])
+	}
+	if length < 1e-12 {
+		return
+	}
+	for r := range before {
+		miss := after[r] - before[r]
+		for k := range from {
+			miss -= slopes[k][r] * (to[k] - from[k])
+		}
+		for k := range from {
+			slopes[k][r] += miss * (to[k] - from[k]) / length
+		}
+	}
+}
+
+func (o *Options) say(format string, a ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(format, a...))
 	}
 }
 
@@ -274,8 +336,8 @@ func (f *fitter) normal(at, off []float64, slopes [][]float64) (a [][]float64, b
 		for r := range off {
 			b[i] -= slopes[i][r] * off[r] / math.Sqrt(1+off[r]*off[r])
 		}
-		a[i][i] += 1 / (startSigma * startSigma)
-		b[i] -= (at[i] - f.start[i]) / (startSigma * startSigma)
+		a[i][i] += 1 / (f.sigma(i) * f.sigma(i))
+		b[i] -= (at[i] - f.start[i]) / (f.sigma(i) * f.sigma(i))
 	}
 	return a, b
 }
@@ -299,6 +361,9 @@ func (f *fitter) step(at, off []float64, slopes [][]float64, damping float64) []
 // result says what was found, and how sure it is.
 func (f *fitter) result(at []float64) (*Fit, error) {
 	out := &Fit{Profile: rounded(turned(f.base, f.knobs, at), f.knobs)}
+	if f.rough {
+		return out, nil
+	}
 	at = read(&out.Profile, f.knobs)
 	off, err := f.off(at)
 	if err != nil {
@@ -308,8 +373,8 @@ func (f *fitter) result(at []float64) (*Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, _ := f.normal(at, off, slopes)
-	spread := invertedDiagonal(a)
+	out.normal, _ = f.normal(at, off, slopes)
+	spread := invertedDiagonal(out.normal)
 	for i, k := range f.knobs {
 		e := math.Sqrt(spread[i])
 		out.Knobs = append(out.Knobs, Turned{

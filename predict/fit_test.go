@@ -26,7 +26,7 @@ func seen(t *testing.T, name string, p step.Profile, s Stage) *Seen {
 		t.Fatal(err)
 	}
 	level := outcome.Level{
-		Setting: outcome.Setting{Concurrency: s.Limit}, Summary: metric.Summary{},
+		Setting: outcome.Setting{Concurrency: s.Limit, Prompts: len(all)}, Summary: metric.Summary{},
 		Records: func() iter.Seq2[*tacho.Record, error] {
 			return func(yield func(*tacho.Record, error) bool) {
 				for i := range all {
@@ -37,7 +37,7 @@ func seen(t *testing.T, name string, p step.Profile, s Stage) *Seen {
 			}
 		},
 	}
-	out, err := See(name, &level, 0)
+	out, err := See(name, &level)
 	if err != nil {
 		t.Fatal(err)
 	}

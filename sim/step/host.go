@@ -21,7 +21,7 @@ type Host struct {
 	TailMs   float64 `yaml:"tail_ms"`   // least that the GPU still computes after the launch of a step with prompt tokens
 	UpdateMs float64 `yaml:"update_ms"` // to take a step's result
 
-	PerArrivalMs      float64 `yaml:"per_arrival_ms"`       // a request that comes during a launch holds it up
+	PerArrivalMs      float64 `yaml:"per_arrival_ms"`       // to take a request in: one that comes during a launch holds it up
 	PerArrivalTokenUs float64 `yaml:"per_arrival_token_us"` // by this much more for each token of its prompt
 }
 
@@ -64,7 +64,30 @@ func (h *host) next() (time.Duration, bool) {
 		return h.at, true
 	}
 	at, ok := h.engine.front.ready()
+	if ok {
+		at = h.takenIn(at)
+	}
 	return max(at, h.at), ok
+}
+
+// takenIn is when an idle engine has taken in the request that comes at that time,
+// and those that come while it does so.
+func (h *host) takenIn(at time.Duration) time.Duration {
+	if h.c.PerArrivalMs == 0 && h.c.PerArrivalTokenUs == 0 {
+		return at
+	}
+	for _, s := range h.engine.front.queue.items[h.engine.front.queue.head:] {
+		if s.slot.through+h.engine.front.fixed > at {
+			break
+		}
+		at += h.arrivalTime(s)
+	}
+	return at
+}
+
+// arrivalTime is the work of taking a request in.
+func (h *host) arrivalTime(s *seq) time.Duration {
+	return milliseconds(h.c.PerArrivalMs + h.c.PerArrivalTokenUs*float64(s.Prompt)/1e3)
 }
 
 // step does it.
@@ -76,6 +99,7 @@ func (h *host) step(a *api, deliver func(*Emission)) {
 	case launching:
 		if more := h.heldUp(); more > 0 {
 			h.at += more
+			h.began += more // the GPU waits, too
 			return
 		}
 		h.launched()
@@ -142,9 +166,9 @@ func (h *host) heldUp() time.Duration {
 	if h.c.PerArrivalMs == 0 && h.c.PerArrivalTokenUs == 0 {
 		return 0
 	}
-	more := 0.0
+	more := time.Duration(0)
 	for _, s := range h.engine.front.fresh(h.at) {
-		more += h.c.PerArrivalMs + h.c.PerArrivalTokenUs*float64(s.Prompt)/1e3
+		more += h.arrivalTime(s)
 	}
-	return milliseconds(more)
+	return more
 }

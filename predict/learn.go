@@ -1,0 +1,160 @@
+package predict
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tacho/sim/step"
+)
+
+// A Set is the levels of one run.
+type Set struct {
+	Name   string
+	Levels []*Seen
+}
+
+// Learned is an engine that was fitted to runs, and how far it can be trusted.
+type Learned struct {
+	Fit
+	Sets    []Set
+	HeldOut []Explained // levels as the fit to the other runs foretells them
+	Folds   string      // what was held out at a time; empty: nothing
+	LeftOut []string    // levels that were not used, and why
+	Advice  []Advised   // runs that would tell most, the best first
+}
+
+// Learn fits an engine to runs: costs are read off the times of tokens, then
+// structure and numbers are found by simulating the same requests. Each run is then
+// foretold by a fit to the others. With a start, its structure is kept.
+func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Learned, error) {
+	out := &Learned{Sets: sets}
+	sets = out.leaveOut(sets)
+	levels := levelsOf(sets)
+	if len(levels) == 0 {
+		return nil, errors.New("no level to fit to")
+	}
+	fresh := false
+	if start == nil {
+		p, sure, err := structure(ctx, levels)
+		if err != nil {
+			return nil, err
+		}
+		start, o.Sure, fresh = &p, sure, true
+		o.say("structure: %s", Structure(start))
+	}
+	f, err := FitTo(ctx, *start, levels, o)
+	if err != nil {
+		return nil, err
+	}
+	out.Fit = *f
+	if err := out.holdOut(ctx, start, fresh, sets, o); err != nil {
+		return nil, err
+	}
+	out.Advice, err = advise(ctx, f, o)
+	return out, err
+}
+
+func levelsOf(sets []Set) (out []*Seen) {
+	for _, s := range sets {
+		out = append(out, s.Levels...)
+	}
+	return out
+}
+
+// leaveOut takes levels out in which the server stood still.
+func (l *Learned) leaveOut(sets []Set) (out []Set) {
+	for _, set := range sets {
+		kept := Set{Name: set.Name}
+		for _, s := range set.Levels {
+			if s.stall > 0 {
+				l.LeftOut = append(l.LeftOut, fmt.Sprintf("%s: nothing came for %.1f s, and never else for a fifth of that", s.Name, s.stall/1000))
+				continue
+			}
+			kept.Levels = append(kept.Levels, s)
+		}
+		if len(kept.Levels) > 0 {
+			out = append(out, kept)
+		}
+	}
+	if len(out) == 0 {
+		l.LeftOut = nil
+		return sets // a level with a stall is better than none
+	}
+	return out
+}
+
+// Structure is how an engine is built, in words.
+func Structure(p *step.Profile) string {
+	parts := []string{p.Policy, fmt.Sprintf("%d tokens a step", p.StepTokens), fmt.Sprintf("%d sequences", p.MaxSequences)}
+	if p.KV.Blocks > 0 {
+		parts = append(parts, fmt.Sprintf("keys and values of %d tokens", p.KV.Blocks*p.KV.BlockTokens))
+	}
+	if p.Host.StepsInFlight > 1 {
+		parts = append(parts, "two steps in flight")
+	}
+	if p.API != (step.API{}) {
+		parts = append(parts, "an API process")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// holdOut foretells levels by fits that have not seen them: runs by the other runs;
+// of a single run every second level by the others. They share its structure, and
+// begin as it did.
+func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, sets []Set, o Options) error {
+	if o.NoHoldOut {
+		return nil
+	}
+	l.Folds = "one run at a time"
+	if len(sets) == 1 {
+		if len(sets[0].Levels) < 4 {
+			l.Folds = ""
+			return nil
+		}
+		l.Folds = "every second level"
+		halves := []Set{{}, {}}
+		for i, s := range sets[0].Levels {
+			halves[i%2].Levels = append(halves[i%2].Levels, s)
+		}
+		sets = halves
+	}
+	for i := range sets {
+		others := levelsOf(slices.Delete(slices.Clone(sets), i, i+1))
+		from := *start
+		if fresh {
+			from, o.Sure = ReadOff(from, others)
+		}
+		o.say("without %s", cmp.Or(sets[i].Name, "every second level"))
+		f, err := FitTo(ctx, from, others, o)
+		if err != nil {
+			return err
+		}
+		got, err := Explain(ctx, f.Profile, sets[i].Levels)
+		if err != nil {
+			return err
+		}
+		l.HeldOut = append(l.HeldOut, got...)
+	}
+	order := map[string]int{}
+	for i, s := range levelsOf(l.Sets) {
+		order[s.Name] = i
+	}
+	slices.SortStableFunc(l.HeldOut, func(a, b Explained) int { return order[a.Name] - order[b.Name] })
+	return nil
+}
+
+// MeanOff is the mean size of how far a figure is off, as a share, over levels that
+// have it; false: none has.
+func MeanOff(levels []Explained, figure int) (float64, bool) {
+	var m mean
+	for i := range levels {
+		if off := levels[i].Predicted.Off(levels[i].Measured)[figure]; off == off {
+			m.add(max(off, -off))
+		}
+	}
+	return m.value(), m.n > 0
+}

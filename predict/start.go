@@ -1,0 +1,236 @@
+package predict
+
+import (
+	"math"
+	"slices"
+
+	"tacho/sim/step"
+)
+
+// Generic is an engine of which nothing is known but that it is like vLLM: a Python
+// server with an API process, two steps in flight and CUDA graphs. Its limits are
+// vLLM's defaults. Its times are round figures for such processes: a fit takes them
+// for the middle of a wide range, and keeps those that the runs say nothing of.
+func Generic() step.Profile {
+	return step.Profile{
+		Name: "fitted", Engine: "vllm", Model: "unknown",
+		Policy: "chunked", StepTokens: 8192, MaxSequences: 1024,
+		KV:     step.KV{BlockTokens: 16, PrefixCache: true},
+		Output: step.Lengths{Kind: "lognormal", Mean: 200, SD: 180, Max: 2048},
+		Cost: step.Cost{
+			Step:                        []step.Knot{{Tokens: 1, Ms: 5}, {Tokens: 8192, Ms: 200}},
+			Decode:                      []step.Knot{{Tokens: 1, Ms: 5}, {Tokens: 256, Ms: 10}},
+			DecodeNsPerContextToken:     20,
+			PrefillNsPerTokenAndContext: 1,
+		},
+		Host: step.Host{
+			StepsInFlight: 2, LaunchMs: 1.5, GraphMs: 12, GraphTokens: 512, EagerMs: 20, PerSequenceUs: 5, PerNewMs: 0.5,
+			TailMs: 2, UpdateMs: 0.2, PerArrivalMs: 0.2, PerArrivalTokenUs: 0.3,
+		},
+		API: step.API{
+			LatencyMs: 0.5, RequestMs: 0.6, RequestPerTokenUs: 0.2, Turns: 7, SubmitMs: 0.4, HandOverMs: 0.3,
+			StepMs: 0.1, TokenUs: 15, PieceTokens: 128, EventUs: 50, EndMs: 0.2, CloseMs: 0.5,
+		},
+	}
+}
+
+// Plain is an engine with nothing around it but a fixed time before it.
+func Plain() step.Profile {
+	p := Generic()
+	p.Host, p.API = step.Host{}, step.API{}
+	p.FrontEnd = step.FrontEnd{FixedMs: 3, PerRequestMs: 0.2}
+	return p
+}
+
+// corners are the batch sizes at which the line of decode steps may bend.
+var corners = []int{1, 16, 64, 128, 256, 512, 1024}
+
+// decodeKnots are those that levels tell of.
+func decodeKnots(levels []*Seen) []step.Knot {
+	most := 1
+	for _, s := range levels {
+		most = max(most, s.most)
+	}
+	var line []step.Knot
+	for _, c := range corners {
+		if c == 1 || 3*c < 2*most && slices.ContainsFunc(levels, func(s *Seen) bool { return s.near(c) }) {
+			line = append(line, step.Knot{Tokens: c})
+		}
+	}
+	return append(line, step.Knot{Tokens: max(most, 2)})
+}
+
+// near says whether a level decoded about so many answers at once.
+func (s *Seen) near(n int) bool {
+	return slices.ContainsFunc(s.windows, func(w window) bool { return math.Abs(math.Log(w.running/float64(n))) < 0.5 })
+}
+
+// behind says whether the client sees tokens later than the engine makes them: a
+// process in between is the limit.
+func (s *Seen) behind() bool {
+	return s.Measured[ServerTPOT] > 0 && s.Measured[TPOT] > 1.07*s.Measured[ServerTPOT]
+}
+
+// enginesOwn are the windows of a level as the engine saw them: those of its client,
+// or the server's word where the client saw tokens later.
+func (s *Seen) enginesOwn() []window {
+	if !s.behind() {
+		return s.windows
+	}
+	mean := window{tokens: windowEvents, took: windowEvents * s.Measured[ServerTPOT]}
+	for _, w := range s.windows {
+		n := float64(len(s.windows)) * w.tokens / windowEvents
+		mean.running += w.running / n
+		mean.context += w.context / n
+		mean.prompts += w.prompts / n
+		mean.promptTokens += w.promptTokens / n
+	}
+	return slices.Repeat([]window{mean}, len(s.windows))
+}
+
+// rises are how much of each rise of a line, from one knot to the next, there is at
+// n; the first is the line's level.
+func rises(line []step.Knot, n float64, row []float64) {
+	row[0] = 1
+	for i := 1; i < len(line); i++ {
+		a, b := float64(line[i-1].Tokens), float64(line[i].Tokens)
+		row[i] = max(0, min(1, (n-a)/(b-a)))
+	}
+}
+
+// ReadOff is p with the costs that token times tell without any model: sums over
+// stretches of an answer, by how many others were written meanwhile, how long they
+// were, and what prompts were read. It names the knobs that are as sure as that.
+func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure []string) {
+	line := decodeKnots(levels)
+	k := len(line)
+	var rows [][]float64
+	var y []float64
+	for _, s := range levels {
+		for _, w := range s.enginesOwn() {
+			if w.took <= 0 || w.running < 0.5 {
+				continue
+			}
+			row := make([]float64, k+3)
+			rises(line, max(w.running, 1), row)
+			for i := range k {
+				row[i] *= w.tokens
+			}
+			row[k], row[k+1], row[k+2] = w.tokens*w.context, w.promptTokens, w.prompts
+			rows, y = append(rows, row), append(y, w.took)
+		}
+	}
+	if len(rows) < 3 {
+		return p, nil
+	}
+	x := robustly(rows, y)
+	ms := 0.0
+	for i := range line {
+		ms += x[i]
+		line[i].Ms = max(ms, 0.1)
+	}
+	p.Cost.Decode = line
+	if x[k] > 0 {
+		p.Cost.DecodeNsPerContextToken = 1e6 * x[k]
+	}
+	if perToken := promptToken(levels, &p); perToken > 0 {
+		p.Cost.Step = []step.Knot{{Tokens: 1, Ms: line[0].Ms}, {Tokens: p.StepTokens, Ms: line[0].Ms + perToken*float64(p.StepTokens)}}
+	}
+	sure = readLaunches(&p, levels)
+	if p.KV.Blocks == 0 {
+		p.KV.Blocks = kvBlocks(levels, p.KV.BlockTokens)
+	}
+	return p, sure
+}
+
+// promptToken is what a prompt token costs, in ms: the time in which prompts that
+// came together were read. The level that shows the least was held up least.
+func promptToken(levels []*Seen, p *step.Profile) float64 {
+	least := 0.0
+	for _, s := range levels {
+		tokens, pairs := 0.0, 0.0
+		for _, q := range s.sent {
+			n := float64(q.prompt - q.cached)
+			tokens += n
+			pairs += n * (float64(q.cached) + n/2)
+		}
+		if s.Limit > 0 || s.distinct > 1 || tokens < fewestPromptTokens {
+			continue
+		}
+		each := (s.Measured[TTFT99] - pairs*p.Cost.PrefillNsPerTokenAndContext/1e6) / tokens
+		if each > 0 && (least == 0 || each < least) {
+			least = each
+		}
+	}
+	return least
+}
+
+// fewestPromptTokens keep the processor of the engine busy.
+const fewestPromptTokens = 4096
+
+// readLaunches reads off what the launch of a step with prompt tokens takes, and
+// names what it found.
+func readLaunches(p *step.Profile, levels []*Seen) (sure []string) {
+	h := &p.Host
+	if h.StepsInFlight < 2 {
+		return nil
+	}
+	var rows [][]float64
+	var y []float64
+	perToken := (p.Cost.Step[1].Ms - p.Cost.Step[0].Ms) / float64(p.Cost.Step[1].Tokens)
+	for _, s := range levels {
+		for _, w := range s.waves {
+			ms := w.ms - 2*p.API.HandOverMs
+			row := make([]float64, 3)
+			for i := range w.new {
+				tokens := w.prompt[i]
+				if i == 1 {
+					tokens += w.new[0] // they decode by now
+				}
+				if tokens <= h.GraphTokens {
+					row[0]++
+				} else {
+					row[1]++
+				}
+				row[2] += float64(w.new[i])
+				ms -= h.PerArrivalMs*float64(w.new[i]) + h.PerArrivalTokenUs*float64(w.prompt[i])/1e3
+			}
+			gpu := p.Cost.Step[0].Ms + perToken*float64(w.prompt[0])
+			if ms > 0 && gpu < 0.8*ms && w.prompt[0]+w.prompt[1] < p.StepTokens && w.new[1] < manyAtOnce {
+				rows, y = append(rows, row), append(y, ms)
+			}
+		}
+	}
+	if len(rows) < fewestWaves {
+		return nil
+	}
+	x := robustly(rows, y)
+	names := []string{"host.graph_ms", "host.eager_ms", "host.per_new_ms"}
+	for i, at := range []*float64{&h.GraphMs, &h.EagerMs, &h.PerNewMs} {
+		if x[i] > 0 {
+			*at = x[i]
+			sure = append(sure, names[i])
+		}
+	}
+	return sure
+}
+
+const (
+	fewestWaves = 6
+	manyAtOnce  = 40 // do not reach the engine within one launch
+)
+
+// kvBlocks is the room that metrics pages tell of; 0: none does.
+func kvBlocks(levels []*Seen, blockTokens int) int {
+	var all []float64
+	for _, s := range levels {
+		if s.kvTokens > 0 {
+			all = append(all, s.kvTokens)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return int(all[len(all)-1]) / blockTokens // prompts being read are not counted, so the highest is nearest
+}
