@@ -170,10 +170,7 @@ func startChild(env *Env, variables []string, args ...string) (line string, stop
 		return "", nil, err
 	}
 	cmd := exec.Command(self, append(args, "--"+childFlag)...) //nolint:noctx // it ends with its standard input
-	cmd.Stderr = env.Stderr
-	if len(variables) > 0 {
-		cmd.Env = append(os.Environ(), variables...)
-	}
+	cmd.Stderr, cmd.Env = env.Stderr, append(withoutVariables(), variables...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return "", nil, err

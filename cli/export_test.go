@@ -28,3 +28,6 @@ func ExitCodes() (out [][2]string) {
 	}
 	return out
 }
+
+// EnvironmentDoc says which variables there are.
+const EnvironmentDoc = environmentDoc

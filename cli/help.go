@@ -79,6 +79,7 @@ func sheetOf(cmd *cobra.Command, all bool) *sheet {
 	if all {
 		s.long = cmp.Or(cmd.Long, cmd.Short+".")
 		s.parts = append(s.parts, exitPart())
+		s.more = []string{environmentDoc}
 		return s
 	}
 	s.more = []string{fmt.Sprintf("More flags, details, variables and exit codes: %s --%s", s.name, helpAllFlag)}

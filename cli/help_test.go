@@ -183,3 +183,16 @@ func TestManPages(t *testing.T) {
 		}
 	}
 }
+
+// TestVariablesOfLists has a value on each line; flags replace them.
+func TestVariablesOfLists(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"TACHO_METADATA": "a=1\nb=2 3"}
+	_, out, _ := program(vars, "bench", "--dry-run", "--base-url", "http://127.0.0.1:9")
+	if !strings.Contains(out, "metadata: [a=1, b=2 3]") {
+		t.Error(out)
+	}
+	if _, out, _ = program(vars, "bench", "--dry-run", "--base-url", "http://127.0.0.1:9", "--metadata", "c=3"); strings.Contains(out, "a=1") {
+		t.Error(out)
+	}
+}

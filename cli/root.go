@@ -29,6 +29,7 @@ type Env struct {
 	Stdout    io.Writer
 	Stderr    io.Writer
 	Getenv    func(string) string
+	Environ   []string   // all variables, to find those that are misspelt
 	Terminal  bool       // somebody watches stdout and stderr
 	Width     func() int // of that terminal
 	Height    func() int
@@ -48,7 +49,7 @@ func System() *Env {
 		signal.Notify(interrupt, syscall.SIGHUP)
 	}
 	return &Env{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Interrupt: interrupt, Kill: os.Exit,
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ(), Interrupt: interrupt, Kill: os.Exit,
 		Terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Width:    func() int { wide, _ := terminalSize(); return wide },
 		Height:   func() int { _, high := terminalSize(); return high },
@@ -108,6 +109,9 @@ func execute(env *Env) int {
 	defer stop()
 	root := newRoot(env)
 	args, err := expand(root, env.Args)
+	if err == nil {
+		args = fromEnvironment(env, root, args)
+	}
 	env.Args = publicArgs(env.secrets, args)
 	if err == nil {
 		root.SetArgs(args)
@@ -145,7 +149,7 @@ throughput and goodput, with a verdict on its own measurement.`,
 	root.Flags().Bool("version", false, "print version and commit")
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(badValue(env, err)) })
 	root.SetHelpCommand(helpCommand(env))
 	for _, c := range commands {
 		cmd := c(env)
