@@ -13,6 +13,7 @@ import (
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/internal/wholefile"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/store"
@@ -68,6 +69,25 @@ func openKept(dir string, change func(*metric.Config) error) (*outcome.Run, erro
 	}
 	run.Order()
 	return run, nil
+}
+
+// Summary reads what a run wrote down when it was over, without a look at its
+// records: enough to know it by.
+func Summary(dir string) (*outcome.Run, error) {
+	b, err := wholefile.Read(filepath.Join(dir, store.SummaryFile))
+	if err != nil {
+		return nil, err
+	}
+	var document struct {
+		Runs []outcome.Run `json:"runs"`
+	}
+	if err := json.Unmarshal(b, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", store.SummaryFile, err)
+	}
+	if len(document.Runs) != 1 {
+		return nil, fmt.Errorf("%s has %d runs", store.SummaryFile, len(document.Runs))
+	}
+	return &document.Runs[0], nil
 }
 
 // sums is what the records of a level add up to.

@@ -50,7 +50,7 @@ func All(path string, change func(*metric.Config) error) ([]outcome.Run, error) 
 	} else if err != nil {
 		return nil, err
 	}
-	if info.IsDir() && isKept(path) {
+	if info.IsDir() && IsKept(path) {
 		run, err := openKept(path, change)
 		if err != nil {
 			return nil, err
@@ -74,8 +74,8 @@ func All(path string, change func(*metric.Config) error) ([]outcome.Run, error) 
 	return runs, nil
 }
 
-// isKept says whether bench keeps a run in dir.
-func isKept(dir string) bool {
+// IsKept says whether bench keeps a run in dir.
+func IsKept(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, store.ManifestFile))
 	return err == nil
 }
@@ -129,15 +129,14 @@ func readFile(path string) ([]entry, error) {
 // out; what is one, and damaged, is an error.
 func readFolder(dir string, change func(*metric.Config) error) ([]outcome.Run, error) {
 	var runs []outcome.Run
-	var entries, copies []entry
+	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if d.IsDir() {
-			if !isKept(path) {
-				return nil
-			}
+		case !d.IsDir():
+			files = append(files, path)
+		case IsKept(path):
 			run, err := openKept(path, change)
 			if err != nil {
 				return err
@@ -145,32 +144,59 @@ func readFolder(dir string, change func(*metric.Config) error) ([]outcome.Run, e
 			runs = append(runs, *run)
 			return fs.SkipDir
 		}
-		if !mayBeResult(d.Name()) {
-			return nil
-		}
-		found, err := readFile(path)
-		if isCopy(d.Name()) {
-			copies = append(copies, found...)
-		} else {
-			entries = append(entries, found...)
-		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(entries) == 0 {
-		entries = copies
+	results, damaged := readFiles(files)
+	if len(damaged) > 0 {
+		return nil, damaged[0]
 	}
-	runs = append(runs, group(entries, "")...)
+	runs = append(runs, results...)
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: no run and no result in it; runs are kept in runs/", dir)
 	}
 	return runs, nil
 }
 
-// mayBeResult says whether a file's name is one that results have.
-func mayBeResult(name string) bool {
+// Results are the runs that somebody's files tell of together: levels of one
+// client, model and server are one. What is no result is left out; what is one,
+// and damaged, has an error.
+func Results(paths []string) ([]outcome.Run, []error) {
+	runs, errs := readFiles(paths)
+	for i := range runs {
+		if err := adopt(&runs[i], nil); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return runs, errs
+}
+
+func readFiles(paths []string) (runs []outcome.Run, errs []error) {
+	var entries, copies []entry
+	for _, path := range paths {
+		if !MayBeResult(path) {
+			continue
+		}
+		found, err := readFile(path)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if isCopy(filepath.Base(path)) {
+			copies = append(copies, found...)
+		} else {
+			entries = append(entries, found...)
+		}
+	}
+	if len(entries) == 0 {
+		entries = copies
+	}
+	return group(entries, ""), errs
+}
+
+// MayBeResult says whether a file's name is one that results have.
+func MayBeResult(name string) bool {
 	return slices.Contains([]string{".json", ".jsonl", ".txt", ".log", ".out", ".csv", ".md"}, strings.ToLower(filepath.Ext(name)))
 }
 

@@ -42,7 +42,7 @@ func open(dir string, waiting map[string][]byte) (*Run, error) {
 	if err := r.readManifest(); err != nil {
 		return nil, err
 	}
-	_, err := os.Stat(filepath.Join(dir, summaryFile))
+	_, err := os.Stat(filepath.Join(dir, SummaryFile))
 	r.Whole = err == nil
 	return r, eachLine(r, StagesFile, readOldLevel, func(l *Level) error {
 		if i := r.level(l.Index); i >= 0 {

@@ -35,7 +35,9 @@ const (
 	RecordsFile     = "records.jsonl"
 	InstrumentsFile = "instruments.jsonl"
 	LimitFile       = "limit.json"
-	summaryFile     = "summary.json"
+	SummaryFile     = "summary.json"
+	LiveFile        = "live.json"  // while it goes on
+	NotesFile       = "notes.json" // what people say of it
 	PageFile        = "report.html"
 )
 
@@ -230,11 +232,15 @@ func (w *Writer) Summary(v any) error {
 	if n := w.records.lost; n > 0 {
 		return fmt.Errorf("%d requests are not in %s: %w", n, w.dir, ErrLost)
 	}
-	return w.writeJSON(summaryFile, v)
+	return w.writeJSON(SummaryFile, v)
 }
 
 // Limit keeps what a search for the limit came to. Its sentence is read back.
 func (w *Writer) Limit(v any) error { return w.writeJSON(LimitFile, v) }
+
+// Live keeps how the run stands, for who watches it from another process. Nothing
+// is measured by it, so that an error is nobody's concern.
+func (w *Writer) Live(snapshot any) { _ = w.writeJSON(LiveFile, snapshot) }
 
 // Page keeps a page of the run.
 func (w *Writer) Page(text []byte) error {
@@ -243,6 +249,7 @@ func (w *Writer) Page(text []byte) error {
 
 // Close implements tacho.Sink. An error says what could not be kept after all.
 func (w *Writer) Close() error {
+	_ = os.Remove(filepath.Join(w.dir, LiveFile)) // it may never have been there
 	return errors.Join(w.records.close(), w.stages.close(), w.instruments.close())
 }
 

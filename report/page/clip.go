@@ -15,8 +15,8 @@ const (
 	mostList    = 500  // items of a list
 )
 
-// clip cuts a text to what a page can show.
-func clip(text string) string { return clipAt(text, mostText) }
+// Clip cuts a text to what a page can show.
+func Clip(text string) string { return clipAt(text, mostText) }
 
 func clipAt(text string, most int) string {
 	n := 0
@@ -28,9 +28,9 @@ func clipAt(text string, most int) string {
 	return text
 }
 
-// clipped is v as JSON in which no text and no list is longer than a page can
+// Clipped is v as JSON in which no text and no list is longer than a page can
 // show.
-func clipped(v any) json.RawMessage {
+func Clipped(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return json.RawMessage("null") // a summary has no NaN: see metric
@@ -51,7 +51,7 @@ func clipped(v any) json.RawMessage {
 func clipTree(v any) any {
 	switch v := v.(type) {
 	case string:
-		return clip(v)
+		return Clip(v)
 	case []any:
 		v = v[:min(len(v), mostList)]
 		for i := range v {

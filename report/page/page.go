@@ -7,16 +7,10 @@
 package page
 
 import (
-	"bufio"
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"tacho/metric"
 	"tacho/outcome"
@@ -26,7 +20,7 @@ import (
 var assets embed.FS
 
 // scripts are the parts of the one script, in their order.
-var scripts = []string{"state", "draw", "figure", "header", "sweep", "dist", "time", "timeline", "view", "where", "parts", "behind", "main"}
+var scripts = []string{"base", "state", "draw", "figure", "header", "sweep", "dist", "time", "timeline", "view", "where", "parts", "behind", "main"}
 
 // MostBytes is how long a page is at most.
 const MostBytes = 5_000_000
@@ -133,62 +127,44 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	about.Args = nil // they are the command
 	good, _ := knee(from.Levels[:n])
 	r := &run{
-		About: clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n,
-		Knee: good, Answer: answer(from.Levels[:n]), Levels: []level{},
+		About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n,
+		Knee: good, Answer: Answer(from.Levels[:n]), Levels: []level{},
 	}
 	for _, note := range from.Notes {
-		note.Text = clip(note.Text)
+		note.Text = Clip(note.Text)
 		r.Notes = append(r.Notes, note)
 	}
 	for i := range from.Levels[:n] {
 		l := &from.Levels[i]
-		r.Levels = append(r.Levels, level{clipped(l.Setting), clipped(trimmed(l.Summary, limits.items)), pictures[i]})
+		r.Levels = append(r.Levels, level{Clipped(l.Setting), Clipped(trimmed(l.Summary, limits.items)), pictures[i]})
 	}
 	return r, nil
 }
 
-// assemble puts the page together. Its policy lets nothing in but its own script
-// and its own style, by their hashes.
+// assemble puts the page of a report together.
 func assemble(w io.Writer, data []byte) error {
-	files := map[string][]byte{}
-	var script bytes.Buffer
-	script.WriteString("'use strict';\n")
-	for _, name := range append(suffixed(scripts, ".js"), "style.css", "page.html") {
-		text, err := assets.ReadFile("assets/" + name)
+	frame, err := assets.ReadFile("assets/page.html")
+	if err != nil {
+		return err
+	}
+	d, err := document(string(frame), data)
+	if err != nil {
+		return err
+	}
+	return d.Write(w)
+}
+
+// document is the page of a report.
+func document(frame string, data []byte) (*Document, error) {
+	d := &Document{Frame: frame, Data: data, Script: []byte("'use strict';\n")}
+	for _, name := range scripts {
+		text, err := assets.ReadFile("assets/" + name + ".js")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		files[name] = text
-		if strings.HasSuffix(name, ".js") {
-			script.Write(text)
-		}
+		d.Script = append(d.Script, text...)
 	}
-	style := files["style.css"]
-	policy := fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; img-src data: blob:; base-uri 'none'; form-action 'none'", hash(script.Bytes()), hash(style))
-	out := bufio.NewWriter(w) // keeps the first error for Flush
-	rest := string(files["page.html"])
-	for _, hole := range []struct {
-		mark string
-		fill []byte
-	}{{"/*POLICY*/", []byte(policy)}, {"/*STYLE*/", style}, {"/*DATA*/", data}, {"/*SCRIPT*/", script.Bytes()}} {
-		before, after, _ := strings.Cut(rest, hole.mark)
-		_, _ = out.WriteString(before)
-		_, _ = out.Write(hole.fill)
-		rest = after
-	}
-	_, _ = out.WriteString(rest)
-	return out.Flush()
-}
-
-func suffixed(names []string, suffix string) (out []string) {
-	for _, name := range names {
-		out = append(out, name+suffix)
-	}
-	return out
-}
-
-// hash is the source of a policy that allows just this text.
-func hash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	var err error
+	d.Style, err = assets.ReadFile("assets/style.css")
+	return d, err
 }

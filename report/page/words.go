@@ -73,9 +73,9 @@ func offered(l *outcome.Level) float64 {
 	return *r.AchievedPerS
 }
 
-// answer is what a run came to, in sentences made of its own numbers. No cause is
+// Answer is what a run came to, in sentences made of its own numbers. No cause is
 // named that they do not show.
-func answer(levels []outcome.Level) []string {
+func Answer(levels []outcome.Level) []string {
 	best := -1
 	for i := range levels {
 		if t := levels[i].Summary.Throughput; t != nil && (best < 0 || t.RequestsPerS > levels[best].Summary.Throughput.RequestsPerS) {
@@ -170,9 +170,9 @@ func named(l *outcome.Level) string {
 		}
 	}
 	if len(words) == 0 {
-		return clip(l.Name)
+		return Clip(l.Name)
 	}
-	return clip(strings.Join(words, ", "))
+	return Clip(strings.Join(words, ", "))
 }
 
 // three has three significant digits.

@@ -1,7 +1,6 @@
 /* ---------- data and state ---------- */
 /* What the page knows: runs with their levels. A level `l` has its summary and picture as Go wrote them, and beside them
    the numbers that charts are drawn from. Nothing measured is null, never 0. */
-const $ = (id) => document.getElementById(id);
 const D = JSON.parse($('data').textContent);
 const RUNS = D.runs;
 const LATENCIES = ['ttft', 'tpot', 'itl', 'e2el'];
@@ -19,8 +18,6 @@ function statsOf(list, name) {
     clock: { p50: pair(of(50)?.bound), p99: pair(of(99)?.bound) }, // what the clock leaves open
   };
 }
-const sumOf = (list, f) => list.reduce((sum, one) => sum + f(one), 0);
-const meanOf = (values) => (values.length ? sumOf(values, (v) => v) / values.length : null);
 
 /* What sets a level apart, by option: a level is called "--num-prompts 4 --random-input-len 80". */
 const coordsOf = (l) => new Map([...(l.setting.name || '').matchAll(/--([\w-]+) (\S+)/g)].map(([, name, value]) => [name, value]));
@@ -116,11 +113,4 @@ const GLOSS = {
   'read lag': 'From a token’s arrival at the socket (kernel clock) to when the client read it. It does not touch the times shown: they are the kernel’s.',
   coalesced: 'Token events that came in one read with another: their own time is not known.',
 };
-const esc = (s) => String(s).replace(/[&<>"']/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }[c]));
-const each = (list, f) => list.map(f).join('');
 const term = (key, text = key) => `<abbr tabindex="0" data-tip="${esc(esc(GLOSS[key]))}">${esc(text)}</abbr>`;
-/* Sets the inside of an element. The page's policy takes no style attributes, so colours and widths stand in data-css. */
-function put(el, html) {
-  el.innerHTML = html;
-  for (const one of el.querySelectorAll('[data-css]')) { one.style.cssText = one.dataset.css; delete one.dataset.css; }
-}

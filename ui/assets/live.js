@@ -1,0 +1,43 @@
+/* ---------- a run as it goes on ---------- */
+const LIVE = { height: 128, left: 46, upper: 26, lower: 104 };
+const LIVE_PANELS = [ // title, lines as [name, value of a point, class, colour]
+  ['requests/s', [['sent', (p) => p.sent_per_s, 'thin dash1'], ['served', (p) => p.served_per_s, '']]],
+  ['output tokens/s', [['received', (p) => p.tokens_per_s, '']]],
+  ['requests in flight', [['client', (p) => p.in_flight, ''], ['running (server)', (p) => p.server?.running, 'thin dash1'], ['queued (server)', (p) => p.server?.queued, 'thin', 'k-queue']]],
+  ['TTFT, ms', [['p50', (p) => p.ttft_ms?.p50, ''], ['p99', (p) => p.ttft_ms?.p99, 'thin']]],
+  ['ITL, ms', [['p50', (p) => p.itl_ms?.p50, ''], ['p99', (p) => p.itl_ms?.p99, 'thin']]],
+  ['KV cache, %', [['in use (server)', (p) => (p.server?.kv_share == null ? null : p.server.kv_share * 100), '']]],
+];
+const isNumber = (v) => typeof v === 'number' && Number.isFinite(v);
+function livePanel([title, lines], points, w) {
+  const told = lines.filter(([, get]) => points.some((p) => isNumber(get(p)))), value = (get) => (p) => (isNumber(get(p)) ? get(p) : null);
+  if (!told.length) return '';
+  const from = points[0].at_s, to = Math.max(points.at(-1).at_s, from + 1), right = w - 10;
+  const x = linear(from, to, LIVE.left, right), y = linear(0, above(most(points.flatMap((p) => told.map(([, get]) => value(get)(p) ?? 0)), 1e-9) * 1.02), LIVE.lower, LIVE.upper);
+  const colour = (own) => ink(own || 'run0');
+  const names = each(told, ([name, , cls, own]) => `<tspan dx="10" data-css="fill:${colour(own)}">${cls.includes('dash') ? '╌' : '—'} ${esc(name)}</tspan>`);
+  const drawn = each(told, ([name, get, cls, own]) => `<g data-line="${esc(`${title} ${name}`)}" data-values="${esc(JSON.stringify(points.map(value(get))))}">${curve(path(points.map((p) => [p.at_s, value(get)(p)]), x, y), colour(own), cls)}</g>`);
+  return `<figure class="chart">${svg(w, LIVE.height, axes({ x, y, left: LIVE.left, right, upper: LIVE.upper, lower: LIVE.lower, xs: x.ticks(w / 80), ys: y.ticks(3), xUnit: '' })
+    + `<text x="0" y="12"><tspan class="strong">${esc(title)}</tspan>${names}</text>${drawn}`)}</figure>`;
+}
+const left = (s) => (s == null ? '–' : s >= 90 ? `${num(s / 60)} min` : `${num(s)} s`);
+function liveTiles(s) {
+  const n = s.now || {}, t = s.totals || {}, l = s.level || {}, pair = (f) => (f?.p50 == null ? '–' : `${num(f.p50)} <small>p99 ${num(f.p99)} ms</small>`);
+  return [
+    ['level', `${count(l.number)}${l.of ? ` <small>of ${count(l.of)}</small>` : ''}`], ['of this level', percent(s.share)], ['time left', `${left(s.left_s)}${s.run_left_s != null ? ` <small>all: ${left(s.run_left_s)}</small>` : ''}`],
+    ['served', `${num(n.served_per_s)} <small>req/s${l.request_rate_per_s ? ` of ${num(l.request_rate_per_s)} asked` : ''}</small>`], ['in flight', count(n.in_flight)], ['output', `${num(n.tokens_per_s)} <small>tokens/s</small>`],
+    ['TTFT p50', pair(n.ttft_ms)], ['ITL p50', pair(n.itl_ms)], ['done', `${count(t.finished)}${t.failed ? ` <small class="failed">✕ ${count(t.failed)} failed</small>` : ''}`],
+  ];
+}
+function liveView(s) {
+  const el = $('live'), points = s.history || [], wide = Math.max(280, Math.min(el.clientWidth || 800, innerWidth - 32)), cols = wide > 900 ? 3 : wide > 600 ? 2 : 1;
+  const width = Math.floor((wide - 32 * (cols - 1)) / cols), reasons = s.verdict?.reasons || [];
+  const past = s.past || [], row = (p) => `<tr><td>${esc(p.level?.name || `level ${p.level?.number}`)}</td><td>${num(p.duration_s)}</td><td>${num(p.requests_per_s)}</td><td>${num(p.tokens_per_s)}</td><td>${num(p.ttft_p99_ms)}</td><td>${num(p.itl_p99_ms)}</td><td>${count(p.failed || 0)}</td><td>${badge(p.verdict)}</td></tr>`;
+  put(el, `<p class="lede"><b>${esc(s.level?.name || 'all requests')}</b> ${badge(s.verdict?.level)} <span class="foot">so far; figures are of the last seconds, within 2 %</span></p>
+    <span class="meter"><i data-css="width:${num((s.share || 0) * 100)}%"></i></span>
+    <dl class="tiles">${each(liveTiles(s), ([k, v]) => `<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
+    <ul class="reasons">${each(reasons, (r) => `<li class="${esc(r.level).toLowerCase()}"><b>${esc(r.level).toLowerCase()}</b>: ${esc(r.text)}</li>`)}</ul>
+    <div class="grid" data-css="grid-template-columns:repeat(${cols},minmax(0,1fr))">${points.length > 1 ? each(LIVE_PANELS, (p) => livePanel(p, points, width)) : ''}</div>
+    ${s.failures?.length ? `<div class="scroll"><table><thead><tr><th scope="col">failed because</th><th scope="col">requests</th><th scope="col">last at</th><th scope="col">it said</th></tr></thead><tbody>${each(s.failures, (f) => `<tr><td class="bad">✕ ${esc([f.cause, f.status || ''].join(' '))}</td><td>${count(f.count)}</td><td>${num(f.last_s)} s</td><td class="say">${esc(f.text)}</td></tr>`)}</tbody></table></div>` : ''}
+    ${past.length ? `<div class="scroll"><table><thead><tr>${each(['level', 's', 'req/s', 'tokens/s', 'TTFT p99, ms', 'ITL p99, ms', 'failed', 'verdict'], (h) => `<th scope="col">${h}</th>`)}</tr></thead><tbody>${each(past, row)}</tbody></table></div>` : ''}`);
+}
