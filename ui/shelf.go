@@ -170,11 +170,13 @@ func (s *shelf) kept(dir string) *Item {
 	if old := s.known[dir]; old != nil && old.stamp == stamp {
 		return old
 	}
-	it := &Item{State: state, dir: dir, stamp: stamp, Notes: readNotes(dir)}
+	it := &Item{State: state, dir: dir, stamp: stamp}
 	it.ID, it.Place = s.nameOf(dir, "")
 	it.Place = page.Clip(it.Place)
 	run, err := readKept(dir, state)
-	if err != nil {
+	if err == nil {
+		it.Notes = readNotes(dir)
+	} else {
 		it.Problem, run = err.Error(), &outcome.Run{}
 	}
 	it.tell(run)
@@ -187,8 +189,26 @@ func (s *shelf) kept(dir string) *Item {
 	return it
 }
 
+// plainFiles complains of a run that has anything but files where its files are:
+// a link would lead out of the folder, and a pipe would never end.
+func plainFiles(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() && !e.IsDir() {
+			return fmt.Errorf("%.80q is no plain file: it is not opened", e.Name())
+		}
+	}
+	return nil
+}
+
 // readKept is what is known of a kept run without reading its records.
 func readKept(dir string, state State) (*outcome.Run, error) {
+	if err := plainFiles(dir); err != nil {
+		return nil, err
+	}
 	if state == Over {
 		if run, err := archive.Summary(dir); err == nil {
 			return run, nil
@@ -282,8 +302,11 @@ func (it *Item) open() ([]outcome.Run, error) {
 	if it.run != nil {
 		return []outcome.Run{*it.run}, nil
 	}
-	if it.dir == "" {
+	if it.dir == "" || it.Problem != "" {
 		return nil, fmt.Errorf("it cannot be read: %s", it.Problem)
+	}
+	if err := plainFiles(it.dir); err != nil {
+		return nil, err
 	}
 	return archive.All(it.dir, nil)
 }

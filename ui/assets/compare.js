@@ -3,7 +3,8 @@ const WORDS = { '~': 'no difference', better: 'better', worse: 'worse', more: 'm
 const signed = (v, unit) => (v == null ? '–' : `${v > 0 ? '+' : v < 0 ? '−' : '±'}${num(Math.abs(v))}${unit}`);
 function deltaCell(row, d) {
   if (!d) return '<td>–</td>';
-  const sure = d.low == null ? '' : ` <small>[${signed(d.low, '')}, ${signed(d.high, '')}]</small>`, change = d.share == null ? signed(d.difference, ` ${row.unit}`) : signed(d.share * 100, ' %');
+  const base = Math.abs(row.values[0]), [by, unit] = d.share == null ? [1, ` ${row.unit}`] : [100 / base, ' %']; // both in shares of the first, or in the row's unit
+  const change = signed(d.difference * by, unit), sure = d.low == null ? '' : ` <small>[${signed(d.low * by, unit)}, ${signed(d.high * by, unit)}]</small>`;
   const tip = keyed([['difference', signed(d.difference, ` ${row.unit}`)], ...(d.p == null ? [] : [['p', num(d.p)]]), ...(d.no_test ? [['no test', d.no_test]] : [])]);
   return `<td class="side" data-delta="${d.difference}" data-tip="${esc(tip)}">${change}${sure} <b class="${esc(d.verdict)}">${d.verdict === '~' ? '~' : ''} ${esc(WORDS[d.verdict] || d.verdict)}</b></td>`;
 }

@@ -33,6 +33,7 @@ const COLUMNS = [
   ['run', 'name', (it) => `<a href="#run=${it.id}">${esc(titleOf(it))}</a>${it.about.label && !titleOf(it).includes(it.about.label) ? ` <span>${esc(it.about.label)}</span>` : ''}
     <small>${it.problem ? `<span class="problem">${esc(it.problem)}</span>` : esc(it.answer?.[0] || (it.path === it.about.name ? '' : it.path))}</small>
     ${each(tagsOf(it), (t) => `<button class="tag" data-tag="${esc(t)}">${esc(t)}</button> `)}`],
+  ['verdict', 'state', stateCell],
   ['began, UTC', 'when', (it) => esc(when(it))],
   ['model', 'words', (it) => esc(it.about.model || '–')],
   ['server', 'words', (it) => esc([it.about.backend, it.about.gpus].filter(Boolean).join(', ') || '–')],
@@ -41,7 +42,6 @@ const COLUMNS = [
   ['most req/s', 'number', (it) => num(liveNumber(it, 'served_per_s') ?? it.best?.requests_per_s)],
   ['output tokens/s', 'number', (it) => num(liveNumber(it, 'tokens_per_s') ?? (it.best?.tokens_per_s || null))],
   ['TTFT p99 then, ms', 'number', (it) => num(liveNumber(it, 'ttft_ms')?.p99 ?? it.best?.ttft_p99_ms)],
-  ['verdict', 'words', stateCell],
 ];
 function runRow(it) {
   const box = `<input type="checkbox" data-tick="${it.id}" ${ui.ticked.has(it.id) ? 'checked' : ''} ${canTick(it) ? '' : 'disabled'} aria-label="Compare ${esc(titleOf(it))}">`;
@@ -53,7 +53,7 @@ function drawList() {
   put($('tags'), each(tags, (t) => `<button class="tag" data-tag="${esc(t)}" aria-pressed="${ui.words.split(/\s+/).includes(`tag:${t}`)}">${esc(t)}</button> `));
   $('compare-button').disabled = ui.ticked.size < 2;
   $('compare-button').textContent = ui.ticked.size > 1 ? `Compare ${ui.ticked.size} runs` : 'Compare: tick two runs or more';
-  const head = `<tr><th><input type="checkbox" id="tick-all" aria-label="Tick all" ${all.length && all.every((it) => ui.ticked.has(it.id)) ? 'checked' : ''}></th>${each(COLUMNS, ([name]) => `<th scope="col">${name}</th>`)}</tr>`;
+  const head = `<tr><th><input type="checkbox" id="tick-all" aria-label="Tick all" ${all.length && all.every((it) => ui.ticked.has(it.id)) ? 'checked' : ''}></th>${each(COLUMNS, ([name, cls]) => `<th scope="col" class="${cls}">${name}</th>`)}</tr>`;
   const none = ui.items.length ? 'No run matches.' : 'There is no run in this folder yet. Start one with tacho bench: it appears here as it runs.';
   put($('runs'), !ui.loaded ? '' : list.length ? `<table><thead>${head}</thead><tbody>${each(list, runRow)}</tbody></table>` : `<p class="empty">${none}</p>`);
   if (focus) document.querySelector(`[data-tick="${focus}"]`)?.focus();

@@ -1,4 +1,4 @@
-// Command shoot takes pictures of a page, as people see it on a desk and on a
+// Command shoot takes pictures of a page, from disk or by its address, as people see it on a desk and on a
 // telephone, in light and in dark:
 //
 //	go run ./internal/browser/shoot runs/NAME/report.html pictures/name
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"tacho/internal/browser"
 )
@@ -31,9 +32,12 @@ func main() {
 }
 
 func shoot(page, prefix string) (err error) {
-	path, err := filepath.Abs(page)
-	if err != nil {
-		return err
+	if !strings.Contains(page, "://") {
+		path, err := filepath.Abs(page)
+		if err != nil {
+			return err
+		}
+		page = "file://" + path
 	}
 	if err := os.MkdirAll(filepath.Dir(prefix), 0o755); err != nil {
 		return err
@@ -44,8 +48,11 @@ func shoot(page, prefix string) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	for name, view := range views {
-		p, err := b.Open("file://"+path, view)
+		p, err := b.Open(page, view)
 		if err != nil {
+			return err
+		}
+		if err := p.Eval("new Promise((done) => setTimeout(done, 1000))", nil); err != nil { // what a server sends later
 			return err
 		}
 		picture, err := p.Screenshot()
