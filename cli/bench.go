@@ -215,6 +215,7 @@ func (b *benchRun) open() error {
 func (b *benchRun) keepIn(keep *store.Writer) error {
 	b.keep = keep
 	keep.Full = b.diskIsFull
+	b.progress.keep = keep.Live
 	kept, err := keep.Read()
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type progress struct {
 	how   string        // one of plan.Progresses, but not auto
 	every time.Duration // between two lines
 	board live.Board
+	keep  func(snapshot any) // puts it where other processes see it; nil is nowhere
 
 	mu    sync.Mutex
 	count int           // levels that have begun
@@ -70,6 +71,7 @@ const (
 	// viewAfter is how long a run takes at least to be worth a view: a screen that
 	// comes and goes at once is worse than none.
 	viewAfter = 800 * time.Millisecond
+	keepEvery = 2 // ticks
 )
 
 // ready shows prompts being made ready.
@@ -134,9 +136,6 @@ func (p *progress) describe(about live.About) { p.board.Describe(about) }
 
 // begin shows a level as it runs, until end.
 func (p *progress) begin(r *run.Runner, epoch time.Time, feed *live.Feed) {
-	if !p.on() {
-		return
-	}
 	p.clear()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,11 +161,14 @@ func (p *progress) watch(quit, done chan struct{}) {
 	began := time.Now()
 	tick := time.NewTicker(live.Period)
 	defer tick.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-tick.C:
 			p.look()
 			p.show(time.Since(began))
+			if n%keepEvery == 0 && p.keep != nil {
+				p.keep(p.board.Snapshot())
+			}
 		case <-quit:
 			return
 		}
@@ -184,6 +186,9 @@ func (p *progress) look() {
 
 // show shows how the run stands, so long after it began.
 func (p *progress) show(passed time.Duration) {
+	if !p.on() {
+		return
+	}
 	if p.how == plan.LiveProgress {
 		if passed >= viewAfter {
 			p.draw()

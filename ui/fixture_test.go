@@ -123,3 +123,10 @@ func serve(t testing.TB, o ui.Options) *httptest.Server {
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server
 }
+
+func quotedRun(t testing.TB, run *outcome.Run) string {
+	t.Helper()
+	b, err := json.Marshal(run)
+	check(t, err)
+	return string(b)
+}

@@ -150,7 +150,7 @@ func stampOf(paths ...string) string {
 }
 
 // liveFor is how old the last sign of a run may be that goes on.
-const liveFor = 10 * time.Second
+const liveFor = 20 * time.Second
 
 func isRunning(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, store.LiveFile))

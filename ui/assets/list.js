@@ -38,7 +38,7 @@ const COLUMNS = [
   ['model', 'words', (it) => esc(it.about.model || '–')],
   ['server', 'words', (it) => esc([it.about.backend, it.about.gpus].filter(Boolean).join(', ') || '–')],
   ['levels', 'number', (it) => count(it.levels)],
-  ['requests', 'number', (it) => `${count(it.totals.requests)}${it.totals.failed ? ` <span class="failed">✕ ${count(it.totals.failed)}</span>` : ''}`],
+  ['requests', 'number', (it) => `${count(it.state === 'running' ? ui.live.get(it.id)?.totals?.finished : it.totals.requests)}${it.totals.failed ? ` <span class="failed">✕ ${count(it.totals.failed)}</span>` : ''}`],
   ['most req/s', 'number', (it) => num(liveNumber(it, 'served_per_s') ?? it.best?.requests_per_s)],
   ['output tokens/s', 'number', (it) => num(liveNumber(it, 'tokens_per_s') ?? (it.best?.tokens_per_s || null))],
   ['TTFT p99 then, ms', 'number', (it) => num(liveNumber(it, 'ttft_ms')?.p99 ?? it.best?.ttft_p99_ms)],

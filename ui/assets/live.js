@@ -1,9 +1,9 @@
 /* ---------- a run as it goes on ---------- */
-const LIVE = { height: 128, left: 46, upper: 26, lower: 104 };
+const LIVE = { height: 140, left: 46, upper: 26, lower: 104 };
 const LIVE_PANELS = [ // title, lines as [name, value of a point, class, colour]
   ['requests/s', [['sent', (p) => p.sent_per_s, 'thin dash1'], ['served', (p) => p.served_per_s, '']]],
   ['output tokens/s', [['received', (p) => p.tokens_per_s, '']]],
-  ['requests in flight', [['client', (p) => p.in_flight, ''], ['running (server)', (p) => p.server?.running, 'thin dash1'], ['queued (server)', (p) => p.server?.queued, 'thin', 'k-queue']]],
+  ['requests in flight', [['client', (p) => p.in_flight, ''], ['server runs', (p) => p.server?.running, 'thin dash1'], ['queues', (p) => p.server?.queued, 'thin', 'k-queue']]],
   ['TTFT, ms', [['p50', (p) => p.ttft_ms?.p50, ''], ['p99', (p) => p.ttft_ms?.p99, 'thin']]],
   ['ITL, ms', [['p50', (p) => p.itl_ms?.p50, ''], ['p99', (p) => p.itl_ms?.p99, 'thin']]],
   ['KV cache, %', [['in use (server)', (p) => (p.server?.kv_share == null ? null : p.server.kv_share * 100), '']]],
@@ -17,7 +17,7 @@ function livePanel([title, lines], points, w) {
   const colour = (own) => ink(own || 'run0');
   const names = each(told, ([name, , cls, own]) => `<tspan dx="10" data-css="fill:${colour(own)}">${cls.includes('dash') ? '╌' : '—'} ${esc(name)}</tspan>`);
   const drawn = each(told, ([name, get, cls, own]) => `<g data-line="${esc(`${title} ${name}`)}" data-values="${esc(JSON.stringify(points.map(value(get))))}">${curve(path(points.map((p) => [p.at_s, value(get)(p)]), x, y), colour(own), cls)}</g>`);
-  return `<figure class="chart">${svg(w, LIVE.height, axes({ x, y, left: LIVE.left, right, upper: LIVE.upper, lower: LIVE.lower, xs: x.ticks(w / 80), ys: y.ticks(3), xUnit: '' })
+  return `<figure class="chart">${svg(w, LIVE.height, axes({ x, y, left: LIVE.left, right, upper: LIVE.upper, lower: LIVE.lower, xs: x.ticks(w / 80), ys: y.ticks(3), xUnit: 's' })
     + `<text x="0" y="12"><tspan class="strong">${esc(title)}</tspan>${names}</text>${drawn}`)}</figure>`;
 }
 const left = (s) => (s == null ? '–' : s >= 90 ? `${num(s / 60)} min` : `${num(s)} s`);
@@ -36,8 +36,8 @@ function liveView(s) {
   put(el, `<p class="lede"><b>${esc(s.level?.name || 'all requests')}</b> ${badge(s.verdict?.level)} <span class="foot">so far; figures are of the last seconds, within 2 %</span></p>
     <span class="meter"><i data-css="width:${num((s.share || 0) * 100)}%"></i></span>
     <dl class="tiles">${each(liveTiles(s), ([k, v]) => `<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
-    <ul class="reasons">${each(reasons, (r) => `<li class="${esc(r.level).toLowerCase()}"><b>${esc(r.level).toLowerCase()}</b>: ${esc(r.text)}</li>`)}</ul>
     <div class="grid" data-css="grid-template-columns:repeat(${cols},minmax(0,1fr))">${points.length > 1 ? each(LIVE_PANELS, (p) => livePanel(p, points, width)) : ''}</div>
+    <ul class="reasons">${each(reasons, (r) => `<li class="${esc(r.level).toLowerCase()}"><b>${esc(r.level).toLowerCase()}</b>: ${esc(r.text)}</li>`)}</ul>
     ${s.failures?.length ? `<div class="scroll"><table><thead><tr><th scope="col">failed because</th><th scope="col">requests</th><th scope="col">last at</th><th scope="col">it said</th></tr></thead><tbody>${each(s.failures, (f) => `<tr><td class="bad">✕ ${esc([f.cause, f.status || ''].join(' '))}</td><td>${count(f.count)}</td><td>${num(f.last_s)} s</td><td class="say">${esc(f.text)}</td></tr>`)}</tbody></table></div>` : ''}
     ${past.length ? `<div class="scroll"><table><thead><tr>${each(['level', 's', 'req/s', 'tokens/s', 'TTFT p99, ms', 'ITL p99, ms', 'failed', 'verdict'], (h) => `<th scope="col">${h}</th>`)}</tr></thead><tbody>${each(past, row)}</tbody></table></div>` : ''}`);
 }
