@@ -43,13 +43,16 @@ tmux:
 
 SHOTS ?= .cache/shots
 
-## shots: pictures of the page of a run against the simulated engine, light and dark, wide and narrow, in SHOTS (.cache/shots)
+## shots: pictures of the page of a run against the simulated engine and of tacho ui, light and dark, wide and narrow, in SHOTS (.cache/shots)
 .PHONY: shots
 shots: build chromium
 	rm -rf $(SHOTS)/runs
 	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
 		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm >/dev/null
 	go run ./internal/browser/shoot $(SHOTS)/runs/*/report.html $(SHOTS)/report
+	bin/tacho predict --engine vllm-405b-mi300x --request-rate 1,2,3,4,6 --num-prompts 60 --random-input-len 400 --random-output-len 60 --seed 2 \
+		--runs-dir $(SHOTS)/runs >/dev/null
+	bin/tacho ui $(SHOTS)/runs --port 8766 >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; go run ./internal/browser/shoot http://127.0.0.1:8766/ $(SHOTS)/ui
 
 ## shells: install the shells that complete words, where they are missing (Debian; as root)
 .PHONY: shells

@@ -41,7 +41,7 @@ func TestReadmeCommands(t *testing.T) {
 	server := serve(t)
 	testscript.Run(t, testscript.Params{
 		Dir:  dir,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"measure": measure, "check": check, "serving": serving},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"measure": measure, "check": check, "serving": serving, "viewing": viewing},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SERVER", "http://"+server)
 			return furnish(filepath.Join(e.WorkDir, "work"))
@@ -60,6 +60,8 @@ func consoleBlocks(text string) []string {
 		switch {
 		case strings.HasPrefix(command, "tacho bench"):
 			command = strings.Replace(command, "tacho bench", "measure", 1)
+		case strings.HasPrefix(command, "tacho ui"):
+			command = strings.Replace(command, "tacho ui", "viewing", 1)
 		case strings.HasPrefix(command, "tacho selfcheck"):
 			command = strings.Replace(command, "tacho selfcheck", "check", 1)
 		case strings.HasPrefix(command, "tacho sim") && !strings.Contains(command, "--list"):

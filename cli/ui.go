@@ -77,7 +77,7 @@ func (f *uiFlags) serve(ctx context.Context, env *Env, dir string) error {
 	}
 	address := url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/"}
 	if certificate != nil {
-		address.Scheme = "https"
+		address.Scheme, address.Host = "https", publicName(l.Addr(), certificate)
 		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	}
 	if o.Token != "" {
@@ -94,6 +94,16 @@ func (f *uiFlags) serve(ctx context.Context, env *Env, dir string) error {
 		return err
 	}
 	return nil
+}
+
+// publicName is where others find a listener: where it listens on all addresses,
+// by the first name of its certificate.
+func publicName(at net.Addr, c *tls.Certificate) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() || len(c.Leaf.DNSNames) == 0 {
+		return at.String()
+	}
+	return net.JoinHostPort(c.Leaf.DNSNames[0], port)
 }
 
 // secure demands what strangers need, where they are let in.

@@ -1,0 +1,140 @@
+package cli_test
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tacho/cli"
+)
+
+// startUI runs tacho ui until stop is called, which gives its exit code.
+func startUI(args ...string) (address string, stop func() int, err error) {
+	out, in := io.Pipe()
+	interrupt, code := make(chan os.Signal, 1), make(chan int, 1)
+	go func() {
+		code <- cli.Main(&cli.Env{Args: append([]string{"ui"}, args...), Stdout: in, Stderr: io.Discard, Getenv: func(string) string { return "" }, Width: func() int { return 80 }, Interrupt: interrupt})
+		_ = in.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	for address == "" && lines.Scan() {
+		address = regexp.MustCompile(`https?://\S+`).FindString(lines.Text())
+	}
+	if address == "" {
+		return "", nil, fmt.Errorf("it ended with %d and never said where it is", <-code)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return address, func() int { interrupt <- os.Interrupt; return <-code }, nil
+}
+
+// viewing runs a command of a document, in the folder of its script.
+func viewing(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		args = append([]string{"runs"}, args...)
+	}
+	args[0] = ts.MkAbs(args[0])
+	_, stop, err := startUI(append(args, "--port", "0")...)
+	ts.Check(err)
+	if code := stop(); code != 0 {
+		ts.Fatalf("it ended with %d", code)
+	}
+}
+
+func TestUI(t *testing.T) {
+	address, stop, err := startUI("../testdata/seeds", "--port", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"": "<!doctype html>", "api/runs": "000_902df92d1b3a4732.txt"} {
+		if _, body := get(t, http.DefaultClient, address+path); !strings.Contains(body, want) {
+			t.Errorf("%s says %.200s", path, body)
+		}
+	}
+	if code := stop(); code != 0 {
+		t.Errorf("Ctrl-C ends it with %d", code)
+	}
+	if _, _, err := startUI("../testdata/seeds", "--host", "0.0.0.0", "--port", "0"); err == nil {
+		t.Error("strangers are let in without TLS")
+	}
+}
+
+// Strangers come over TLS, by a name of the certificate, and with the token.
+func TestUIForOthers(t *testing.T) {
+	cert, key, roots := certificate(t, "tacho.example")
+	address, stop, err := startUI("../testdata/seeds", "--host", "0.0.0.0", "--port", "0", "--tls-cert", cert, "--tls-key", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	at, err := url.Parse(address)
+	if err != nil || at.Scheme != "https" || at.Hostname() != "tacho.example" || len(at.Query().Get("token")) < 16 {
+		t.Fatalf("the address is %s: %v", address, err)
+	}
+	client := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "tacho.example"}, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	plain := "https://127.0.0.1:" + at.Port() + "/"
+	if status, _ := get(t, client, plain); status != http.StatusUnauthorized {
+		t.Errorf("without the token: %d", status)
+	}
+	if status, _ := get(t, client, plain+"?"+at.RawQuery); status != http.StatusSeeOther {
+		t.Errorf("with the token: %d", status)
+	}
+}
+
+func get(t *testing.T, client *http.Client, address string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(b)
+}
+
+// certificate makes one for a name, and the files of it.
+func certificate(t *testing.T, name string) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err2 := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	secret, err3 := x509.MarshalECPrivateKey(private)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	err := errors.Join(err1, err2, err3, os.WriteFile(cert, public, 0o600), os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(public)
+	return cert, key, roots
+}
