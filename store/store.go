@@ -242,6 +242,15 @@ func (w *Writer) Limit(v any) error { return w.writeJSON(LimitFile, v) }
 // is measured by it, so that an error is nobody's concern.
 func (w *Writer) Live(snapshot any) { _ = w.writeJSON(LiveFile, snapshot) }
 
+// liveFor is how old the last sign of a run may be that goes on.
+const liveFor = 20 * time.Second
+
+// GoesOn says whether somebody adds to the run in dir, as far as its signs tell.
+func GoesOn(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, LiveFile))
+	return err == nil && time.Since(info.ModTime()) < liveFor
+}
+
 // Page keeps a page of the run.
 func (w *Writer) Page(text []byte) error {
 	return wholefile.Write(filepath.Join(w.dir, PageFile), text)

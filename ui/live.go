@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"tacho/internal/wholefile"
@@ -54,12 +55,12 @@ func (t *stream) look(shelf *shelf) error {
 	if err != nil {
 		return err
 	}
-	list := ""
+	var list strings.Builder
 	for _, it := range items {
-		list += it.ID + it.stamp
+		list.WriteString(it.ID + it.stamp)
 	}
-	if list != t.list {
-		t.list = list
+	if list.String() != t.list {
+		t.list = list.String()
 		if err := t.send("runs", items); err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"tacho/archive"
 	"tacho/metric"
@@ -86,7 +85,7 @@ func (s *shelf) look() ([]*Item, error) {
 		case err != nil && path == s.root:
 			return err
 		case err != nil || len(items) >= mostItems:
-			return nil // what cannot be read is not there
+			return nil //nolint:nilerr // what cannot be read is not there
 		case !d.IsDir():
 			if d.Type().IsRegular() && archive.MayBeResult(path) {
 				results[filepath.Dir(path)] = append(results[filepath.Dir(path)], path)
@@ -149,21 +148,13 @@ func stampOf(paths ...string) string {
 	return b.String()
 }
 
-// liveFor is how old the last sign of a run may be that goes on.
-const liveFor = 20 * time.Second
-
-func isRunning(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, store.LiveFile))
-	return err == nil && time.Since(info.ModTime()) < liveFor
-}
-
 // kept is a run that bench keeps in a directory.
 func (s *shelf) kept(dir string) *Item {
 	stamp := stampOf(filepath.Join(dir, store.ManifestFile), filepath.Join(dir, store.SummaryFile), filepath.Join(dir, store.NotesFile))
 	state := Cut
 	if _, err := os.Stat(filepath.Join(dir, store.SummaryFile)); err == nil {
 		state = Over
-	} else if isRunning(dir) {
+	} else if store.GoesOn(dir) {
 		state = Running
 	}
 	stamp += string(state)
