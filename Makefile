@@ -64,6 +64,17 @@ shells:
 man: build
 	bin/tacho man man
 
+## release: archives for six platforms, packages for Debian, recipes for Homebrew and containers, bills of materials, checksums, in dist/ (RELEASE_URL is where they will lie)
+.PHONY: release
+release:
+	rm -rf dist && go run ./internal/release dist
+	@ls -l dist
+
+## test-release: two releases of this commit, built in two places, have the same bytes; the Debian package opens, the binary says its commit
+.PHONY: test-release
+test-release:
+	go test -tags release -run TestRelease -count 1 -timeout 1h -v ./internal/release
+
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
 test-oracles:
@@ -177,7 +188,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags browser,terminal,shells,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
+	go vet -tags browser,terminal,shells,release,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

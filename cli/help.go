@@ -37,6 +37,7 @@ var often = map[string]string{
 		"dataset-name dataset-path random-input-len random-output-len",
 	"sweep": "serve-cmd serve-param serve-shell plan dry-run backend model num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len fail-if",
+	"init": "force base-url backend model api-key-file num-prompts request-rate max-concurrency max-seconds dataset-name dataset-path random-input-len random-output-len",
 	"data": "samples block-size write plan tokenizer num-prompts seed dataset-name dataset-path random-input-len random-output-len " +
 		"random-prefix-len random-range-ratio turns trace-window",
 }

@@ -140,3 +140,15 @@ func (t *Target) fit(i int, q *tacho.Request) error {
 		"prompt %d has %d tokens and asks for %d, but the model takes %d in all: ask for shorter ones, or start the server with a longer context",
 		i, q.InputTokens, asked, t.limit)}
 }
+
+// Models are the names of the models that the servers list; none, if they do not
+// tell.
+func (t *Target) Models(ctx context.Context) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
+	defer cancel()
+	models, _ := t.server.Models(ctx) // what cannot be asked is not known
+	for _, m := range models {
+		names = append(names, m.ID)
+	}
+	return names
+}

@@ -46,6 +46,7 @@ var layers = map[string]string{
 	"internal/browser":              "",
 	"internal/browser/shoot":        "internal/browser",
 	"internal/wav":                  "",
+	"internal/release":              "",
 	"internal/exposition":           "",
 	"internal/fakehub":              "",
 	"sim/step":                      "internal/spelling sim/profiles",
