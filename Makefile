@@ -15,10 +15,12 @@ VLLM_DIR := .cache/vllm-$(VLLM_VERSION)
 VLLM := $(VLLM_DIR)/bin/python
 MINIAUDIO := github.com/gen2brain/malgo@v0.11.24
 
-## run: measure a server (ARGS="--base-url http://127.0.0.1:8000 --num-prompts 100")
+SHOW := --sim sglang-70b-h100x4 --max-concurrency 1,2,4,8,16,32,64 --max-seconds 2 --random-input-len 500 --random-output-len 20 --goodput ttft:500
+
+## run: measure the simulated engine for 20 s, or a server (ARGS="--base-url http://127.0.0.1:8000 --num-prompts 100")
 .PHONY: run
 run: build
-	bin/tacho bench $(ARGS)
+	bin/tacho bench $(or $(ARGS),$(SHOW))
 
 ## build: one static binary, bin/tacho
 .PHONY: build

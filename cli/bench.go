@@ -276,7 +276,7 @@ type benchRun struct {
 	keep     *store.Writer
 	progress *progress
 	run      outcome.Run
-	terse    bool                   // levels are not shown as they end
+	terse    bool                   // levels are not shown as they end, nor as a curve: who measures has words of his own
 	outer    outcome.Coordinates    // what sets these levels apart from others of the run
 	base     int                    // how many others there are
 	board    *publish.Board         // what monitoring sees; nil where nobody looks
@@ -308,7 +308,9 @@ func (b *benchRun) end(l *outcome.Level) {
 	if b.terse {
 		return
 	}
-	b.note(report.TextLevel(b.env.Stdout, &b.run, l, b.runner.Plan.ReportStyle))
+	if !b.brief() {
+		b.note(report.TextLevel(b.env.Stdout, &b.run, l, b.runner.Plan.ReportStyle))
+	}
 	b.note(b.saveResult(l))
 }
 
@@ -337,14 +339,8 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	if b.env.seen != nil {
 		b.env.seen(&b.run)
 	}
-	if len(b.run.Levels) > 1 {
-		b.note(show(b.env.Stdout, "levels", &r))
-	}
-	if len(b.run.Levels) > 0 && !b.runner.Plan.NoHTML {
-		b.note(b.writePage(&r))
-	}
 	if len(b.run.Levels) > 0 {
-		b.note(b.writeOrders(&r))
+		b.note(b.present(&r))
 	}
 	var full diskFull
 	if errors.As(context.Cause(ctx), &full) {

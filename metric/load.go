@@ -82,6 +82,9 @@ func (b *Backlog) growth() (float64, bool) {
 	return ratio(b.Late-b.Early, b.Due)
 }
 
+// QueueGrowth is the code of the rule that asks whether a server kept up.
+const QueueGrowth = "queue-growth"
+
 // A CacheUse is what the server says of the prompts that begin a session: later
 // turns repeat what was said, and are found in its cache by design.
 type CacheUse struct {
@@ -201,7 +204,7 @@ var loadRules = []Rule{
 		},
 	},
 	{
-		Code: "queue-growth", Unit: "share", Note: never, Degraded: 0.05, Invalid: never,
+		Code: QueueGrowth, Unit: "share", Note: never, Degraded: 0.05, Invalid: never,
 		Doc:   fmt.Sprintf("at a fixed rate: growth of the number of requests that are due and not over / requests that became due meanwhile. It is counted from when that number should be steady (after a third of the schedule, when nearly all of the first tenth are over) to the last due time, if it grew in both halves and by more than %g standard deviations of a Poisson count", backlogSigma),
 		Do:    "lower --request-rate until the number in flight holds, or read the throughput alone",
 		value: func(s *Summary) (float64, bool) { return s.Backlog.growth() },

@@ -24,6 +24,9 @@ type Report struct {
 	Rows     string        `json:"-"` // of tables: what a line is of, one of RowKinds; empty is a level
 	Detailed bool          `json:"-"` // of vLLM's result: with every request's numbers and text
 
+	Wide  int  `json:"-"` // of a screen: cells in a line; 0 is as many as there are
+	ASCII bool `json:"-"` // of a screen: it has no block characters
+
 	Thresholds []float64 `json:"-"` // of the page: gaps between tokens at which the timeline's colours change, in milliseconds; none is its own
 }
 
@@ -53,7 +56,7 @@ func (f FormatOf[T]) String() string { return f.Name }
 type Format = FormatOf[Report]
 
 // Formats are all the formats, in the order help prints them.
-var Formats = []Format{textFormat, classicFormat, levelsFormat, paretoFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, openMetricsFormat, vllmFormat, htmlFormat}
+var Formats = []Format{textFormat, classicFormat, levelsFormat, curveFormat, paretoFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, openMetricsFormat, vllmFormat, htmlFormat}
 
 // FormatNamed is the format of that name.
 func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }

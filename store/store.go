@@ -39,6 +39,7 @@ const (
 	LiveFile        = "live.json"  // while it goes on
 	NotesFile       = "notes.json" // what people say of it
 	PageFile        = "report.html"
+	TextFile        = "report.txt"
 )
 
 // A Manifest says what a run was: enough to run it again.
@@ -254,6 +255,11 @@ func GoesOn(dir string) bool {
 // Page keeps a page of the run.
 func (w *Writer) Page(text []byte) error {
 	return wholefile.Write(filepath.Join(w.dir, PageFile), text)
+}
+
+// Text keeps the whole report of the run.
+func (w *Writer) Text(text []byte) error {
+	return wholefile.Write(filepath.Join(w.dir, TextFile), text)
 }
 
 // Close implements tacho.Sink. An error says what could not be kept after all.

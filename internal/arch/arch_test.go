@@ -71,7 +71,7 @@ var layers = map[string]string{
 	"workload":                      ". internal/jsonscan internal/rows internal/spelling internal/wav internal/wholefile stat token",
 	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling route session transport wire/*",
 	"metric":                        ". internal/spelling stat",
-	"report":                        ". compare internal/exposition internal/spelling internal/visible metric outcome report/page stat",
+	"report":                        ". compare internal/cells internal/exposition internal/spelling internal/visible metric outcome report/page stat",
 	"report/page":                   ". instrument metric outcome stat",
 	"ui":                            "archive compare internal/wholefile metric outcome report/page store",
 	"instrument":                    "internal/limit metric",

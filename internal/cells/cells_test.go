@@ -2,6 +2,7 @@ package cells
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -67,5 +68,46 @@ func TestBar(t *testing.T) {
 		if got := (Pen{ASCII: true}).Bar(share, 4); got != want {
 			t.Errorf("%v is %q, not %q", share, got, want)
 		}
+	}
+}
+
+func TestPlot(t *testing.T) {
+	whole := func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+	p := Plot{Title: "served", X: []float64{1, 2, 4, 8}, Y: []float64{10, 20, 30, 30}, Mark: 2, Name: "knee", Show: whole, ShowX: whole}
+	got := strings.Join(Pen{}.Plot(&p, 30, 8), "\n")
+	want := strings.Join([]string{
+		"served",
+		"30 │        ···●·············●",
+		"   │   ·●···   ┊              ",
+		"   │ ··        ┊              ",
+		"   │●          ┊              ",
+		" 0 │           ┊              ",
+		"   └──────────────────────────",
+		"    1       4 knee           8",
+	}, "\n")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if (Pen{}).Plot(&p, 8, 8) != nil {
+		t.Error("a plot without room")
+	}
+	p.Y, p.Mark = []float64{1, 10, 100, 1000}, -1
+	log := Pen{ASCII: true}.Plot(&p, 30, 8)
+	if log[0] != "served (log axis)" || strings.IndexByte(log[5], 'o') < 0 || strings.IndexByte(log[1], 'o') < 0 {
+		t.Errorf("%q", log)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		wide int
+		want string
+	}{{0, "one two  three"}, {7, "one two|three"}, {3, "one|two|three"}} {
+		if got := strings.Join(Wrap("one two  three", c.wide), "|"); got != c.want {
+			t.Errorf("%d: %q, not %q", c.wide, got, c.want)
+		}
+	}
+	if got := Beside([]string{"a", "bb", "c"}, []string{"x"}, 4); strings.Join(got, "|") != "a   x|bb|c" {
+		t.Errorf("%q", got)
 	}
 }

@@ -125,7 +125,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	about := from.About
 	about.Args = nil // they are the command
-	good, _ := knee(from.Levels[:n])
+	good, _ := outcome.Knee(from.Levels[:n])
 	r := &run{
 		About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n,
 		Knee: good, Answer: Answer(from.Levels[:n]), Levels: []level{},

@@ -1,77 +1,14 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"tacho/metric"
 	"tacho/outcome"
 )
-
-// flags are the options in the name of a level: "--num-prompts 4 --seed 1".
-var flags = regexp.MustCompile(`--([\w-]+) (\S+)`)
-
-// ladder are the places of levels by rising load; nil where they differ in more
-// than one number, or there is no throughput.
-func ladder(levels []outcome.Level) []int {
-	value, option := make([]float64, len(levels)), ""
-	var places []int
-	for i := range levels {
-		l := &levels[i]
-		found := flags.FindAllStringSubmatch(l.Name, -1)
-		if len(found) != 1 || i > 0 && found[0][1] != option || l.Repeat > 1 || l.Summary.Throughput == nil {
-			return nil
-		}
-		v, err := strconv.ParseFloat(found[0][2], 64)
-		if err != nil || slices.Contains(value[:i], v) {
-			return nil
-		}
-		option, value[i], places = found[0][1], v, append(places, i)
-	}
-	if _, load := loadWords[option]; !load || len(levels) < 2 {
-		return nil
-	}
-	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(value[a], value[b]) })
-	return places
-}
-
-// knee is the last level that keeps up, and the one after it; nil where nobody
-// can say. An open loop keeps up while it serves 90 % of what is sent; a closed
-// loop, or a burst, while the next level gains 5 % or more.
-func knee(levels []outcome.Level) (good, next *int) {
-	var last *int
-	for _, i := range ladder(levels) {
-		served := levels[i].Summary.Throughput.RequestsPerS
-		behind := false
-		if sent := offered(&levels[i]); sent > 0 {
-			behind = served < 0.9*sent
-		} else if last != nil {
-			behind = served < 1.05*levels[*last].Summary.Throughput.RequestsPerS
-		}
-		if behind {
-			if last == nil {
-				return nil, nil
-			}
-			return last, &i
-		}
-		last = &i
-	}
-	return last, nil
-}
-
-// offered is the rate at which requests were sent in an open loop; 0 is no rate.
-func offered(l *outcome.Level) float64 {
-	r := l.Summary.Rate
-	if l.Summary.Config.RequestRate <= 0 || r == nil || r.AchievedPerS == nil {
-		return 0
-	}
-	return *r.AchievedPerS
-}
 
 // Answer is what a run came to, in sentences made of its own numbers. No cause is
 // named that they do not show.
@@ -93,7 +30,7 @@ func Answer(levels []outcome.Level) []string {
 	if s.Completed == 0 {
 		serves = fmt.Sprintf("None of %s requests succeeded", whole(s.Requests))
 	}
-	at, next := knee(levels)
+	at, next := outcome.Knee(levels)
 	if at == nil {
 		if len(levels) > 1 {
 			serves += " at " + named(&levels[best])
@@ -131,7 +68,7 @@ func beyond(good, bad *outcome.Level) string {
 		}
 	}
 	text := fmt.Sprintf("At %s little more is served", named(bad))
-	if sent := offered(bad); sent > 0 {
+	if sent := bad.Offered(); sent > 0 {
 		text = fmt.Sprintf("At %s it falls behind: %s of %s requests/s sent are served", named(bad), three(bad.Summary.Throughput.RequestsPerS), three(sent))
 	}
 	if len(costs) > 0 {
@@ -158,8 +95,8 @@ var loadWords = map[string]string{"request-rate": "requests/s", "max-concurrency
 // named is a level in words.
 func named(l *outcome.Level) string {
 	var words []string
-	for _, flag := range flags.FindAllStringSubmatch(l.Name, -1) {
-		option, value := flag[1], flag[2]
+	for _, flag := range l.Flags() {
+		option, value := flag.Name, flag.Value
 		if n, err := strconv.Atoi(value); err == nil {
 			value = whole(n)
 		}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"tacho/report"
+	"tacho/store"
+)
+
+// brief says whether levels are told in a line each, and all of them on one screen:
+// where there are several, and nobody asks for more.
+func (b *benchRun) brief() bool {
+	p := &b.runner.Asked
+	several := len(p.Levels()) > 1 || p.Swept() != "" || len(b.outer) > 0
+	return several && !p.Verbose && !p.Given("report-style")
+}
+
+// present shows what the run came to, and keeps that with it.
+func (b *benchRun) present(r *report.Report) error {
+	err := b.showAll(r)
+	if !b.runner.Plan.NoHTML {
+		err = errors.Join(err, b.writePage(r))
+	}
+	err = errors.Join(err, b.writeText(r), b.writeOrders(r))
+	if !b.terse {
+		b.say("Next: " + b.next())
+	}
+	return err
+}
+
+// showAll shows all levels together; one alone has been shown, unless others were
+// to follow.
+func (b *benchRun) showAll(r *report.Report) error {
+	b.env.fit(r)
+	levels := b.run.Levels
+	switch {
+	case b.terse:
+		return nil
+	case len(levels) > 1 && b.runner.Asked.Given("report-style"):
+		return show(b.env.Stdout, "levels", r)
+	case len(levels) > 1:
+		return show(b.env.Stdout, report.Curve, r)
+	case b.brief():
+		if err := report.TextLevel(b.env.Stdout, &b.run, &levels[0], b.runner.Plan.ReportStyle); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(b.env.Stdout, strings.Join(report.Closing(&b.run), "\n"))
+	return err
+}
+
+// fit makes a report as wide as the terminal.
+func (e *Env) fit(r *report.Report) {
+	if e.Terminal {
+		r.Wide = e.Width()
+	}
+	r.ASCII = e.pen().ASCII
+}
+
+// writeText keeps the whole report of each level with the run.
+func (b *benchRun) writeText(r *report.Report) error {
+	var text bytes.Buffer
+	err := show(&text, "text", r)
+	if err == nil {
+		err = b.keep.Text([]byte(b.env.secrets.Sweep(text.String())))
+	}
+	if !b.brief() || b.terse {
+		return err // it has been printed
+	}
+	return b.wrote("Whole report:", filepath.Join(b.keep.Dir(), store.TextFile), err)
+}
+
+// next is what to do after this run.
+func (b *benchRun) next() string {
+	p := &b.runner.Asked
+	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
+	if p.Virtual {
+		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
+	} else if p.Sim != "" {
+		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.sameLoad()
+	}
+	if limit := report.Limit(b.run.Levels); limit != "" {
+		return "the limit to a few percent: tacho find " + whom + " --slo '" + limit + "'"
+	}
+	return "how much it takes: tacho bench " + whom + " --request-rate sweep"
+}
+
+// sameLoad are the flags of the run that say when to ask and how much.
+func (b *benchRun) sameLoad() (flags string) {
+	for _, o := range b.runner.Asked.Options() {
+		if o.Group == "Load" && o.Given() {
+			flags += strings.TrimSuffix(" --"+o.Name+" "+strings.Join(b.runner.Asked.Values(o.Name), ","), " true")
+		}
+	}
+	return flags
+}

@@ -1,0 +1,170 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tacho/internal/cells"
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+// Curve is the name of the format of the same name.
+const Curve = "curve"
+
+var curveFormat = Format{
+	Name: Curve, Doc: "a screen of it: the table of levels, curves with the knee, and what they come to in words",
+	Render: func(w io.Writer, r *Report) error {
+		out := bufio.NewWriter(w) // keeps the first error for Flush
+		p := printer{out}
+		for i := range r.Runs {
+			if err := p.glance(&r.Runs[i], r); err != nil {
+				return err
+			}
+		}
+		return out.Flush()
+	},
+}
+
+// Where there is no terminal, curves are so wide.
+const usualWidth = 100
+
+// glance writes a run on a screen.
+func (p printer) glance(run *outcome.Run, r *Report) error {
+	if about := nonEmpty(run.Model, strings.Join(run.URLs, ", "), run.Dataset); len(about) > 0 {
+		p.line(safe(strings.Join(about, ", ")))
+		p.line("")
+	}
+	if err := p.narrow(run, r.Wide); err != nil {
+		return err
+	}
+	p.line("")
+	if lines := curves(run.Levels, r); len(lines) > 0 {
+		for _, line := range lines {
+			p.line(line)
+		}
+		p.line("")
+	}
+	for _, text := range slices.Concat(Closing(run), reasonsAgainst(run.Levels)) {
+		for _, line := range cells.Wrap(safe(text), r.Wide) {
+			p.line(line)
+		}
+	}
+	return nil
+}
+
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+}
+
+// spare are the columns of the table that go first where it is too wide.
+var spare = []string{"total tok/s", "mean ITL", "mean TTFT", "ok", "failed"}
+
+// narrow writes the table of levels, with as many columns as fit.
+func (p printer) narrow(run *outcome.Run, wide int) error {
+	runs := []outcome.Run{*run}
+	table := glance(runs)
+	lines, err := table.strings(false)
+	if err != nil {
+		return err
+	}
+	for _, name := range spare {
+		if wide == 0 || tableWidth(lines) <= wide {
+			break
+		}
+		if i := slices.Index(lines[0], name); i >= 0 {
+			for k := range lines {
+				lines[k] = slices.Delete(slices.Clone(lines[k]), i, i+1)
+			}
+		}
+	}
+	p.table(lines)
+	p.repeats(runs)
+	return nil
+}
+
+func tableWidth(lines [][]string) int {
+	sum := -2
+	for i := range lines[0] {
+		most := 0
+		for _, l := range lines {
+			most = max(most, cells.Width(l[i]))
+		}
+		sum += most + 2
+	}
+	return sum
+}
+
+// curves are throughput and latency against load, side by side; nothing where the
+// levels are no curve.
+func curves(levels []outcome.Level, r *Report) []string {
+	places, option, load := outcome.Ladder(levels)
+	if len(places) < 3 {
+		return nil
+	}
+	k := climb{levels: levels, places: places, option: option, load: load}
+	n, name := k.kept()
+	if n == len(places) {
+		n = 0 // there is nothing beyond it
+	}
+	plot := func(title string, of func(*outcome.Level) *float64, show func(float64) string) *cells.Plot {
+		c := &cells.Plot{Title: title + " by load", X: load, Mark: n - 1, Name: name, Show: show, ShowX: brief}
+		for _, i := range places {
+			v := of(&levels[i])
+			if v == nil {
+				return nil
+			}
+			c.Y = append(c.Y, *v)
+		}
+		return c
+	}
+	served := plot("Output tok/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.OutputTokensPerS }, brief)
+	if served == nil || slices.Max(served.Y) == 0 {
+		served = plot("Served req/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.RequestsPerS }, brief)
+	}
+	late := plot("TTFT p99", tail(metric.TTFT), millisWords)
+	if late == nil {
+		late = plot("E2EL p99", tail(metric.E2EL), millisWords)
+	}
+	wide := r.Wide
+	if wide == 0 {
+		wide = usualWidth
+	}
+	const high, gap = 11, 3
+	half := min((wide-gap)/2, 70)
+	pen := cells.Pen{ASCII: r.ASCII}
+	left := pen.Plot(served, half, high)
+	if late == nil || left == nil {
+		return left
+	}
+	return cells.Beside(left, pen.Plot(late, half, high), half+gap)
+}
+
+func tail(m *metric.Metric) func(*outcome.Level) *float64 {
+	return func(l *outcome.Level) *float64 {
+		if stats := l.Summary.Dist(m).Stats; stats != nil {
+			return new(stats.Percentile(99))
+		}
+		return nil
+	}
+}
+
+// brief has three significant digits at most.
+func brief(v float64) string {
+	if v >= 10_000 {
+		return brief(v/1000) + "k"
+	}
+	scale := math.Pow(10, max(2-math.Floor(math.Log10(max(v, 1))), 0))
+	return strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
+}
+
+func millisWords(v float64) string {
+	if v >= 1000 {
+		return brief(v/1000) + " s"
+	}
+	return brief(v) + " ms"
+}
