@@ -135,7 +135,7 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 	}
 	if c.GPUs == 0 { // the level was kept when only the run knew them
 		for _, g := range kept.Manifest.Target.GPUs {
-			c.GPUs += g.Count
+			c.GPUs += float64(g.Count)
 		}
 	}
 	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Summary(c), Samples: samples, Records: records(kept.Dir, stage.Index)}

@@ -178,7 +178,7 @@ func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
 
 // change puts the options that are set in the place of the run's.
 func (o *reportOptions) change(c *metric.Config) error {
-	c.StallMillis, c.GPUPrice, c.GPUs = cmp.Or(o.stall, c.StallMillis), cmp.Or(o.price, c.GPUPrice), cmp.Or(o.gpus.Count(), c.GPUs)
+	c.StallMillis, c.GPUPrice, c.GPUs = cmp.Or(o.stall, c.StallMillis), cmp.Or(o.price, c.GPUPrice), cmp.Or(float64(o.gpus.Count()), c.GPUs)
 	if o.metrics != "" {
 		c.Metrics = strings.Split(o.metrics, ",")
 	}

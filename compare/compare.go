@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"tacho/metric"
 	"tacho/outcome"
@@ -109,6 +110,7 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 	if o.Alpha <= 0 || o.Alpha >= 1 {
 		o.Alpha = DefaultAlpha
 	}
+	sides = called(sides)
 	c := &Comparison{Sides: sides, Alpha: o.Alpha}
 	groups := match(sides)
 	for _, g := range groups {
@@ -132,6 +134,17 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 	c.Warnings = warnings(sides, groups)
 	c.conclude()
 	return c, nil
+}
+
+// called are the sides, with a word at the names of those that nobody measured.
+func called(sides []Side) []Side {
+	out := slices.Clone(sides)
+	for i := range out {
+		if slices.ContainsFunc(out[i].Runs, func(r outcome.Run) bool { return r.Predicted() }) {
+			out[i].Name += " (" + string(metric.Predicted) + ")"
+		}
+	}
+	return out
 }
 
 // level holds the sides against each other in one place.

@@ -28,6 +28,7 @@ func warnings(sides []Side, groups []group) []string {
 		{"tokenizers", func(r *outcome.Run) string { return r.Tokenizer }, "they count tokens differently"},
 		{"workloads", func(r *outcome.Run) string { return r.Dataset }, "they were asked for different work"},
 		{"clocks", clock, "their times are not equally exact"},
+		{"sources", source, "a model computed what is predicted: what differs is also what it gets wrong"},
 		{"verdicts", verdicts, "read the reasons with tacho report"},
 	} {
 		if text := differing(sides, fact.of); text != "" {
@@ -62,6 +63,14 @@ func differing(sides []Side, of func(*outcome.Run) string) string {
 	return strings.Join(told, ", ")
 }
 
+// source is whether a run was measured.
+func source(r *outcome.Run) string {
+	if r.Predicted() {
+		return string(metric.Predicted)
+	}
+	return "measured"
+}
+
 func clock(r *outcome.Run) string {
 	if len(r.Levels) == 0 {
 		return ""
@@ -72,7 +81,7 @@ func clock(r *outcome.Run) string {
 // verdicts is the worst of a run.
 func verdicts(r *outcome.Run) string {
 	worst := ""
-	order := []metric.Severity{metric.Unjudged, metric.Valid, metric.Degraded, metric.Invalid}
+	order := []metric.Severity{metric.Unjudged, metric.Valid, metric.Predicted, metric.Degraded, metric.Invalid}
 	at := -1
 	for i := range r.Levels {
 		if k := slices.Index(order, r.Levels[i].Summary.Verdict.Severity); k > at {

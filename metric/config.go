@@ -20,17 +20,28 @@ type Config struct {
 	Percentiles     []float64 `json:"percentiles"`                      // asked for, 0..100, in the order to print
 	Metrics         []string  `json:"metrics"`                          // classic sections asked for, by their keys
 	StallMillis     float64   `json:"stall_ms,omitempty"`               // gaps between tokens beyond it are stalls; 0 is DefaultStallMillis
-	GPUs            int       `json:"gpus,omitempty"`                   // that the server runs on; 0 unknown
+	GPUs            float64   `json:"gpus,omitempty"`                   // that the server runs on, on average where their number changes; 0 unknown
 	GPUPrice        float64   `json:"gpu_price,omitempty"`              // of one for an hour, in whatever currency; 0 unknown
 	InputEstimated  bool      `json:"input_estimated,omitempty"`        // the workload's prompt counts are estimates
 	Pools           bool      `json:"pools,omitempty"`                  // no tokens come out: the report has no place for them
 	Interrupted     bool      `json:"interrupted,omitempty"`            // the run was stopped before its plan was done
 	Predicted       bool      `json:"predicted,omitempty"`              // nobody measured it: a model computed it
+	Draws           int       `json:"draws,omitempty"`                  // of the model's parameters, from which Ranges follow
+	Ranges          []Range   `json:"ranges,omitempty"`                 // of what was predicted, as far as the parameters are known
 	SharedShare     *float64  `json:"shared_share,omitempty"`           // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
 	RoundTripMillis *float64  `json:"round_trip_ms,omitempty"`          // to the server and back, by a TCP handshake; nil unknown
 	Client          *Client   `json:"client,omitempty"`                 // how the client itself fared; nil unknown
 	Agents          []Agent   `json:"agents,omitempty"`                 // that shared the load; none where one machine sent it
 	Known           []Reason  `json:"known,omitempty"`                  // what the caller knows against the run: a simulated server, a lost agent
+}
+
+// A Range is where a figure lies in nine of ten draws of the parameters of a
+// model, and where it lies with those that are most likely.
+type Range struct {
+	Name  string  `json:"name"` // as in a report: P99 TTFT (ms)
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 }
 
 // DefaultConfig is what vLLM's serving benchmark reports when told nothing.

@@ -100,7 +100,7 @@ func (s *Summary) cost(tokens int) *float64 {
 	if s.Config.GPUPrice <= 0 || s.Config.GPUs <= 0 || tokens == 0 {
 		return nil
 	}
-	perMillion := s.Config.GPUPrice * float64(s.Config.GPUs) * s.DurationS / 3600 / float64(tokens) * 1e6
+	perMillion := s.Config.GPUPrice * s.Config.GPUs * s.DurationS / 3600 / float64(tokens) * 1e6
 	return &perMillion
 }
 
@@ -108,6 +108,6 @@ func (s *Summary) perGPU(tokens int) *float64 {
 	if s.Config.GPUs <= 0 || s.DurationS == 0 {
 		return nil
 	}
-	rate := float64(tokens) / s.DurationS / float64(s.Config.GPUs)
+	rate := float64(tokens) / s.DurationS / s.Config.GPUs
 	return &rate
 }

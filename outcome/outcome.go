@@ -4,6 +4,7 @@ package outcome
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"tacho"
@@ -88,4 +89,9 @@ type Ramp struct {
 type RateChange struct {
 	RPS int           `json:"rps"`
 	At  time.Duration `json:"at_ns"` // from the epoch
+}
+
+// Predicted says whether a model computed any of the run.
+func (r *Run) Predicted() bool {
+	return slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Summary.Config.Predicted })
 }

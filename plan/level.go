@@ -131,8 +131,8 @@ func (p *Plan) Pacing(l Level, seed uint64) pace.Options {
 
 // Config is what the summary of a level must know.
 func (p *Plan) Config(l Level) (metric.Config, error) {
-	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, SteadyThreshold: p.SteadyThreshold, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: p.GPUs.Count()}
-	if c.GPUPrice > 0 && c.GPUs == 0 && len(p.GPUMetricsURL) == 0 {
+	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, SteadyThreshold: p.SteadyThreshold, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: float64(p.GPUs.Count())}
+	if c.GPUPrice > 0 && c.GPUs == 0 && len(p.GPUMetricsURL) == 0 && !p.Virtual {
 		return c, errors.New("--gpu-price: say how many GPUs there are, as in --gpus 8xH100")
 	}
 	if math.IsInf(p.Burstiness, 1) {

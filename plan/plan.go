@@ -86,6 +86,7 @@ type Fleet struct {
 	AutoscaleDownAfter Seconds  `flag:"autoscale-down-after" default:"300" help:"+ an engine too many is taken away after this time; it first ends what it has"`
 	ReplicaFailsAt     []string `flag:"replica-fails-at" help:"+ with --virtual: seconds after the start at which an engine fails, one after the other; what it was serving fails, or is sent again where --retries allows that"`
 	ReplicaMTBF        Seconds  `flag:"replica-mtbf" help:"+ with --virtual: mean time that an engine serves before it fails, by chance"`
+	Draws              int      `flag:"draws" list:"no" default:"10" most:"10000" help:"+ with --virtual: compute each level this many times more, with the parameters of the engine drawn from their standard errors, where its file has some: what is predicted is then a range"`
 	ReplicaRepair      Seconds  `flag:"replica-repair" default:"60" help:"+ time until an engine that failed serves again"`
 }
 

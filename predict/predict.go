@@ -388,6 +388,7 @@ func (f *flight) say(at []time.Duration) {
 func (r *runner) look(until time.Duration) {
 	for r.Every > 0 && r.looked+r.Every <= until {
 		r.looked += r.Every
+		r.now = max(r.now, r.looked)
 		r.Server.Advance(r.looked, r.deliver)
 		r.Look(r.looked)
 	}

@@ -34,6 +34,7 @@ type translated struct {
 	Tool   string `json:"dialect"`
 	Owner  string `json:"definitions"`
 	Failed int    `json:"failed"`
+	Word   string `json:"verdict"`
 	*metric.Spoken
 }
 
@@ -48,7 +49,7 @@ func (t *Translation) translated() ([]translated, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, translated{run.Name, strings.TrimLeft(level.Name, "-"), t.Dialect.Name, t.Dialect.Owner, level.Summary.Failed, spoken})
+		out = append(out, translated{run.Name, strings.TrimLeft(level.Name, "-"), t.Dialect.Name, t.Dialect.Owner, level.Summary.Failed, string(level.Summary.Verdict.Severity), spoken})
 	}
 	return out, nil
 }
@@ -92,6 +93,9 @@ func translationText(w io.Writer, t *Translation) error {
 			fmt.Fprintf(out, "%-39s %9s\n", strings.TrimSuffix(l.Names[i]+" ("+string(t.Dialect.Totals[i].Unit)+")", " ()"), short(v))
 		}
 		fmt.Fprintf(out, "%-39s %9d\n", "failed", l.Failed)
+		if l.Word == string(metric.Predicted) {
+			fmt.Fprintf(out, "%s: nobody measured this\n", metric.Predicted)
+		}
 	}
 	return written(w, out)
 }

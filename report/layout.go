@@ -330,6 +330,10 @@ func centre(text, fill string, width int) string {
 	return strings.Repeat(fill, room/2) + text + strings.Repeat(fill, room-room/2)
 }
 
+// predictedTitle is that of a block which nobody measured. No tool takes it for
+// one that somebody did.
+var predictedTitle = row{kind: titleRow, label: " PREDICTED Benchmark Result "}
+
 // classicLines is the classic block of s in the style at that position.
 func classicLines(s *metric.Summary, style int) []line {
 	var lines []line
@@ -339,6 +343,9 @@ func classicLines(s *metric.Summary, style int) []line {
 			continue
 		}
 		r.show(s, func(param string, value float64) {
+			if r.kind == titleRow && s.Config.Predicted {
+				r = &predictedTitle
+			}
 			lines = append(lines, line{row: r, param: param, value: value, width: blockWidth})
 		})
 	}

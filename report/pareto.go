@@ -31,7 +31,7 @@ var paretoFormat = Format{
 func trade(l *outcome.Level) (all, each float64, ok bool) {
 	tpot := l.Summary.Dist(metric.TPOT).Stats
 	if t := l.Summary.Throughput; t != nil && tpot != nil && tpot.Mean > 0 {
-		return t.OutputTokensPerS / float64(max(l.Summary.Config.GPUs, 1)), 1e3 / tpot.Mean, true
+		return t.OutputTokensPerS / max(l.Summary.Config.GPUs, 1), 1e3 / tpot.Mean, true
 	}
 	return 0, 0, false
 }
@@ -74,5 +74,8 @@ func trades(runs []outcome.Run) table {
 			return ""
 		}),
 	)
+	if slices.ContainsFunc(runs, func(r outcome.Run) bool { return r.Predicted() }) {
+		sources = append(sources, judged(func(p place) place { return p }))
+	}
 	return tableOf(sources, (&Report{Runs: runs}).places)
 }

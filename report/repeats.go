@@ -47,6 +47,7 @@ func (r *Report) repeatTable() table {
 		of("max", func(s *metric.Spread) *float64 { return &s.Max }),
 		of("within", func(s *metric.Spread) *float64 { return s.Within }),
 		words("larger", func(s spreadRow) string { return string(s.what.Larger) }),
+		words("verdict", func(s spreadRow) string { return predictedWord(s.run.Predicted()) }),
 	}, r.spreads)
 }
 

@@ -35,6 +35,20 @@ func identity[T any](at func(T) place) []source[T] {
 	}
 }
 
+// judged is the verdict on the level that a row is of: without it nobody would
+// see that it was predicted and not measured.
+func judged[T any](at func(T) place) source[T] {
+	return words("verdict", func(t T) string { return string(at(t).level.Summary.Verdict.Severity) })
+}
+
+// predictedWord is what is said of what nobody measured.
+func predictedWord(yes bool) string {
+	if yes {
+		return string(metric.Predicted)
+	}
+	return ""
+}
+
 // positive is a number of which 0 means that there is none.
 func positive(v float64) *float64 {
 	if v <= 0 {
@@ -231,7 +245,8 @@ func (r *Report) requests() iter.Seq2[request, error] {
 // requestTable has a row for each request, with every metric that has one value
 // for a request.
 func (r *Report) requestTable() table {
-	sources := append(identity(func(q request) place { return q.place }), requestColumns()...)
+	sources := append(identity(func(q request) place { return q.place }), judged(func(q request) place { return q.place }))
+	sources = append(sources, requestColumns()...)
 	for i, m := range metric.All {
 		if !m.PerEvent {
 			sources = append(sources, number(columnName("", m), func(q request) (out *float64) {
@@ -297,7 +312,7 @@ func (r *Report) tokenTable() table {
 		return number(name, func(t token) *float64 { v := of(t); return &v })
 	}
 	kinds := []string{"content", "reasoning", "tool call"}
-	sources := append(identity(func(t token) place { return t.place }),
+	sources := append(identity(func(t token) place { return t.place }), judged(func(t token) place { return t.place }),
 		count("session", func(t token) int { return int(t.Session) }),
 		count("turn", func(t token) int { return t.Turn }),
 		words("id", func(t token) string { return t.ID }),

@@ -144,6 +144,7 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.estimates(s)
 	p.stalls(s)
 	p.sure(s)
+	p.ranges(s)
 	p.steady(s)
 	p.line(centre("Token Counts", "-", blockWidth))
 	p.tokens(&s.Tokens)
@@ -184,7 +185,7 @@ func (p printer) cost(s *metric.Summary) {
 		p.fact("Cost:", notMeasured+": say how many GPUs there are (--gpus 8xH100)")
 		return
 	}
-	p.fact("GPUs, price of each per hour:", fmt.Sprintf("%d, %g", s.Config.GPUs, s.Config.GPUPrice))
+	p.fact("GPUs, price of each per hour:", fmt.Sprintf("%.4g, %g", s.Config.GPUs, s.Config.GPUPrice))
 	for _, f := range metric.Figures {
 		if v, known := s.Figures[f.Name]; known && f.Unit == metric.PerMillion {
 			p.fact(f.Title+":", fmt.Sprintf("%.4g", v))

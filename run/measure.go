@@ -123,7 +123,7 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 		return &UsageError{err}
 	}
 	s.config.InputEstimated, s.config.Pools = !r.counting.counter.Exact(), r.Target.kind.Pools
-	s.config.GPUs = r.Target.GPUs.Count()
+	s.config.GPUs = float64(r.Target.GPUs.Count())
 	if r.Target.kind.Pools && r.Plan.PercentileMetrics == "" {
 		s.config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}

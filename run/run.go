@@ -82,6 +82,8 @@ func (j *job) say(format string, a ...any) {
 
 // A Runner measures the levels of a plan.
 type Runner struct {
+	Drawn int // which draw of the parameters of computed engines to take; 0 is those of their files
+
 	*job
 	Target *Target
 	Level  plan.Level      // the one that runs

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -38,25 +39,36 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 		}
 	}
 	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
-	kv, blocks := made.Engines[0].Profile.KV, 0
-	if kv.PrefixCache {
-		blocks = kv.BlockTokens
-	}
 	readings := &readings{fleet: fleet, every: r.Plan.MetricsInterval.Duration()}
-	err = predict.Run(ctx, predict.Stage{
-		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
-		Server: fleet, BlockTokens: blocks, Enough: r.Enough, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
-		Retries: r.Plan.Retries, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica, Every: readings.every, Look: readings.read,
-	}, computed{finisher{sink, r, sum}, feed})
+	stage := r.virtualStage(s, &made, fleet)
+	stage.Every, stage.Look, stage.Enough = readings.every, readings.read, r.Enough
+	err = predict.Run(ctx, stage, computed{finisher{sink, r, sum}, feed})
 	out.Samples = readings.samples
 	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
+	s.config.GPUs = max(s.config.GPUs, 1) * fleet.Use().Mean()
+	if err == nil {
+		err = r.ranges(ctx, s, &made, sum)
+	}
 	s.config.Known = append(s.config.Known, metric.Reason{
 		Code: "predicted", Severity: metric.Note,
-		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", r.engines()),
+		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", r.engines(fleet.Use().Most)),
 	})
 	s.config.Known = append(s.config.Known, fleetNotes(fleet.Use())...)
 	r.sumUp(s, sum, nil)
 	return err
+}
+
+// virtualStage is the level for a fleet.
+func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.Fleet) predict.Stage {
+	stage := predict.Stage{
+		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
+		Server: fleet, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
+		Retries: r.Plan.Retries, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica,
+	}
+	if kv := made.Engines[0].Profile.KV; kv.PrefixCache {
+		stage.BlockTokens = kv.BlockTokens
+	}
+	return stage
 }
 
 // fleetPlan is what the plan says of engines.
@@ -67,6 +79,9 @@ func (r *Runner) fleetPlan(s *level) (f predict.FleetPlan, err error) {
 		return f, err
 	}
 	for _, share := range mix {
+		if r.Drawn > 0 {
+			share.Profile = predict.Draw(share.Profile, rand.New(rand.NewPCG(r.Seed, uint64(r.Drawn))))
+		}
 		f.Engines = append(f.Engines, predict.Engine{Profile: share.Profile, Count: share.Count})
 	}
 	if len(mix) == 1 && mix[0].Count == 1 {
@@ -89,16 +104,16 @@ func (r *Runner) fleetPlan(s *level) (f predict.FleetPlan, err error) {
 	return f, nil
 }
 
-// engines are what computed the run, in words.
-func (r *Runner) engines() string {
+// engines are what computed the run, in words: so many at most.
+func (r *Runner) engines(n int) string {
 	name := r.Plan.Sim
 	if r.Plan.Replicas > 1 {
 		name = fmt.Sprintf("%d x %s", r.Plan.Replicas, name)
 	}
-	if name == r.Plan.Sim && r.Plan.AutoscaleMax == 0 {
-		return name
+	if n > 1 || r.Plan.AutoscaleMax > 0 {
+		name += ", " + r.Plan.Balance
 	}
-	return name + ", " + r.Plan.Balance
+	return name
 }
 
 // fleetNotes tell what became of a fleet.

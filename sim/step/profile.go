@@ -41,6 +41,10 @@ type Profile struct {
 	API         API         `yaml:"api"`
 	Host        Host        `yaml:"host"`
 	Cost        Cost        `yaml:"cost"`
+
+	// Errors are the standard errors of numbers that were fitted, as shares of
+	// them, by their names: api.event_us, "cost.step at 64".
+	Errors map[string]float64 `yaml:"errors"`
 }
 
 // KV is the memory for keys and values, in blocks.
@@ -153,6 +157,11 @@ func (p *Profile) Validate() error {
 	}
 	if err := p.Cost.validate(); err != nil {
 		return fmt.Errorf("cost.%w", err)
+	}
+	for name, e := range p.Errors {
+		if err := within("errors."+name, e, 0, 100); err != nil {
+			return err
+		}
 	}
 	return nil
 }

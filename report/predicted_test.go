@@ -1,0 +1,111 @@
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"tacho"
+	"tacho/compare"
+	"tacho/metric"
+	"tacho/report"
+)
+
+// predicted is a report of a level that nobody measured.
+func predicted() *report.Report {
+	level := healthyStage()
+	c := level.Summary.Config
+	c.Predicted = true
+	list := records(400)
+	for _, r := range list {
+		r.Clock = tacho.VirtualClock
+	}
+	level.Summary = summarize(c, list)
+	out := withRecords(level)
+	for k := range 2 { // and once more, for what is said of repeats
+		again := out.Runs[0].Levels[0]
+		again.Index, again.Repeat = k, k+1
+		out.Runs[0].Levels = append(out.Runs[0].Levels[:k:k], again)
+	}
+	return out
+}
+
+// saysPredicted looks for the word in what was rendered.
+func saysPredicted(t *testing.T, format, text string) bool {
+	t.Helper()
+	if format == "parquet" {
+		rows := parquetCells(t, text)
+		text = ""
+		for _, row := range rows[:min(len(rows), 1)] { // all are of one run
+			for _, v := range row {
+				text += v + "\n"
+			}
+		}
+	}
+	return strings.Contains(strings.ToUpper(text), "PREDICTED")
+}
+
+// What nobody measured says so in every format there is, whatever its rows are:
+// a format that forgets it fails here.
+func TestPredictedEverywhere(t *testing.T) {
+	for _, f := range report.Formats {
+		for _, kind := range report.RowKinds {
+			var got, measured bytes.Buffer
+			r := predicted()
+			r.Rows = kind.Name
+			if err := f.Render(&got, r); err != nil {
+				t.Fatal(f.Name, kind.Name, err)
+			}
+			if !saysPredicted(t, f.Name, got.String()) {
+				t.Errorf("%s by %s does not say that it is predicted:\n%.600s", f.Name, kind.Name, got.String())
+			}
+			other := withRecords(healthyStage())
+			other.Rows = kind.Name
+			if err := f.Render(&measured, other); err != nil {
+				t.Fatal(err)
+			}
+			if f.Name != "html" && f.Name != "openmetrics" && saysPredicted(t, f.Name, measured.String()) {
+				t.Errorf("%s by %s calls predicted what was measured", f.Name, kind.Name)
+			}
+		}
+	}
+	for _, f := range report.TranslationFormats {
+		var got bytes.Buffer
+		if err := f.Render(&got, &report.Translation{Report: *predicted(), Dialect: &metric.Dialects[1]}); err != nil {
+			t.Fatal(err)
+		}
+		if !saysPredicted(t, f.Name, got.String()) {
+			t.Errorf("a dialect as %s does not say that it is predicted:\n%s", f.Name, got.String())
+		}
+	}
+}
+
+// A comparison says which side is predicted, in every format.
+func TestPredictedInComparisons(t *testing.T) {
+	measured := withRecords(healthyStage()).Runs
+	var quantities []metric.Quantity
+	for _, name := range compare.Quantities {
+		q, err := metric.ParseQuantity(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quantities = append(quantities, q)
+	}
+	c, err := compare.Compare([]compare.Side{{Name: "mine", Runs: measured}, {Name: "model", Runs: predicted().Runs}}, compare.Options{Quantities: quantities})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.ComparisonFormats {
+		var got bytes.Buffer
+		if err := f.Render(&got, c); err != nil {
+			t.Fatal(err)
+		}
+		text := got.String()
+		if !strings.Contains(text, "model (PREDICTED)") && !strings.Contains(text, "model_(PREDICTED)") && !strings.Contains(text, "model-(PREDICTED)") {
+			t.Errorf("%s does not say which side is predicted:\n%s", f.Name, text)
+		}
+		if strings.Contains(text, "mine (PREDICTED)") {
+			t.Errorf("%s calls the other side predicted", f.Name)
+		}
+	}
+}
