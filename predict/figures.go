@@ -202,6 +202,7 @@ type Seen struct {
 	tokens   int     // that these had at most
 	flying   int     // requests in flight when most were written
 	stall    float64 // ms for which nothing came, where that is out of all proportion
+	report   bool    // only its summary is known
 	kvTokens float64 // room for keys and values, by the server's metrics page; 0 unknown
 }
 

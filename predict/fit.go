@@ -60,6 +60,9 @@ var sigma = Figures{
 	TTFT: 0.08, TTFT50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, TokensPerEvent: 0.05, ServerTPOT: 0.03, Head: 0.15, Stall1: 0.05, Stall2: 0.1, Stall8: 0.1, Earliest: 0.1,
 }
 
+// reportSigma is the same where only a report is known, whose means count alike.
+var reportSigma = Figures{TTFT: 0.04, TTFT99: 0.3, TPOT: 0.03, ITL: 0.04, E2EL: 0.03, Throughput: 0.03}
+
 // leastHead is the shortest time to the first byte that says anything of a
 // server's work: below it the network shows.
 const leastHead = 5 // ms
@@ -82,6 +85,9 @@ func (f *fitter) sigma(k int) float64 {
 // weight is how much a figure of a level counts: few requests, little. Times to
 // the first token of requests that went together are nearly one observation.
 func (s *Seen) weight(figure int) float64 {
+	if s.report {
+		return 1 // its means are all there is
+	}
 	switch figure {
 	case TTFT, TTFT50, TTFT99, Head, Earliest:
 		return min(1, 0.05+s.distinct/12)
@@ -96,7 +102,13 @@ func (s *Seen) residuals(f Figures) (out Figures) {
 		if f[i] <= 0 || sigma[i] == 0 || !s.tells(i) {
 			continue
 		}
-		out[i] = math.Sqrt(s.weight(i)) * math.Log(f[i]/s.Measured[i]) / sigma[i]
+		scale := sigma[i]
+		if s.report {
+			scale = reportSigma[i]
+		}
+		if scale > 0 {
+			out[i] = math.Sqrt(s.weight(i)) * math.Log(f[i]/s.Measured[i]) / scale
+		}
 	}
 	return out
 }

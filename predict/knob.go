@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tacho/sim/step"
@@ -84,13 +85,12 @@ func turned(p step.Profile, knobs []knob, to []float64) step.Profile {
 
 // rounded is p with its knobs at four digits: what a file shows is what counts.
 func rounded(p step.Profile, knobs []knob) step.Profile {
-	at := read(&p, knobs)
-	for i := range at {
-		v := math.Exp(at[i])
-		unit := math.Pow(10, math.Floor(math.Log10(v))-3)
-		at[i] = math.Log(math.Round(v/unit) * unit)
+	p = turned(p, knobs, read(&p, knobs)) // with lines of its own
+	for _, k := range knobs {
+		v := k.at(&p)
+		*v, _ = strconv.ParseFloat(strconv.FormatFloat(*v, 'g', 4, 64), 64) // it was a number
 	}
-	return turned(p, knobs, at)
+	return p
 }
 
 func (k *knob) unit() string {

@@ -128,6 +128,7 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 		if fresh {
 			from, o.Sure = ReadOff(from, others)
 		}
+		o.Rounds = foldRounds
 		o.say("without %s", cmp.Or(sets[i].Name, "every second level"))
 		f, err := FitTo(ctx, from, others, o)
 		if err != nil {
@@ -146,6 +147,9 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 	slices.SortStableFunc(l.HeldOut, func(a, b Explained) int { return order[a.Name] - order[b.Name] })
 	return nil
 }
+
+// foldRounds are fewer than a fit to all has: the last ones change little.
+const foldRounds = 7
 
 // MeanOff is the mean size of how far a figure is off, as a share, over levels that
 // have it; false: none has.

@@ -104,7 +104,7 @@ func seeReport(name string, l *outcome.Level, spread float64) (*Seen, error) {
 	if n == 0 || sum.Tokens.Input == 0 || sum.Tokens.Output == 0 || sum.DurationS == 0 {
 		return nil, errors.New(name + ": the report states no requests, tokens or duration, so nothing can be fitted to it")
 	}
-	s := &Seen{Name: name, distinct: 1}
+	s := &Seen{Name: name, distinct: 1, report: true}
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
 	outputs := lengths(n, sum.Tokens.Output, spread, rng)
 	at := s.arrivalTimes(l, rng)

@@ -133,7 +133,11 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure []string) {
 	if x[k] > 0 {
 		p.Cost.DecodeNsPerContextToken = 1e6 * x[k]
 	}
-	if perToken := promptToken(levels, &p); perToken > 0 {
+	perToken := promptToken(levels, &p)
+	if perToken == 0 {
+		perToken = x[k+1] + x[k+2]/meanPrompt(levels)
+	}
+	if perToken > 0 {
 		p.Cost.Step = []step.Knot{{Tokens: 1, Ms: line[0].Ms}, {Tokens: p.StepTokens, Ms: line[0].Ms + perToken*float64(p.StepTokens)}}
 	}
 	sure = readLaunches(&p, levels)
@@ -163,6 +167,17 @@ func promptToken(levels []*Seen, p *step.Profile) float64 {
 		}
 	}
 	return least
+}
+
+// meanPrompt is how many prompt tokens a request has.
+func meanPrompt(levels []*Seen) float64 {
+	var m mean
+	for _, s := range levels {
+		for _, q := range s.sent {
+			m.add(float64(q.prompt - q.cached))
+		}
+	}
+	return max(1, m.value())
 }
 
 // fewestPromptTokens keep the processor of the engine busy.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"slices"
 
 	"tacho/sim/step"
 )
@@ -17,18 +16,12 @@ func structure(ctx context.Context, levels []*Seen) (p step.Profile, sure []stri
 	best, least := step.Profile{}, math.Inf(1)
 	for _, p := range []step.Profile{Generic(), Plain()} {
 		p, sure := ReadOff(p, levels)
-		p, _, err := choose(ctx, p, levels)
+		p, _ = choose(ctx, p, levels, caps)
+		f, err := FitTo(ctx, p, levels, Options{Rounds: 3, Sure: sure, rough: true})
 		if err != nil {
 			return p, nil, err
 		}
-		f, err := FitTo(ctx, p, levels, Options{Rounds: 2, Sure: sure, rough: true})
-		if err != nil {
-			return p, nil, err
-		}
-		p, d, err := choose(ctx, f.Profile, levels)
-		if err != nil {
-			return p, nil, err
-		}
+		p, d := choose(ctx, f.Profile, levels, schedules)
 		if d += float64(len(knobs(p))) * perKnob; d < least {
 			best, least = p, d
 		}
@@ -41,11 +34,40 @@ func structure(ctx context.Context, levels []*Seen) (p step.Profile, sure []stri
 // perKnob is by how much a knob must make the distance smaller to be worth having.
 const perKnob = 1
 
-// worthwhile is by what share a choice must be better than the usual.
-const worthwhile = 0.05
+// worthwhile is by what share a choice must be better than the usual: other numbers
+// would make up for less.
+const worthwhile = 0.15
 
-// choose tries the choices one after the other.
-func choose(ctx context.Context, p step.Profile, levels []*Seen) (step.Profile, float64, error) {
+// A choice changes how an engine is built.
+type choice func(*step.Profile)
+
+// caps are what may limit the batch.
+func caps(_ step.Profile, levels []*Seen) []choice {
+	return []choice{
+		func(q *step.Profile) { q.MaxSequences = capOf(levels) },
+		func(q *step.Profile) { q.KV.Blocks = cmp.Or(tokensOf(levels)/q.KV.BlockTokens, q.KV.Blocks) },
+	}
+}
+
+// schedules are what a step may be made up of.
+func schedules(p step.Profile, _ []*Seen) []choice {
+	out := []choice{
+		func(q *step.Profile) { q.Policy = "prefill-first" },
+		func(q *step.Profile) {
+			q.Policy, q.Reserve = "reserve", step.Reserve{WaitSteps: 20, WaitingRatio: 0.3} // TGI's defaults
+		},
+	}
+	if p.FrontEnd != (step.FrontEnd{}) {
+		out = append(out, func(q *step.Profile) { q.FrontEnd.HoldsBurst = true })
+	}
+	for _, tokens := range []int{512, 1024, 2048, 4096, 16384, 32768} {
+		out = append(out, func(q *step.Profile) { q.StepTokens = tokens })
+	}
+	return out
+}
+
+// choose tries choices one after the other, and keeps what explains more.
+func choose(ctx context.Context, p step.Profile, levels []*Seen, of func(step.Profile, []*Seen) []choice) (step.Profile, float64) {
 	f := &fitter{ctx: ctx, levels: levels}
 	distance := func(p step.Profile) float64 {
 		f.base, f.knobs = p, nil
@@ -56,31 +78,14 @@ func choose(ctx context.Context, p step.Profile, levels []*Seen) (step.Profile, 
 		return f.distance(off, nil)
 	}
 	least := distance(p)
-	try := func(change func(*step.Profile)) {
+	for _, change := range of(p, levels) {
 		q := p
-		q.Cost.Step, q.Cost.Decode = slices.Clone(p.Cost.Step), slices.Clone(p.Cost.Decode)
 		change(&q)
 		if d := distance(q); d < (1-worthwhile)*least {
 			p, least = q, d
 		}
 	}
-	try(func(q *step.Profile) { q.MaxSequences = capOf(levels) })
-	try(func(q *step.Profile) { q.KV.Blocks = tokensOf(levels) / q.KV.BlockTokens })
-	for _, policy := range []string{"prefill-first", "reserve"} {
-		try(func(q *step.Profile) {
-			q.Policy = policy
-			if policy == "reserve" {
-				q.Reserve = step.Reserve{WaitSteps: 20, WaitingRatio: 0.3} // TGI's defaults
-			}
-		})
-	}
-	if p.FrontEnd != (step.FrontEnd{}) {
-		try(func(q *step.Profile) { q.FrontEnd.HoldsBurst = true })
-	}
-	for _, tokens := range []int{512, 1024, 2048, 4096, 16384, 32768} {
-		try(func(q *step.Profile) { q.StepTokens = tokens })
-	}
-	return p, least, ctx.Err()
+	return p, least
 }
 
 // capOf is how many answers were written at once at most where more were waiting;

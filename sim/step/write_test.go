@@ -33,6 +33,7 @@ func TestProfileHasRemarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.API.EventUs, p.Cost.Decode = 65.42, []Knot{{Tokens: 64, Ms: 5.64}}
 	b, err := p.Write(map[string]string{"api.event_us": "+- 3 %", "cost.decode at 64": "+- 1 %"})
 	if err != nil {
 		t.Fatal(err)
