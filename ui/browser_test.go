@@ -103,7 +103,7 @@ func TestInABrowser(t *testing.T) {
 		if n := eval[int](p, "document.querySelectorAll('script, img, object, link').length"); n != 2 {
 			t.Errorf("%d elements that load or run, want its own two", n)
 		}
-		if said := p.text("#runs"); !strings.Contains(said, "<script>window.hacked=1</script>") || len(said) > 20_000 {
+		if said := p.text("#runs"); !strings.Contains(said, "<script>window.hacked=1</script>") || !strings.Contains(said, "<img src=x onerror=window.hacked=3>") || len(said) > 20_000 {
 			t.Errorf("%d characters: %.200s", len(said), said)
 		}
 	})

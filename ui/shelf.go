@@ -171,7 +171,7 @@ func (s *shelf) kept(dir string) *Item {
 		it.Problem, run = err.Error(), &outcome.Run{}
 	}
 	it.tell(run)
-	it.About.Name = cmp.Or(it.About.Name, filepath.Base(dir))
+	it.About.Name = page.Clip(filepath.Base(dir)) // it may have been given another name since
 	it.Bytes = sizeOf(dir)
 	if s.known == nil {
 		s.known = map[string]*Item{}
