@@ -552,29 +552,38 @@ func TestLooks(t *testing.T) {
 		"none":  {{}},
 	}
 	for name, list := range runs {
-		for _, width := range []int{390, 1600} {
-			for _, dark := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s %d dark %v", name, width, dark), func(t *testing.T) {
-					p := open(t, browser.View{Width: width, Height: 900, Dark: dark}, "", list...)
-					if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-						t.Errorf("%d pixels wider than the window: %s", over, eval[string](p, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .data')).map((e) => e.tagName + '.' + e.className).slice(0, 5).join()`))
-					}
-					if bright := eval[float64](p, "sumOf(rgb(getComputedStyle(document.body).backgroundColor), (v) => v)"); (bright < 384) != dark {
-						t.Errorf("brightness %v", bright)
-					}
-					small := eval[[]string](p, `[...document.querySelectorAll('body *')].filter((e) => e.textContent && !e.children.length && e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) < 9).map((e) => e.textContent)`)
-					if len(small) > 0 {
-						t.Errorf("too small to read: %q", small)
-					}
-					checkOverlap(p)
-				})
+		t.Run(name, func(t *testing.T) {
+			p := open(t, browser.View{Width: 390, Height: 900}, "", list...)
+			checkLook(p, browser.View{Width: 390, Height: 900})
+			for _, view := range []browser.View{{Width: 390, Height: 900, Dark: true}, {Width: 1600, Height: 900, Dark: true}, {Width: 1600, Height: 900}} {
+				if err := p.Look(view); err != nil {
+					t.Fatal(err)
+				}
+				p.do(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`) // it is drawn anew
+				checkLook(p, view)
 			}
-		}
+		})
 	}
 	p := open(t, desk, "", runs["sweep"]...)
 	if pdf, err := p.Print(); err != nil || !bytes.HasPrefix(pdf, []byte("%PDF")) || len(pdf) < 20_000 {
 		t.Errorf("%v, %d bytes of PDF", err, len(pdf))
 	}
+}
+
+// checkLook finds what does not fit a view.
+func checkLook(p *tab, view browser.View) {
+	p.t.Helper()
+	if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+		p.t.Errorf("%+v: %d pixels wider than the window: %s", view, over, eval[string](p, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .data')).map((e) => e.tagName + '.' + e.className).slice(0, 5).join()`))
+	}
+	if bright := eval[float64](p, "sumOf(rgb(getComputedStyle(document.body).backgroundColor), (v) => v)"); (bright < 384) != view.Dark {
+		p.t.Errorf("%+v: brightness %v", view, bright)
+	}
+	small := eval[[]string](p, `[...document.querySelectorAll('body *')].filter((e) => e.textContent && !e.children.length && e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) < 9).map((e) => e.textContent)`)
+	if len(small) > 0 {
+		p.t.Errorf("%+v: too small to read: %q", view, small)
+	}
+	checkOverlap(p)
 }
 
 // checkOverlap finds labels of an axis that stand on each other.

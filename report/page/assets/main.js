@@ -31,7 +31,8 @@ function against(l, o) {
   const parts = [change('requests/s served', l.rps, o.rps, 'as many', 'fewer'), ...LATENCIES.map((k) => change(`${k.toUpperCase()} p50`, l[k]?.p50, o[k]?.p50, 'as long', 'shorter'))];
   return `Against that, ${swatch(runInk(o.run), `<b>${esc(o.run.name)}</b>`)} at ${esc(nameOf(o))}: ${parts.filter(Boolean).join(', ')}.`;
 }
-function draw() { header(); controls(); levelTable(); failureTable(); behind(); figures.forEach(render); }
+const nothing = () => !RUNS.some((r) => r.levels.length); // was measured
+function draw() { header(); if (nothing()) return; controls(); levelTable(); failureTable(); behind(); figures.forEach(render); }
 function pick(key) { const [r, i] = key.split(':').map(Number); state.picked[r] = i; state.whose = r; resetView(); draw(); }
 function set(key, value) {
   if (key === 'pick') { pick(value); return; }
@@ -85,7 +86,7 @@ const flags = new Map(location.hash.slice(1).split('&').map((s) => s.split('='))
 if (flags.has('dark') || flags.has('light')) theme(flags.has('dark') ? 'dark' : 'light');
 if (RUNS.length > 1) pickAlike();
 if (flags.has('level')) RUNS.forEach((r) => { const i = r.levels.findIndex((l) => shortName(l) === flags.get('level')); if (i >= 0) state.picked[r.k] = i; });
-if (!RUNS.some((r) => r.levels.length)) {
+if (nothing()) {
   header();
   for (const part of document.querySelectorAll('main section')) part.hidden = true;
 } else {

@@ -3,7 +3,8 @@ const EDGES = D.gap_edges; // ms, between the colours of gaps
 const SHADES = 7; // of style.css
 const gapInk = (i) => ink(`gap-${Math.round(i * (SHADES - 1) / Math.max(1, EDGES.length))}`);
 const KINDS = ['client', 'front', 'prefill']; // cell values 1, 2, 3; gaps are 4 to 10: where requests share a pixel, the longest gap wins
-const LETTERS = new Map([...D.gap_code.letters].map((c, i) => [c, D.gap_code.base * D.gap_code.step ** i]));
+const LETTERS = new Float32Array(128); // ms, by the letter’s code
+[...D.gap_code.letters].forEach((c, i) => { LETTERS[c.charCodeAt(0)] = D.gap_code.base * D.gap_code.step ** i; });
 const classOf = (ms) => EDGES.findIndex((e) => ms < e) + 1 || EDGES.length + 1;
 const HUNDREDTHS = 100; // a row's times are in hundredths of a millisecond
 /* The rows of a level with their times in ms, and the lane that each gets when packed; done once for a level. */
@@ -24,10 +25,21 @@ function rowsOf(l) {
   flightWhenSent(l);
   return l.rows;
 }
+/* A letter is a gap, and a number behind it repeats it. There are half a million of them on a large page: no expression, no map. */
+function decoded(code) {
+  const out = [];
+  for (let i = 0; i < code.length;) {
+    const ms = LETTERS[code.charCodeAt(i)];
+    let times = 0;
+    for (i++; code.charCodeAt(i) >= 48 && code.charCodeAt(i) <= 57; i++) times = 10 * times + code.charCodeAt(i) - 48;
+    do out.push(ms); while (--times > 0);
+  }
+  return new Float32Array(out);
+}
 /* The gaps of a row, stretched to its exact last token. */
 function gapsOf(q) {
   if (q.gaps) return q.gaps;
-  const coded = Float32Array.from(q.code.replace(/(\D)(\d+)/g, (_, c, n) => c.repeat(n)), (c) => LETTERS.get(c)), sum = coded.reduce((s, v) => s + v, 0);
+  const coded = decoded(q.code), sum = coded.reduce((s, v) => s + v, 0);
   q.gaps = sum && coded.length === q.events - 1 ? coded.map((g) => g * (q.last - q.first) / sum) : coded;
   return q.gaps;
 }
