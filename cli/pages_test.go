@@ -1,0 +1,109 @@
+package cli_test
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tacho/cli"
+)
+
+// TestTroubleshootingQuotesCode finds every message that the page explains in the
+// code that prints it. The dots in it stand for what differs.
+func TestTroubleshootingQuotesCode(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		code.Write(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := readPage(t, "troubleshooting.md")
+	messages := regexp.MustCompile("(?m)^### `(.*)`$").FindAllStringSubmatch(page, -1)
+	if len(messages) < 10 {
+		t.Fatalf("%d messages: has the notation changed?", len(messages))
+	}
+	for _, m := range messages {
+		for part := range strings.SplitSeq(m[1], "...") {
+			if part = strings.TrimSpace(part); part != "" && !strings.Contains(code.String(), part) {
+				t.Errorf("nothing prints %q any more", part)
+			}
+		}
+	}
+}
+
+// TestMovingNamesFlags looks up every flag in tacho's columns.
+func TestMovingNamesFlags(t *testing.T) {
+	t.Parallel()
+	var known []string
+	for _, command := range []string{"bench", "find", "report", "compare"} {
+		known = append(known, flagsOf(helpOf(t, 80, command, "--help-all"))...)
+	}
+	found := 0
+	for line := range strings.Lines(readPage(t, "moving.md")) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 2 || !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, flag := range regexp.MustCompile(`--[a-z][a-z0-9-]+`).FindAllString(cells[1], -1) {
+			found++
+			if !slices.Contains(known, flag) {
+				t.Errorf("there is no %s: %s", flag, line)
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("found %d flags: has the notation changed?", found)
+	}
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestExitCodes ends with each code of the table once. Those of signals are in the
+// script of stopping.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	defer broken.Close()
+	seed := "../testdata/seeds/003_659e43dd1329acd2.txt"
+	cases := map[string][]string{
+		"0": {"report", seed, "--fail-if", "ttft.mean>10m"},
+		"1": {"bench", "--base-url", "http://" + nobody(t), "--runs-dir", t.TempDir()},
+		"2": {"bench", "--num-prompts", "many"},
+		"3": {"report", seed, "--fail-if", "ttft.mean>1ms"},
+		"4": {"bench", "--base-url", broken.URL, "--model", "m", "--no-trial", "--num-prompts", "3", "--runs-dir", t.TempDir(), "--no-html"},
+	}
+	for _, e := range cli.ExitCodes() {
+		args := cases[e[0]]
+		if e[0] == "128+n" {
+			continue
+		}
+		if args == nil {
+			t.Errorf("nothing ends with %s (%s)", e[0], e[1])
+			continue
+		}
+		if code, stdout, stderr := program(nil, args...); strconv.Itoa(code) != e[0] {
+			t.Errorf("tacho %v: exit code %d, want %s\n%s%s", args, code, e[0], stdout, stderr)
+		}
+	}
+}
