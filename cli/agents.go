@@ -134,29 +134,47 @@ func (a *agents) local(access *cluster.Access, identity *cluster.Identity) error
 	}
 	a.stops = append(a.stops, nats.Close)
 	access.URL = nats.URL()
-	failed := make([]error, a.plan.Agents)
-	stops := make([]func(), a.plan.Agents)
+	over := make(chan struct{})
 	var g sync.WaitGroup
-	for i := range failed {
-		g.Go(func() {
-			name := fmt.Sprintf("local-%d", i+1)
-			_, stops[i], failed[i] = startChild(a.env, []string{natsTokenVariable + "=" + access.Token},
+	started := make(chan error, a.plan.Agents)
+	for i := range a.plan.Agents {
+		name := fmt.Sprintf("local-%d", i+1)
+		start := func() (func(), <-chan struct{}, error) {
+			_, stop, gone, err := startChild(a.env, []string{natsTokenVariable + "=" + access.Token},
 				"agent", "--join", access.URL, "--name", name, "--trust", identity.Public(), "--allow-target", cluster.AnyTarget, "--spool", filepath.Join(dir, name))
-		})
-	}
-	g.Wait()
-	a.stops = append(a.stops, func() {
-		for _, stop := range stops {
-			if stop != nil {
-				g.Go(stop)
-			}
+			return stop, gone, err
 		}
-		g.Wait()
-	})
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("start agents on this machine: %w", err)
+		g.Go(func() { attend(start, started, over) })
+	}
+	a.stops = append(a.stops, func() { close(over); g.Wait() })
+	for range a.plan.Agents {
+		if err := <-started; err != nil {
+			return fmt.Errorf("start agents on this machine: %w", err)
+		}
 	}
 	return nil
+}
+
+// restarts bounds how often a local agent that died is started again.
+const restarts = 3
+
+// attend keeps a local agent going until over. One that dies is started again: it
+// hands over what the one before had finished.
+func attend(start func() (func(), <-chan struct{}, error), started chan<- error, over <-chan struct{}) {
+	stop, gone, err := start()
+	started <- err
+	for n := 0; err == nil; n++ {
+		select {
+		case <-gone:
+			if n == restarts {
+				return
+			}
+			stop, gone, err = start()
+		case <-over:
+			stop()
+			return
+		}
+	}
 }
 
 // serve starts NATS for agents elsewhere, and says how they join.

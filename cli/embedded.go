@@ -148,7 +148,7 @@ func startSim(env *Env, p *plan.Plan, seed uint64) (stop func(), err error) {
 // startServer starts the simulator as a process of its own, and says where it
 // listens.
 func startServer(env *Env, args ...string) (url string, stop func(), err error) {
-	line, stop, err := startChild(env, nil, append([]string{"sim", "--host", "127.0.0.1", "--port", "0"}, args...)...)
+	line, stop, _, err := startChild(env, nil, append([]string{"sim", "--host", "127.0.0.1", "--port", "0"}, args...)...)
 	if err == nil {
 		if url = announced.FindString(line); url == "" {
 			stop()
@@ -163,35 +163,40 @@ func startServer(env *Env, args ...string) (url string, stop func(), err error) 
 
 // startChild starts this program once more, as a process of its own, and returns
 // the first line that it prints. It ends when it is stopped, and when this
-// process is gone.
-func startChild(env *Env, variables []string, args ...string) (line string, stop func(), err error) {
+// process is gone; gone tells that it has.
+func startChild(env *Env, variables []string, args ...string) (line string, stop func(), gone <-chan struct{}, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	cmd := exec.Command(self, append(args, "--"+childFlag)...) //nolint:noctx // it ends with its standard input
 	cmd.Stderr, cmd.Env = env.Stderr, append(withoutVariables(), variables...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
+	over := make(chan struct{})
 	stop = func() {
 		_ = stdin.Close() // which ends it
-		_ = cmd.Wait()
+		<-over
 	}
 	out := bufio.NewReader(stdout)
 	if line, err = out.ReadString('\n'); err != nil {
-		stop()
-		return "", nil, err
+		_, _ = stdin.Close(), cmd.Wait()
+		return "", nil, nil, err
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // or it would wait for a reader
-	return line, stop, nil
+	go func() {
+		_, _ = io.Copy(io.Discard, out) // or it would wait for a reader
+		_ = cmd.Wait()
+		close(over)
+	}()
+	return line, stop, over, nil
 }

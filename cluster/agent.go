@@ -53,8 +53,10 @@ type Agent struct {
 	seq     uint64 // of the last order
 	heard   time.Time
 	runner  *run.Runner
-	opened  *run.Task // for which that was opened
-	work    *work     // the level; nil is none
+	opened  *run.Task     // for which that was opened
+	inUse   bool          // by a share
+	level   int           // that it works at
+	works   map[int]*work // its shares of that level, by their numbers
 }
 
 // patience is how long an agent stays with a coordinator that it does not hear.
@@ -122,10 +124,10 @@ func (a *Agent) join() (err error) {
 // leave ends all that is under way.
 func (a *Agent) leave() {
 	a.mu.Lock()
-	w := a.work
+	works := a.works
 	a.free()
 	a.mu.Unlock()
-	if w != nil {
+	for _, w := range works {
 		<-w.done
 	}
 	a.control.Close()
@@ -182,14 +184,32 @@ func (a *Agent) obey(message []byte) state {
 	case release:
 		a.free()
 	default:
-		if a.work == nil || a.work.order.Level != o.Level || a.work.tell(o) != nil {
+		if w := a.at(o); w == nil || w.tell(o) != nil {
 			return state{State: idle, Refused: "there is no such level here, or no such order"}
 		}
 	}
-	if a.work == nil {
-		return state{State: idle}
+	if w := a.at(o); w != nil {
+		return w.state()
 	}
-	return a.work.state()
+	return state{State: idle}
+}
+
+// at is the share that an order is about; nil is none.
+func (a *Agent) at(o *order) *work {
+	if a.level != o.Level {
+		return nil
+	}
+	return a.works[o.Share]
+}
+
+// idle says whether it has nothing to do.
+func (a *Agent) idle() bool {
+	for _, w := range a.works {
+		if !w.idle() {
+			return false
+		}
+	}
+	return true
 }
 
 // admit says why an order is not to be carried out.
@@ -218,10 +238,10 @@ func (a *Agent) admit(o *order, e *envelope) error {
 
 // free ends the work for a coordinator.
 func (a *Agent) free() {
-	if a.work != nil {
-		a.work.cancel()
-		a.work = nil
+	for _, w := range a.works {
+		w.cancel()
 	}
+	a.works = nil
 	if a.runner != nil {
 		a.runner.Close()
 		a.runner = nil
@@ -239,18 +259,19 @@ func (a *Agent) tick() {
 	if a.run == "" {
 		return
 	}
-	if time.Since(a.heard) > patience && (a.work == nil || a.work.idle()) {
+	if time.Since(a.heard) > patience && a.idle() {
 		a.Say("The coordinator is gone.")
 		a.free()
 		return
 	}
-	b := beat{Agent: a.about.ID, Level: -1}
-	if a.work != nil {
-		b = a.work.beat(a.about.ID)
+	beats := []beat{{Agent: a.about.ID, Level: -1}}
+	for _, w := range a.works {
+		beats = append(beats, w.beat(a.about.ID))
 	}
-	text, err := json.Marshal(b)
-	if err == nil {
-		_ = a.control.Publish(beatSubject(a.run), text) // the next one follows
+	for _, b := range beats {
+		if text, err := json.Marshal(b); err == nil {
+			_ = a.control.Publish(beatSubject(a.run), text) // the next one follows
+		}
 	}
 }
 

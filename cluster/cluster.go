@@ -78,7 +78,8 @@ type order struct {
 	Nonce string    `json:"nonce,omitempty"` // of take
 	Level int       `json:"level,omitempty"`
 	Task  *run.Task `json:"task,omitempty"`  // of prepare
-	K     int       `json:"k,omitempty"`     // likewise: the share
+	Share int       `json:"share,omitempty"` // the number of its stream of records
+	K     int       `json:"k,omitempty"`     // of prepare: the part of the level that it is
 	N     int       `json:"n,omitempty"`     // of so many
 	Skip  []uint64  `json:"skip,omitempty"`  // likewise: sessions that are done
 	Start int64     `json:"start,omitempty"` // of begin: nanoseconds since 1970, by the agent's clock

@@ -58,14 +58,14 @@ type member struct {
 	mu    sync.Mutex
 	clock clock
 	heard time.Time
-	last  beat
-	ticks []live.Tick // of the level, that were not looked at yet
-	gone  bool        // it is lost for the run
+	last  map[int]beat // of the level, by share
+	ticks []live.Tick  // of the level, that were not looked at yet
+	gone  bool         // it is lost for the run
 }
 
 // New makes a coordinator. Agents are called when the first level is due.
 func New(o Options) (*Coordinator, error) {
-	c := &Coordinator{Options: o}
+	c := &Coordinator{Options: o, over: func() {}}
 	c.Run = cmp.Or(o.Run, nuid.Next())
 	var err error
 	if c.sealer, err = newSealer(o.Identity); err != nil {
@@ -79,12 +79,15 @@ func (c *Coordinator) Close() error {
 	if c.control == nil {
 		return nil
 	}
+	defer c.control.Close()
+	defer c.over()
+	if c.stream == nil {
+		return nil // it never came to anything
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	c.each(c.members(), func(m *member) { _, _ = c.tell(ctx, m, &order{Kind: release}) }) // whoever does not hear it goes by itself
 	err := c.js.DeleteStream(ctx, streamOf(c.Run))
-	c.over()
-	c.control.Close()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = nil
 	}
@@ -280,7 +283,12 @@ func (c *Coordinator) hear(msg *nats.Msg) {
 	for _, m := range c.members() {
 		if m.ID == b.Agent {
 			m.mu.Lock()
-			m.heard, m.last = time.Now(), b
+			if m.heard = time.Now(); m.last == nil {
+				m.last = map[int]beat{}
+			}
+			if b.Level >= 0 {
+				m.last[b.Share] = b
+			}
 			if m.ticks = append(m.ticks, b.Tick); len(m.ticks) > mostTicks {
 				m.ticks = m.ticks[1:]
 			}

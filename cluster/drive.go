@@ -23,6 +23,8 @@ type levelRun struct {
 	shares []*share
 	in     *intake
 	known  []metric.Reason
+	epoch  time.Time
+	taken  chan takeover
 }
 
 // Prepare implements run.Agents.
@@ -30,14 +32,14 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 	if err := c.gather(ctx); err != nil {
 		return err
 	}
-	l := &levelRun{task: t}
+	l := &levelRun{task: t, taken: make(chan takeover, mostTakeovers)}
 	members, err := c.present(ctx, l)
 	if err != nil {
 		return err
 	}
 	n := t.Shares(len(members))
 	for k, m := range members[:n] {
-		l.shares = append(l.shares, &share{k: k, n: n, by: m, closed: t.Closed})
+		l.shares = append(l.shares, &share{id: k, k: k, n: n, by: m, closed: t.Closed})
 	}
 	if err := c.stream.Purge(ctx, jetstream.WithPurgeSubject(fmt.Sprintf("%s.%d.*", recordsOf(c.Run), t.Index))); err != nil {
 		return fmt.Errorf("NATS does not make room for the level's records: %w", err)
@@ -92,7 +94,7 @@ func (c *Coordinator) readyAll(ctx context.Context, l *levelRun) error {
 	var g sync.WaitGroup
 	for i, s := range l.shares {
 		g.Go(func() {
-			failed[i] = c.ready(ctx, s, &order{Kind: prepare, Level: l.task.Index, Task: l.task, K: s.k, N: s.n})
+			failed[i] = c.ready(ctx, s, s.prepare(l.task))
 			if failed[i] != nil {
 				cancel() // nobody needs to go on
 			}
@@ -122,7 +124,7 @@ func (c *Coordinator) ready(ctx context.Context, s *share, o *order) error {
 		case err == nil && now.State == ready:
 			return nil
 		case err == nil && o.Kind == prepare:
-			o = &order{Kind: ask, Level: o.Level}
+			o = &order{Kind: ask, Level: o.Level, Share: o.Share}
 		}
 		if pause(ctx, wait); ctx.Err() != nil {
 			if errors.Is(ctx.Err(), context.Canceled) {
@@ -141,32 +143,36 @@ const lead = 200 * time.Millisecond
 func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, []metric.Reason, error) {
 	l := c.level
 	defer l.in.close()
-	epoch := c.start(ctx, l)
+	c.start(ctx, l)
 	d.Live.Client = l.fares
-	d.Begin(epoch)
+	d.Begin(l.epoch)
 	err := c.follow(ctx, l, d)
 	var agents []metric.Agent
 	for _, s := range l.shares {
 		agents = append(agents, s.agent())
-		l.known = append(l.known, s.reasons(epoch)...)
+		l.known = append(l.known, s.reasons()...)
 	}
 	return agents, once(l.known), err
 }
 
 // start has all begin at one instant.
-func (c *Coordinator) start(ctx context.Context, l *levelRun) time.Time {
+func (c *Coordinator) start(ctx context.Context, l *levelRun) {
 	ahead := lead
 	for _, s := range l.shares {
 		c.compare(ctx, s.by, moreReadings)
 		_, bound := s.by.offset()
 		ahead = max(ahead, lead+10*bound)
 	}
-	epoch := time.Now().Add(ahead)
+	l.epoch = time.Now().Add(ahead)
 	for _, s := range l.shares {
-		s.offset, _ = s.by.offset()
-		go c.insist(ctx, s.by, order{Kind: begin, Level: l.task.Index, Start: epoch.Add(s.offset).UnixNano()})
+		c.startOne(ctx, l, s)
 	}
-	return epoch
+}
+
+// startOne has a share begin when the level does, or did.
+func (c *Coordinator) startOne(ctx context.Context, l *levelRun, s *share) {
+	s.offset, _ = s.by.offset()
+	go c.insist(ctx, s.by, order{Kind: begin, Level: l.task.Index, Share: s.id, Start: l.epoch.Add(s.offset).UnixNano()})
 }
 
 // insist gives an order until it is heard, or the agent is lost.
@@ -185,7 +191,7 @@ func (c *Coordinator) stopAll(ctx context.Context, l *levelRun) {
 	defer cancel()
 	var g sync.WaitGroup
 	for _, s := range l.shares {
-		g.Go(func() { c.insist(ctx, s.by, order{Kind: stop, Level: l.task.Index}) })
+		g.Go(func() { c.insist(ctx, s.by, order{Kind: stop, Level: l.task.Index, Share: s.id}) })
 	}
 	g.Wait()
 }
@@ -207,10 +213,12 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 		case <-tick.C:
 			l.count(d)
 			c.findLost(ctx, l)
+		case t := <-l.taken:
+			c.takenOver(ctx, l, t)
 		case <-enough:
 			enough = nil
 			for _, s := range l.shares {
-				go c.insist(ctx, s.by, order{Kind: sendNoMore, Level: l.task.Index})
+				go c.insist(ctx, s.by, order{Kind: sendNoMore, Level: l.task.Index, Share: s.id})
 			}
 		case <-halt:
 			halt = nil
@@ -218,6 +226,7 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 		}
 	}
 	l.count(d)
+	c.findLost(context.WithoutCancel(ctx), l)
 	if failed != nil {
 		return failed
 	}
@@ -236,6 +245,9 @@ func (l *levelRun) take(m incoming, d *run.Drive) error {
 	if err != nil || k < 0 || k >= len(l.shares) {
 		return fmt.Errorf("records of a share that nobody has: %s", m.subject)
 	}
+	if l.shares[k].left {
+		return nil // another agent sends what was not here in time
+	}
 	return l.shares[k].take(m.header, m.body, d.Sink)
 }
 
@@ -252,7 +264,7 @@ func (l *levelRun) count(d *run.Drive) {
 	var sum live.Totals
 	for _, s := range l.shares {
 		s.by.mu.Lock()
-		b, ticks := s.by.last, s.by.ticks
+		b, ticks := s.by.last[s.id], s.by.ticks
 		s.by.ticks = nil
 		s.by.mu.Unlock()
 		for _, t := range ticks {
@@ -275,7 +287,7 @@ func (l *levelRun) fares() *metric.Client {
 	var all []metric.Agent
 	for _, s := range l.shares {
 		s.by.mu.Lock()
-		all = append(all, metric.Agent{Client: s.by.last.Tick.Client})
+		all = append(all, metric.Agent{Client: s.by.last[s.id].Tick.Client})
 		s.by.mu.Unlock()
 	}
 	return metric.WorstClient(all)
@@ -285,26 +297,41 @@ func (l *levelRun) fares() *metric.Client {
 // over before is taken in first.
 func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
-		if s.ended || s.lost != "" || s.by.silent() < c.Timeout {
+		died := s.ended && s.last.Cut
+		switch {
+		case s.lost != "" || !died && (s.ended || s.by.silent() < c.Timeout):
 			continue
-		}
-		last, err := c.stream.GetLastMsgForSubject(ctx, recordSubject(c.Run, l.task.Index, s.k))
-		if err == nil && last.Sequence > l.in.done {
+		case died:
+			s.lost = "its process died, and the next one handed over what it had finished"
+		case c.waiting(ctx, l, s):
 			continue
+		default:
+			s.lost = fmt.Sprintf("nothing was heard of it for %v", c.Timeout)
 		}
-		s.lost = fmt.Sprintf("it was not heard any more after %v", c.Timeout)
 		s.by.gone = true
 		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.by.Name, s.by.Host, s.lost))
+		if c.reassigns() && ctx.Err() == nil {
+			c.takeOver(ctx, l, s)
+		}
 	}
 }
 
+// waiting says whether there are records of a share that were not taken in yet.
+func (c *Coordinator) waiting(ctx context.Context, l *levelRun, s *share) bool {
+	last, err := c.stream.GetLastMsgForSubject(ctx, recordSubject(c.Run, l.task.Index, s.id))
+	return err == nil && last.Sequence > l.in.done
+}
+
 // reasons are what a reader should know of the share.
-func (s *share) reasons(time.Time) (out []metric.Reason) {
+func (s *share) reasons() (out []metric.Reason) {
 	who := fmt.Sprintf("agent %s (share %d of %d)", s.by.Name, s.k+1, s.n)
 	degraded := func(code, text string) {
 		out = append(out, metric.Reason{Code: code, Severity: metric.Degraded, Text: text})
 	}
-	if s.lost != "" {
+	switch {
+	case s.lost != "" && s.taker != "":
+		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and agent %s took over the rest: what was due meanwhile was sent late", who, s.lost, s.requests, s.taker))
+	case s.lost != "":
 		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and the rest is missing: measure again, or use --on-loss reassign", who, s.lost, s.requests))
 	}
 	if s.last.Error != "" {

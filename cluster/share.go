@@ -11,12 +11,18 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/run"
 	"tacho/stat"
 )
 
 // A share is a part of a level as its records come in.
 type share struct {
-	k, n   int
+	id     int      // the number of its stream of records
+	k, n   int      // the part of the level that it is
+	skip   []uint64 // sessions of it that are done already
+	taken  bool     // from an agent that was lost
+	left   bool     // to another agent
+	taker  string   // its name
 	by     *member
 	offset time.Duration // of the agent's clock, by which it was told to start
 	closed bool          // requests are due when there is a slot
@@ -31,6 +37,11 @@ type share struct {
 	moved    time.Duration
 	bound    time.Duration // of the clock, at most
 	done     []uint64      // sessions of which something finished
+}
+
+// prepare is the order to make it ready.
+func (s *share) prepare(t *run.Task) *order {
+	return &order{Kind: prepare, Level: t.Index, Task: t, Share: s.id, K: s.k, N: s.n, Skip: s.skip}
 }
 
 // take takes a message of the share in. What was taken in before is left out:
@@ -139,10 +150,19 @@ func (s *share) agent() metric.Agent {
 	offset, bound := s.by.offset()
 	out := metric.Agent{
 		Name: s.by.Name, Host: s.by.Host, Share: s.k, CPUs: s.by.CPUs, Requests: s.requests, Offset: offset, OffsetErr: max(bound, s.bound), Moved: s.moved,
-		SameClock: s.by.clock.same, Client: s.last.Client, Missing: s.lost, SpoolMost: s.last.Waiting,
+		SameClock: s.by.clock.same, Client: s.last.Client, Missing: s.missing(), Retaken: s.taken, SpoolMost: s.last.Waiting,
 	}
 	if s.lag.N() > 0 {
 		out.LagMillis = s.lag.Distribution().Quantile(0.99)
 	}
 	return out
+}
+
+// missing is why the share is not whole; empty where it is, or another agent
+// made it so.
+func (s *share) missing() string {
+	if s.taker != "" {
+		return ""
+	}
+	return s.lost
 }

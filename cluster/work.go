@@ -45,10 +45,10 @@ func (a *Agent) prepare(o *order) error {
 	if o.Task == nil || o.N < 1 || o.K < 0 || o.K >= o.N {
 		return errors.New("the order has no share of a level")
 	}
-	if a.work != nil && a.work.order.Level == o.Level && a.work.order.K == o.K {
+	if a.at(o) != nil {
 		return nil // it was told before
 	}
-	if a.work != nil && !a.work.idle() {
+	if a.level != o.Level && !a.idle() {
 		return errors.New("it is busy with another level")
 	}
 	for _, target := range o.Task.Targets {
@@ -56,7 +56,7 @@ func (a *Agent) prepare(o *order) error {
 			return err
 		}
 	}
-	s, err := newSpool(a.Spool, spoolAbout{o.Run, o.Level, o.K}, a.Most)
+	s, err := newSpool(a.Spool, spoolAbout{o.Run, o.Level, o.Share}, a.Most)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,10 @@ func (a *Agent) prepare(o *order) error {
 	all, cancel := context.WithCancel(a.ctx)
 	load, stop := context.WithCancel(all)
 	w.cancel, w.stop = cancel, stop
-	a.work = w
+	if a.level != o.Level || a.works == nil {
+		a.level, a.works = o.Level, map[int]*work{}
+	}
+	a.works[o.Share] = w
 	go a.carryOut(all, load, w)
 	return nil
 }
@@ -102,10 +105,11 @@ func (a *Agent) carryOut(ctx, load context.Context, w *work) {
 
 // share opens the servers if that was not done yet, and sends the share.
 func (a *Agent) share(ctx context.Context, w *work) (*metric.Client, []metric.Reason, error) {
-	r, err := a.open(ctx, w.order.Task)
+	r, done, err := a.open(ctx, w.order.Task)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer done()
 	r.Enough = w.enough
 	part := run.Share{
 		K: w.order.K, N: w.order.N, Live: &w.live, Start: w.waitForStart,
@@ -119,31 +123,42 @@ func (a *Agent) share(ctx context.Context, w *work) (*metric.Client, []metric.Re
 }
 
 // open opens the servers of a task. Those of the level before stay open where
-// the next has the same.
-func (a *Agent) open(ctx context.Context, t *run.Task) (*run.Runner, error) {
-	a.mu.Lock()
-	before, of := a.runner, a.opened
-	if before != nil && t.Fits(of) {
-		a.mu.Unlock()
-		return before, nil
-	}
-	a.runner = nil
-	a.mu.Unlock()
-	if before != nil {
-		before.Close()
+// the next has the same. A second share of a level has its own.
+func (a *Agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), error) {
+	if r := a.reuse(t); r != nil {
+		return r, a.handBack, nil
 	}
 	r, err := run.OpenTask(ctx, t, a.Env(), run.Hooks{Say: a.Say})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.run == "" {
-		r.Close()
-		return nil, errors.New("the coordinator is gone")
+	if a.inUse || a.run == "" {
+		return r, r.Close, nil
 	}
-	a.runner, a.opened = r, t
-	return r, nil
+	if a.runner != nil {
+		a.runner.Close()
+	}
+	a.runner, a.opened, a.inUse = r, t, true
+	return r, a.handBack, nil
+}
+
+// reuse is the runner of the level before, if it fits and is free.
+func (a *Agent) reuse(t *run.Task) *run.Runner {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runner == nil || a.inUse || !t.Fits(a.opened) {
+		return nil
+	}
+	a.inUse = true
+	return a.runner
+}
+
+func (a *Agent) handBack() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.inUse = false
 }
 
 // waitForStart says that all is ready, and waits for the instant.
@@ -212,7 +227,7 @@ func (w *work) idle() bool {
 
 func (w *work) beat(agent string) beat {
 	waiting, _, _, full := w.spool.standing(w.up.handed.Load())
-	b := beat{Agent: agent, Level: w.order.Level, Share: w.order.K, Waiting: waiting}
+	b := beat{Agent: agent, Level: w.order.Level, Share: w.order.Share, Waiting: waiting}
 	if began := w.began.Load(); began != nil {
 		b.Tick = w.live.Tick(time.Since(began.epoch))
 		if !w.idle() {

@@ -1,0 +1,144 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho/cluster"
+	"tacho/metric"
+	"tacho/plan"
+)
+
+func reasonOf(all []metric.Reason, code string) *metric.Reason {
+	for i := range all {
+		if all[i].Code == code {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// An agent that dies leaves what it had finished, its share is named, and the
+// run is degraded. Nothing is doubled.
+func TestLostAgent(t *testing.T) {
+	p := newPool(t)
+	p.join(t, "stays", nil)
+	die := p.join(t, "dies", nil)
+	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout = time.Second })
+	url, got := serve(t)
+	time.AfterFunc(1500*time.Millisecond, die)
+	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
+	must(t, out.err)
+	seen := map[string]int{}
+	for _, r := range out.records {
+		seen[r.ID]++
+		if seen[r.ID] > 1 || got.bodies[r.ID] == "" {
+			t.Errorf("%s is there %d times", r.ID, seen[r.ID])
+		}
+	}
+	if len(out.records) < 30 || len(out.records) >= 60 {
+		t.Errorf("%d records", len(out.records))
+	}
+	s := out.levels[0].Summary
+	lost := reasonOf(s.Verdict.Reasons, "agent-lost")
+	if lost == nil || lost.Severity != metric.Degraded || !strings.Contains(lost.Text, "dies") {
+		t.Errorf("%v", s.Verdict.Reasons)
+	}
+	for _, a := range s.Config.Agents {
+		if (a.Missing != "") != (a.Name == "dies") || a.Requests == 0 {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// With reassign, another agent sends what is left, and the run is whole.
+func TestShareIsTakenOver(t *testing.T) {
+	p := newPool(t)
+	p.join(t, "stays", nil)
+	die := p.join(t, "dies", nil)
+	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Second, plan.Reassign })
+	url, got := serve(t)
+	time.AfterFunc(1500*time.Millisecond, die)
+	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
+	must(t, out.err)
+	seen := map[uint64]int{}
+	for _, r := range out.records {
+		if seen[r.Session]++; seen[r.Session] > 1 && r.OK() {
+			t.Errorf("session %d is there %d times", r.Session, seen[r.Session])
+		}
+	}
+	if len(seen) != 60 || len(got.bodies) != 60 {
+		t.Errorf("%d of 60 sessions, the server saw %d", len(seen), len(got.bodies))
+	}
+	s := out.levels[0].Summary
+	if r := reasonOf(s.Verdict.Reasons, "agent-lost"); r == nil || r.Severity != metric.Degraded || !strings.Contains(r.Text, "took over") {
+		t.Errorf("%v", s.Verdict.Reasons)
+	}
+}
+
+// A second coordinator does not get agents that work for another.
+func TestSecondCoordinatorIsRefused(t *testing.T) {
+	p := newPool(t)
+	p.join(t, "only", nil)
+	first := p.lead(t, 1, nil)
+	url, _ := serve(t)
+	done := make(chan result, 1)
+	change := func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }
+	go func() { done <- execute(context.Background(), planFor(url, change), first) }()
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.said.all(), "Working for") && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	second := p.lead(t, 1, func(o *cluster.Options) { o.Wait = 500 * time.Millisecond })
+	out := execute(t.Context(), planFor(url, nil), second)
+	if out.err == nil || !strings.Contains(out.err.Error(), "only works for another coordinator") || len(out.records) > 0 {
+		t.Errorf("%v, %d records", out.err, len(out.records))
+	}
+	if out := <-done; out.err != nil || len(out.records) != 60 {
+		t.Errorf("the first was disturbed: %v, %d records", out.err, len(out.records))
+	}
+}
+
+// Whoever stops the run stops all agents; what has finished is kept.
+func TestStopReachesAll(t *testing.T) {
+	c := many(t, 3)
+	url, _ := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(1500*time.Millisecond, cancel)
+	out := execute(ctx, planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 1000 }), c)
+	if !errors.Is(out.err, context.Canceled) || len(out.levels) != 1 || !out.levels[0].Summary.Config.Interrupted {
+		t.Fatalf("%v, %d levels", out.err, len(out.levels))
+	}
+	if n := len(out.records); n == 0 || n > 500 {
+		t.Errorf("%d records", n)
+	}
+}
+
+// An agent says what it does not like about a plan, and the run says who said it.
+func TestRefusalIsTold(t *testing.T) {
+	p := newPool(t)
+	p.join(t, "strict", func(o *cluster.AgentOptions) { o.Allow = []string{"http://elsewhere:8000"} })
+	url, got := serve(t)
+	out := execute(t.Context(), planFor(url, nil), p.lead(t, 1, nil))
+	if out.err == nil || !strings.Contains(out.err.Error(), "agent strict") || !strings.Contains(out.err.Error(), "--allow-target "+url) || len(got.bodies) > 0 {
+		t.Errorf("%v, %d requests", out.err, len(got.bodies))
+	}
+	if !strings.Contains(p.said.all(), "Refused an order: the target "+url) {
+		t.Errorf("the agent said nothing: %s", p.said.all())
+	}
+}
+
+// Agents that trust another coordinator are not taken.
+func TestUntrustedCoordinator(t *testing.T) {
+	p := newPool(t)
+	other, err := cluster.NewIdentity()
+	must(t, err)
+	p.join(t, "wary", func(o *cluster.AgentOptions) { o.Trust = []string{other.Public()} })
+	url, _ := serve(t)
+	out := execute(t.Context(), planFor(url, nil), p.lead(t, 1, func(o *cluster.Options) { o.Wait = time.Second }))
+	if out.err == nil || !strings.Contains(out.err.Error(), "wary refuses: the coordinator "+p.identity.Public()+" is not trusted here") {
+		t.Error(out.err)
+	}
+}

@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tacho"
+)
+
+func record(i int) *tacho.Record {
+	return tacho.NewRecord(0, &tacho.Request{ID: fmt.Sprintf("r-%d", i), Session: uint64(i)}, 0)
+}
+
+// all reads a spool from an offset on, in pieces of some size.
+func all(t *testing.T, s *spool, at int64, piece int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	buffer := make([]byte, piece)
+	for {
+		n, err := s.read(at, buffer)
+		must(t, err)
+		if n == 0 {
+			return out.Bytes()
+		}
+		out.Write(buffer[:n])
+		at += int64(n)
+	}
+}
+
+// What is added comes out again, in order and whole, however it is read.
+func TestSpoolGivesBackWhatItGot(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolAbout{Run: "r", Level: 2, Share: 1}, 1<<30)
+	must(t, err)
+	var want bytes.Buffer
+	for i := range 500 {
+		line, err := record(i).Encode()
+		must(t, err)
+		want.Write(append(line, '\n'))
+		must(t, s.Add(record(i)))
+	}
+	must(t, s.Close())
+	for _, piece := range []int{7, 4096, 1 << 20} {
+		if !bytes.Equal(all(t, s, 0, piece), want.Bytes()) {
+			t.Errorf("pieces of %d: something else came out", piece)
+		}
+	}
+	// Whoever comes after a process that was killed finds the same.
+	left, err := leftSpool(s.dir)
+	must(t, err)
+	if left.about != s.about || !bytes.Equal(all(t, left, 0, 4096), want.Bytes()) {
+		t.Errorf("%+v: something else is left", left.about)
+	}
+}
+
+// A full spool waits in memory, tells, and writes on when there is room again.
+func TestFullSpoolLosesNothing(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolAbout{Run: "r"}, 1000)
+	must(t, err)
+	var want bytes.Buffer
+	for i := range 20 {
+		line, err := record(i).Encode()
+		must(t, err)
+		want.Write(append(line, '\n'))
+		must(t, s.Add(record(i)))
+	}
+	waiting, _, lost, full := s.standing(0)
+	if full == nil || lost != 0 || waiting != int64(want.Len()) {
+		t.Fatalf("%d of %d bytes wait, %d are lost, %v", waiting, want.Len(), lost, full)
+	}
+	got := all(t, s, 0, 300)
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("something else came out while it was full")
+	}
+	s.most = 1 << 20
+	s.handedOver(s.written)
+	if _, _, _, full := s.standing(0); full != nil || len(s.waiting) != 0 {
+		t.Errorf("there is room, and %d bytes wait: %v", len(s.waiting), full)
+	}
+}
+
+// Where memory has no room either, what is lost is counted.
+func TestLostRecordsAreCounted(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolAbout{Run: "r"}, 1)
+	must(t, err)
+	s.room = 500
+	for i := range 20 {
+		must(t, s.Add(record(i)))
+	}
+	line, err := record(10).Encode()
+	must(t, err)
+	if _, _, lost, _ := s.standing(0); lost < 20-500/len(line)-1 || lost >= 20 {
+		t.Errorf("%d are lost", lost)
+	}
+}
+
+// Files that were handed over go, so that a long run needs no more room than what
+// waits.
+func TestHandedOverFilesGo(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolAbout{Run: "r"}, 1<<30)
+	must(t, err)
+	long := record(1)
+	long.Text = string(bytes.Repeat([]byte("x"), 1<<20))
+	for range 40 {
+		must(t, s.Add(long))
+	}
+	size, _ := s.size()
+	before, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
+	must(t, err)
+	s.handedOver(size)
+	after, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
+	must(t, err)
+	if len(before) < 3 || len(after) != 1 {
+		t.Errorf("%d files, and %d when all was handed over", len(before), len(after))
+	}
+	must(t, s.remove())
+	if _, err := os.Stat(s.dir); err == nil {
+		t.Error("the spool is still there")
+	}
+}
+
+// Messages that come twice, in other pieces, or late do not double a record.
+func TestShareTakesEachRecordOnce(t *testing.T) {
+	var stream bytes.Buffer
+	for i := range 50 {
+		line, err := record(i).Encode()
+		must(t, err)
+		stream.Write(append(line, '\n'))
+	}
+	whole := stream.Bytes()
+	var got []uint64
+	s := &share{by: &member{hello: hello{Name: "a"}, clock: clock{same: true}}}
+	sink := sinkFunc(func(r *tacho.Record) error { got = append(got, r.Session); return nil })
+	take := func(from, to int) error {
+		return s.take(map[string][]string{offsetHeader: {fmt.Sprint(from)}}, whole[from:to], sink)
+	}
+	for at := 0; at < len(whole); at += 100 {
+		must(t, take(at, min(at+100, len(whole))))
+		must(t, take(max(at-333, 0), min(at+50, len(whole)))) // again, cut otherwise
+	}
+	if len(got) != 50 || got[0] != 0 || got[49] != 49 {
+		t.Errorf("%d records: %v", len(got), got)
+	}
+	if err := s.take(map[string][]string{offsetHeader: {fmt.Sprint(len(whole) + 1)}}, []byte("x"), sink); err == nil {
+		t.Error("a gap was taken for whole")
+	}
+}
+
+type sinkFunc func(*tacho.Record) error
+
+func (f sinkFunc) Add(r *tacho.Record) error { return f(r) }
+func (sinkFunc) Close() error                { return nil }
