@@ -60,7 +60,7 @@ type Agent struct {
 }
 
 // patience is how long an agent stays with a coordinator that it does not hear.
-const patience = 60 * time.Second
+const patience = 30 * time.Second
 
 // RunAgent joins NATS and works for coordinators until ctx is done.
 func RunAgent(ctx context.Context, o AgentOptions) error {
@@ -212,6 +212,17 @@ func (a *Agent) idle() bool {
 	return true
 }
 
+// sending says whether a share is being sent. The coordinator may be back before
+// it is over.
+func (a *Agent) sending() bool {
+	for _, w := range a.works {
+		if w.state().State == running {
+			return true
+		}
+	}
+	return false
+}
+
 // admit says why an order is not to be carried out.
 func (a *Agent) admit(o *order, e *envelope) error {
 	if o.Kind == take {
@@ -259,7 +270,7 @@ func (a *Agent) tick() {
 	if a.run == "" {
 		return
 	}
-	if time.Since(a.heard) > patience && a.idle() {
+	if time.Since(a.heard) > patience && !a.sending() {
 		a.Say("The coordinator is gone.")
 		a.free()
 		return
