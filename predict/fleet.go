@@ -21,11 +21,12 @@ type Engine struct {
 
 // A FleetPlan says what a fleet is made of.
 type FleetPlan struct {
-	Engines  []Engine // at least one; Count is how many there are at the start
-	Policy   route.Policy
-	Seed     uint64
-	Scaling  Scaling
-	Failures Failures
+	Engines   []Engine // at least one; Count is how many there are at the start
+	Policy    route.Policy
+	Seed      uint64
+	RouteSeed uint64 // of what the router leaves to chance
+	Scaling   Scaling
+	Failures  Failures
 }
 
 // A Fleet is several servers behind a router.
@@ -87,7 +88,7 @@ func (u Use) Mean() float64 { return u.ReplicaTime.Seconds() / max(u.Took.Second
 
 // NewFleet returns a fleet of idle servers. Each draws its own random numbers.
 func NewFleet(p FleetPlan) (*Fleet, error) {
-	f := &Fleet{plan: p, router: route.New(p.Policy, p.Seed), where: map[uint64]flying{}}
+	f := &Fleet{plan: p, router: route.New(p.Policy, p.RouteSeed), where: map[uint64]flying{}}
 	for i, e := range p.Engines {
 		if _, err := step.NewServer(e.Profile, 0); err != nil {
 			return nil, err

@@ -90,7 +90,7 @@ func (r *Runner) fleetPlan(s *level) (f predict.FleetPlan, err error) {
 	if f.Policy, err = route.Find(p.Balance); err != nil {
 		return f, fmt.Errorf("--balance: %w", err)
 	}
-	f.Seed = r.seedOf(s.Level)
+	f.Seed, f.RouteSeed = r.seedOf(s.Level), r.Seed // bench has one router for all levels
 	f.Scaling = predict.Scaling{Most: p.AutoscaleMax, Target: p.AutoscaleTarget, Delay: p.AutoscaleDelay.Duration(), DownAfter: p.AutoscaleDownAfter.Duration()}
 	f.Scaling.By, _ = predict.FindSignal(p.AutoscaleBy) // the plan knows which there are
 	f.Failures = predict.Failures{Between: p.ReplicaMTBF.Duration(), Repair: p.ReplicaRepair.Duration()}

@@ -1,0 +1,119 @@
+package proof_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestFleetAgainstHTTP holds what is predicted for four replicas behind each
+// router against what bench measures of four simulated servers on loopback, with
+// the same requests at the same times. It takes a quiet machine: `make test-fleet`.
+func TestFleetAgainstHTTP(t *testing.T) {
+	requests := os.Getenv("FLEET")
+	if requests == "" {
+		t.Skip("make test-fleet runs it")
+	}
+	dir := t.TempDir()
+	tool := filepath.Join(dir, "tacho")
+	if out, err := exec.Command("go", "build", "-o", tool, "tacho/cmd/tacho").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	load := []string{
+		"--seed", "7", "--num-prompts", requests, "--request-rate", "40", "--dataset-name", "prefix_repetition", "--prefix-repetition-prefix-len", "256",
+		"--prefix-repetition-suffix-len", "256", "--prefix-repetition-num-prefixes", "16", "--prefix-repetition-output-len", "64", "--percentile-metrics", "ttft,tpot,e2el",
+	}
+	for _, router := range []string{"round-robin", "random", "least-loaded", "power-of-two", "prefix", "sticky"} {
+		t.Run(router, func(t *testing.T) {
+			var urls []string
+			for i := range 4 {
+				urls = append(urls, startEngine(t, tool, i))
+			}
+			at := func(name string) []string {
+				return append([]string{"--router", router, "--no-html", "--runs-dir", filepath.Join(dir, router+name)}, load...)
+			}
+			bench := append([]string{"bench", "--backend", "vllm"}, at("measured")...)
+			for _, u := range urls {
+				bench = append(bench, "--base-url", u)
+			}
+			measured := figuresOf(t, tool, bench, filepath.Join(dir, router+"measured"))
+			predicted := figuresOf(t, tool, append([]string{"predict", "--engine", "vllm-8b-h100", "--replicas", "4"}, at("predicted")...), filepath.Join(dir, router+"predicted"))
+			for name, m := range measured {
+				p, most := predicted[name], 0.05
+				if strings.Contains(name, "p99") {
+					most = 0.15
+				}
+				off := p/m - 1
+				t.Logf("%-12s %-10s measured %8.2f  predicted %8.2f  %+.1f %%", router, name, m, p, 100*off)
+				if !(math.Abs(off) <= most) {
+					t.Errorf("%s of %s is %.1f %% off", name, router, 100*off)
+				}
+			}
+		})
+	}
+}
+
+// startEngine starts a simulated server that ends with the test.
+func startEngine(t *testing.T, tool string, i int) string {
+	t.Helper()
+	cmd := exec.Command(tool, "sim", "--child", "--host", "127.0.0.1", "--port", "0", "--profile", "vllm-8b-h100", "--seed", fmt.Sprint(7+i))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close() // which ends it
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	url := regexp.MustCompile(`http://\S+`).FindString(line)
+	if url == "" {
+		t.Fatalf("no address in %q: %v", line, err)
+	}
+	return url
+}
+
+// figuresOf runs tacho and reads the means and p99 of its report.
+func figuresOf(t *testing.T, tool string, args []string, runs string) map[string]float64 {
+	t.Helper()
+	if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
+		t.Logf("%s: %v (%d processors)\n%.3000s", args[0], err, runtime.NumCPU(), out)
+	}
+	kept, err := filepath.Glob(filepath.Join(runs, "*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v in %s: %v", kept, runs, err)
+	}
+	text, err := exec.Command(tool, "report", kept[0], "--format", "jsonl").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row map[string]any
+	if err := json.Unmarshal(text, &row); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, name := range []string{"mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms", "mean_e2el_ms", "p99_e2el_ms", "request_throughput"} {
+		if v, ok := row[name].(float64); ok {
+			out[name] = v
+		}
+	}
+	if len(out) < 6 {
+		t.Fatalf("the report has %v of %s", out, text)
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+package proof_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestFleetCost tells what a prediction for 64 replicas costs through the command,
+// on one core: `make bench-fleet`.
+func TestFleetCost(t *testing.T) {
+	requests := os.Getenv("FLEET_REQUESTS")
+	if requests == "" {
+		t.Skip("make bench-fleet runs it")
+	}
+	dir := t.TempDir()
+	tool := filepath.Join(dir, "tacho")
+	if out, err := exec.Command("go", "build", "-o", tool, "tacho/cmd/tacho").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(tool, "predict", "--engine", "vllm-8b-h100", "--replicas", "64", "--router", "least-loaded", "--request-rate", "1000", "--num-prompts", requests,
+		"--random-input-len", "512", "--random-output-len", "128", "--seed", "1", "--no-html", "--runs-dir", dir)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	t.Logf("%s requests of 128 tokens over 64 replicas: %.1f s of processor time, at most %d MiB", requests,
+		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), used.Maxrss>>10)
+}
