@@ -24,6 +24,8 @@ type liveCounter struct {
 	last    int64  // when the latest token came; 0 is not yet
 	bare    bool   // lines are payloads, with no field name in front
 	partial []byte // a line that has not ended yet
+	mark    string // that the last token had before it
+	at      int    // where that token began in its line
 }
 
 func (l *liveCounter) feed(piece []byte, at int64) {
@@ -57,19 +59,24 @@ func (l *liveCounter) feed(piece []byte, at int64) {
 	l.tell(n, first, time.Duration(at-since))
 }
 
+// hasToken says whether a line has a token. The lines of a stream are alike, so
+// that a look at where the last one had it is enough for most of them.
 func (l *liveCounter) hasToken(line []byte) bool {
 	if !l.bare && !bytes.HasPrefix(line, []byte("data:")) {
 		return false
 	}
+	if l.at > 0 && l.at < len(line) && line[l.at] != '"' && bytes.HasSuffix(line[:l.at], []byte(l.mark)) {
+		return true
+	}
 	for _, mark := range l.marks {
-		rest := line
-		for {
-			i := bytes.Index(rest, []byte(mark))
+		for at := 0; ; {
+			i := bytes.Index(line[at:], []byte(mark))
 			if i < 0 {
 				break
 			}
-			rest = rest[i+len(mark):]
-			if len(rest) > 0 && rest[0] != '"' {
+			at += i + len(mark)
+			if at < len(line) && line[at] != '"' {
+				l.at, l.mark = at, mark
 				return true
 			}
 		}

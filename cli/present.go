@@ -64,7 +64,9 @@ func (e *Env) fit(r *report.Report) {
 // writeText keeps the whole report of each level with the run.
 func (b *benchRun) writeText(r *report.Report) error {
 	var text bytes.Buffer
-	err := show(&text, "text", r)
+	whole := *r
+	whole.Style = b.runner.Plan.ReportStyle
+	err := show(&text, "text", &whole)
 	if err == nil {
 		err = b.keep.Text([]byte(b.env.secrets.Sweep(text.String())))
 	}

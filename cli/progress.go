@@ -216,7 +216,7 @@ func (p *progress) say(words func(*live.Snapshot) string) {
 	s.History, s.Past, s.Notes = nil, nil, nil // which those have who read all lines
 	line, err := json.Marshal(s)
 	if err != nil {
-		line = []byte(fmt.Sprintf("{%q:%q}", "error", err))
+		line = fmt.Appendf(nil, "{%q:%q}", "error", err)
 	}
 	_, _ = fmt.Fprintln(p.env.Stderr, string(line)) // likewise
 }

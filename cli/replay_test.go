@@ -17,6 +17,7 @@ import (
 	"tacho/cli"
 	"tacho/outcome"
 	"tacho/report"
+	"tacho/store"
 )
 
 // A sort of run that is reported alike when it is measured and when it is read.
@@ -61,8 +62,8 @@ func sorts(server, other string) map[string]sort {
 	}
 }
 
-// What bench prints and writes is what report prints and writes of the kept run,
-// byte for byte, in every format.
+// What bench prints of one level, and keeps of all, is what report prints of the kept
+// run, byte for byte, in every format.
 func TestReplayedIsLive(t *testing.T) {
 	var count atomic.Int64
 	var refuse atomic.Bool
@@ -110,8 +111,15 @@ func replay(t *testing.T, s sort) {
 		t.Fatalf("%d runs: %s", len(dirs), errs)
 	}
 	again, errs := inProcess(t, nil, nil, append([]string{"report", dirs[0]}, s.again...))
-	if diff := cmp.Diff(out, again); diff != "" {
+	kept, err := os.ReadFile(filepath.Join(dirs[0], store.TextFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(kept), again); diff != "" {
 		t.Errorf("-bench +report (%s)\n%s", errs, diff)
+	}
+	if len(live.Levels) == 1 && !strings.HasPrefix(out, again) {
+		t.Errorf("bench prints\n%s\nand report\n%s", out, again)
 	}
 	read, err := archive.Open(dirs[0], nil)
 	if err != nil {

@@ -100,7 +100,7 @@ func (b *Board) Add(t Tick) {
 // add makes one tick of two of the same number.
 func (t *Tick) add(o *Tick) {
 	t.At, t.Span = max(t.At, o.At), max(t.Span, o.Span)
-	t.Totals = t.Totals.Plus(o.Totals)
+	t.Totals = t.Plus(o.Totals)
 	t.TTFT.add(o.TTFT)
 	t.ITL.add(o.ITL)
 	t.Server = cmp.Or(t.Server, o.Server)
@@ -127,7 +127,7 @@ func (b *Board) point(ticks []Tick) Point {
 	for i := range ticks {
 		t := &ticks[i]
 		sum.Span += t.Span
-		sum.Totals = sum.Totals.Plus(t.Totals)
+		sum.Totals = sum.Plus(t.Totals)
 		sum.TTFT.add(t.TTFT)
 		sum.ITL.add(t.ITL)
 		p.AtS = t.At.Seconds()
