@@ -71,7 +71,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 		return err
 	}
 	defer a.leave()
-	a.drainLeft()
+	a.drainLeft() //nolint:contextcheck // it has the agent's
 	if o.Joined != nil {
 		o.Joined()
 	}

@@ -340,10 +340,7 @@ func (s *share) reasons() (out []metric.Reason) {
 	if s.last.Lost > 0 {
 		degraded("agent-spool", fmt.Sprintf("%s had no room for %d records: give it more with --spool-limit, or a faster way to NATS", who, s.last.Lost))
 	}
-	for _, r := range s.last.Known {
-		out = append(out, r)
-	}
-	return out
+	return append(out, s.last.Known...)
 }
 
 // once leaves out what several agents say alike.

@@ -12,7 +12,7 @@ import (
 )
 
 // pair is a coordinator's sealer and the agent that its orders are for.
-func pair(t testing.TB, trust bool) (*sealer, *Agent) {
+func pair(t testing.TB) (*sealer, *Agent) {
 	t.Helper()
 	identity, err := NewIdentity()
 	must(t, err)
@@ -25,10 +25,7 @@ func pair(t testing.TB, trust bool) (*sealer, *Agent) {
 	a := &Agent{AgentOptions: AgentOptions{Allow: []string{"http://127.0.0.1:8000"}, Spool: t.TempDir(), Most: 1 << 20, Say: func(string) {}}}
 	a.ctx, a.over = t.Context(), func() {}
 	a.about = hello{ID: "a1", Nonce: "n1", Box: public}
-	a.guard = guard{agent: "a1", box: box}
-	if trust {
-		a.guard.trust = []string{identity.Public()}
-	}
+	a.guard = guard{agent: "a1", box: box, trust: []string{identity.Public()}}
 	return s, a
 }
 
@@ -49,7 +46,7 @@ func (s *sealer) mustSeal(t testing.TB, a *Agent, o order) []byte {
 // taken is an agent that works for a run.
 func taken(t testing.TB) (*sealer, *Agent) {
 	t.Helper()
-	s, a := pair(t, true)
+	s, a := pair(t)
 	if got := a.obey(s.mustSeal(t, a, order{Kind: take, Run: "r", Nonce: "n1", Seq: 1})); got.Refused != "" {
 		t.Fatal(got.Refused)
 	}
@@ -69,11 +66,11 @@ func TestAgentRefuses(t *testing.T) {
 		why     string
 	}{
 		"an unknown coordinator": {func(t *testing.T, _ *sealer, a *Agent) []byte {
-			other, _ := pair(t, true)
+			other, _ := pair(t)
 			return other.mustSeal(t, a, order{Kind: take, Run: "r2", Nonce: "n1", Seq: 1})
 		}, "is not trusted here"},
 		"a signature of somebody else": {func(t *testing.T, s *sealer, a *Agent) []byte {
-			other, _ := pair(t, true)
+			other, _ := pair(t)
 			var e envelope
 			must(t, json.Unmarshal(other.mustSeal(t, a, order{Kind: ask, Run: "r", Seq: 9}), &e))
 			e.From = s.identity.Public()
@@ -87,7 +84,7 @@ func TestAgentRefuses(t *testing.T) {
 			return text
 		}, "signature is wrong"},
 		"an order sealed for another agent": {func(t *testing.T, s *sealer, a *Agent) []byte {
-			_, other := pair(t, true)
+			_, other := pair(t)
 			text, err := s.seal("a1", other.about.Box, &order{Kind: ask, Run: "r", Seq: 9})
 			must(t, err)
 			return text
@@ -162,7 +159,7 @@ func TestAllowedTargets(t *testing.T) {
 
 // The secrets of a plan are nowhere in what NATS carries.
 func TestOrdersAreSealed(t *testing.T) {
-	s, a := pair(t, true)
+	s, a := pair(t)
 	message := s.mustSeal(t, a, order{Kind: prepare, Task: &run.Task{APIKey: "sk-canary-12345"}})
 	if strings.Contains(string(message), "canary") {
 		t.Error("the key is in the message")
@@ -180,7 +177,7 @@ func FuzzOrders(f *testing.F) {
 	f.Add([]byte(`{"from":"U","box":"X","body":"","sig":""}`))
 	f.Add([]byte(`{"kind":"prepare","run":"r","seq":5,"n":2,"k":1,"task":{"plan":{},"targets":["http://127.0.0.1:8000"]}}`))
 	f.Add([]byte(`{"kind":"begin","run":"r","seq":5,"start":-1}`))
-	s, a := pair(f, true)
+	s, a := pair(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if got := a.obey(body); got.Refused == "" {
 			t.Fatalf("nobody's order was obeyed: %+v", got)

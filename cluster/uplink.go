@@ -57,22 +57,28 @@ func (u *uplink) run(ctx context.Context) error {
 			}
 			continue
 		}
-		if len(u.flying) > 0 {
+		switch {
+		case len(u.flying) > 0:
 			if !u.land(ctx) {
 				next = u.again(ctx)
 			}
-		} else if over && next == size {
+		case over && next == size:
 			return nil
-		} else {
-			select {
-			case <-u.spool.more:
-				pause(ctx, gather)
-			case <-ctx.Done():
-			}
+		default:
+			u.await(ctx)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+	}
+}
+
+// await waits for more to hand over.
+func (u *uplink) await(ctx context.Context) {
+	select {
+	case <-u.spool.more:
+		pause(ctx, gather)
+	case <-ctx.Done():
 	}
 }
 
