@@ -139,11 +139,12 @@ test-coverage:
 	go test -tags coverage -run TestCoverage -count 1 -timeout 2h -v ./stat
 
 SEEDS ?= 20
+FIRST ?= 1000
 
-## test-find: tacho find in virtual time, SEEDS searches on each of four engines whose limits are known, and these limits from long runs (half an hour)
+## test-find: tacho find in virtual time, SEEDS searches on each of four engines whose limits are known, from seed FIRST on, and these limits from long runs (half an hour)
 .PHONY: test-find
 test-find:
-	SEEDS=$(SEEDS) go test -run 'LimitsAre' -count 1 -timeout 3h -v ./search
+	SEEDS=$(SEEDS) FIRST=$(FIRST) go test -run 'LimitsAre' -count 1 -timeout 3h -v ./search
 
 REQUESTS ?= 100000
 TOKENS ?= 1000

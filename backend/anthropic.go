@@ -209,7 +209,7 @@ func (d *anthropicDecoder) count(key []byte) {
 	case "cache_creation_input_tokens":
 		d.parts[1] = s.Natural()
 	case "cache_read_input_tokens":
-		d.parts[2], d.usage.TellsCached = s.Natural(), true
+		s.Told(&d.parts[2], &d.usage.TellsCached)
 	case "output_tokens":
 		d.usage.Completion = s.Natural()
 	}

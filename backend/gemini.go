@@ -212,7 +212,7 @@ func (d *geminiDecoder) count(key []byte) {
 	case "thoughtsTokenCount":
 		d.thoughts = s.Natural()
 	case "cachedContentTokenCount":
-		d.usage.Cached, d.usage.TellsCached = s.Natural(), true
+		s.Told(&d.usage.Cached, &d.usage.TellsCached)
 	}
 }
 

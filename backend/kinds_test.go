@@ -211,6 +211,24 @@ func TestTokenKinds(t *testing.T) {
 	}
 }
 
+// A cache of which a server says null is one of which it says nothing: every
+// reader is told the same way.
+func TestNullIsNotTold(t *testing.T) {
+	for name, stream := range map[string]string{
+		"openai":           events(`{"choices":[{"text":"x"}]}`, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":null}}}`, "[DONE]"),
+		"openai-responses": events(`{"type":"response.output_text.delta","delta":"x"}`, `{"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":1,"input_tokens_details":{"cached_tokens":null}}}}`),
+		"anthropic":        events(`{"type":"message_start","message":{"usage":{"input_tokens":7,"cache_read_input_tokens":null}}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"x"}}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`),
+		"gemini":           events(`{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":1,"cachedContentTokenCount":null}}`),
+		"sglang":           events(`{"text":"x","meta_info":{"prompt_tokens":7,"completion_tokens":1,"cached_tokens":null,"finish_reason":{"type":"length"}}}`, "[DONE]"),
+		"llamacpp":         events(`{"content":"x","stop":false}`, `{"content":"","stop":true,"tokens_evaluated":7,"tokens_predicted":1,"timings":{"cache_n":null}}`),
+	} {
+		rec := exchange(t, find(t, name), pieces(stream), textRequest("hi"))
+		if rec.Failure != nil || rec.Usage == nil || rec.Usage.TellsCached || rec.Usage.Cached != 0 || rec.Usage.Prompt != 7 {
+			t.Errorf("%s: %+v, %v", name, rec.Usage, rec.Failure)
+		}
+	}
+}
+
 // What the server measured itself is kept beside what we measured.
 func TestServerTimes(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -112,7 +112,7 @@ func (d *llamaDecoder) timing(key []byte) {
 	s := &d.scan
 	switch string(key) {
 	case "cache_n":
-		d.usage.Cached, d.usage.TellsCached = s.Natural(), true
+		s.Told(&d.usage.Cached, &d.usage.TellsCached)
 	case "prompt_ms":
 		d.times.Prefill = millis(s.Float())
 	case "predicted_ms":

@@ -212,7 +212,7 @@ func (d *responsesDecoder) count(key []byte) {
 	case "input_tokens_details":
 		s.Object(func(key []byte) {
 			if string(key) == "cached_tokens" {
-				d.usage.Cached, d.usage.TellsCached = s.Natural(), true
+				s.Told(&d.usage.Cached, &d.usage.TellsCached)
 			}
 		})
 	case "output_tokens_details":

@@ -173,7 +173,7 @@ func (d *sglangDecoder) metaMember(key []byte) {
 	case "completion_tokens":
 		m.usage.Completion, m.counted = s.Natural(), true
 	case "cached_tokens":
-		m.usage.Cached, m.usage.TellsCached = s.Natural(), true
+		s.Told(&m.usage.Cached, &m.usage.TellsCached)
 	case "reasoning_tokens":
 		m.usage.Reasoning = s.Natural()
 	case "e2e_latency":

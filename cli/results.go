@@ -15,6 +15,7 @@ import (
 
 	"tacho"
 	"tacho/compare"
+	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/report"
@@ -37,6 +38,11 @@ func checkResults(p *plan.Plan) error {
 	}
 	if err := report.CheckStyle(p.ReportStyle); err != nil {
 		return fmt.Errorf("--report-style: %w", err)
+	}
+	if p.Dialect != "" {
+		if _, err := metric.DialectNamed(p.Dialect); err != nil {
+			return fmt.Errorf("--dialect: %w", err)
+		}
 	}
 	if conditions, err := parseGate(p.FailIf); err != nil {
 		return err

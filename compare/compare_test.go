@@ -212,7 +212,7 @@ func TestGateOfARun(t *testing.T) {
 		"failures>10%":                "",
 		"failures>9.9%":               "failures>9.9%: failures is 10.00 %",
 		"ttft.mean>1,failures>1%":     "ttft.mean>1: ttft.mean is 150.00 ms|failures>1%: failures is 10.00 %",
-		"ttft:mean < 200 ms, error<1": "ttft:mean < 200 ms: ttft.mean is 150.00 ms",
+		"ttft:mean < 200 ms, error<1%": "ttft:mean < 200 ms: ttft.mean is 150.00 ms",
 	} {
 		failing, err := compare.Failing(run, conditions(t, text))
 		if got := strings.Join(failing, "|"); err != nil || got != want {

@@ -164,7 +164,8 @@ type Condition struct {
 	Text     string // as it was written
 }
 
-// ParseConditions reads a list of conditions: "ttft.p99>200ms,failures>1%".
+// ParseConditions reads a list of conditions: "ttft.p99>200ms,failures>1%". It is
+// the one reader of --fail-if and --slo.
 func ParseConditions(text string) ([]Condition, error) {
 	var out []Condition
 	for part := range strings.SplitSeq(text, ",") {
@@ -178,7 +179,7 @@ func ParseConditions(text string) ([]Condition, error) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		return nil, errors.New("it is empty: write conditions, as ttft.p99>200ms,failures>1%")
+		return nil, errors.New("it is empty: write limits, as ttft:p99<500ms,failures>1%")
 	}
 	return out, nil
 }
@@ -203,18 +204,24 @@ func parseCondition(part string) (Condition, error) {
 		c.Limit, err = parseAmount(q.Unit, limit)
 	}
 	if err != nil || math.IsNaN(c.Limit) || math.IsInf(c.Limit, 0) {
-		return c, fmt.Errorf("%q is no limit of %s: write a number in %s, or a difference as +10%%", limit, q.Name, q.Unit)
+		return c, fmt.Errorf("%q is no limit of %s: write a number in %s, as 5%s, or a difference as +10%%", limit, q.Name, q.Unit, q.Unit)
 	}
 	return c, nil
 }
 
-// parseAmount reads a number with or without its unit; times may be in any.
+// parseAmount reads a number with or without its unit. Times may be in any; what
+// is in percent may be a part of 1, too.
 func parseAmount(u Unit, text string) (float64, error) {
-	if v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, string(u))), 64); err == nil {
-		return v, nil
-	}
-	if u != Millis {
-		return 0, errors.New("no number")
+	number, unit := strings.CutSuffix(text, string(u))
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	switch {
+	case err == nil && u == percentUnit && !unit:
+		if v < 0 || v >= 1 {
+			return 0, errors.New("neither percent nor a part of 1")
+		}
+		return 100 * v, nil
+	case err == nil || u != Millis:
+		return v, err
 	}
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	return float64(d) / 1e6, err

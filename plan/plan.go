@@ -149,6 +149,7 @@ type Results struct {
 	MetricsListen     string   `flag:"metrics-listen" help:"+ address of a page for Prometheus while the run goes on, as 127.0.0.1:9464"`
 	OTLP              string   `flag:"otlp-endpoint" help:"+ collector that gets the figures over OTLP/HTTP every 10 s, as http://127.0.0.1:4318"`
 	OTLPHeaders       []string `flag:"otlp-header" help:"+ header for that collector, as NAME=VALUE; may be given several times" secret:"header"`
+	Dialect           string   `flag:"dialect" help:"+ print at the end what another tool would say of the same requests: vllm, sglang, aiperf or guidellm; tacho report has it, too"`
 	SaveResult        bool     `flag:"save-result" help:"write the JSON file of vllm bench serve"`
 	SaveDetailed      bool     `flag:"save-detailed" help:"include every request's numbers and text in that file"`
 	AppendResult      bool     `flag:"append-result" help:"append to the file instead of replacing it, one line for each level"`

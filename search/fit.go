@@ -1,27 +1,33 @@
 package search
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 )
 
 // The fit. Every request of a probe tells at which load it would just have kept
 // its goal, if latency grows as a power of the load; the limit is the load below
 // which as many of these lie as the goal lets miss it. So all requests that were
 // ever sent near the limit count together, and what was seen farther away counts
-// less, for the power changes. How sure that is shows when the same is done with
-// parts of the probes, drawn by chance: requests that are served together resemble
-// each other, so that whole stretches of a probe are drawn.
+// less, for the power changes. No verdict bounds the fit: a probe counts for what
+// its requests are worth, and a wrong one is outweighed by those that follow.
+//
+// How sure that is shows when the same is done with stretches of the probes that
+// count more or less, by chance, and with a power that is a little off. A stretch
+// is some independent observations long: requests that are served together
+// resemble each other.
 const (
-	fitReach   = 0.12 // how far away what was seen still counts, of the logarithm of the load
-	fitPower   = 3.0  // the power, if nobody knew better
-	leastPower = 0.7
-	mostPower  = 15.0
-	sharePower = 12.0 // the same of the share of requests that miss
-	stretches  = 8    // of a probe
-	redraws    = 120
+	fitReach      = 0.12 // how far away what was seen still counts, of the logarithm of the load
+	fitPower      = 3.0  // the power, if nobody knew better
+	leastPower    = 0.7
+	mostPower     = 15.0
+	powerDoubt    = 0.25 // by how much the power may be off, as a logarithm
+	sharePower    = 12.0 // the power of the share of requests that miss
+	perStretch    = 3    // independent observations
+	mostStretches = 30   // of a probe
+	redraws       = 120
 )
 
 // A limit is where the load breaks the SLO, and which goal breaks first; goal is
@@ -33,52 +39,115 @@ type limit struct {
 
 // limits are the best guess of the limit, and what it would be by chance.
 func (s *Search) limits() (best limit, chance []float64) {
-	windows := make([][]seen, len(s.Results))
-	for i, r := range s.Results {
-		if r.tells() {
-			windows[i] = r.window
-		}
-	}
-	best = s.cross(windows)
+	all := s.samples()
+	best = s.cross(all, 1)
 	rng := rand.New(rand.NewPCG(1, uint64(len(s.Results))))
-	drawn := make([][]seen, len(windows))
 	for range redraws {
-		for i, w := range windows {
-			drawn[i] = redraw(rng, w)
+		for i := range all {
+			all[i].redraw(rng)
 		}
-		chance = append(chance, s.cross(drawn).load)
+		chance = append(chance, s.cross(all, math.Exp(powerDoubt*rng.NormFloat64())).load)
 	}
 	slices.Sort(chance)
 	return best, chance
 }
 
-// redraw is a probe made of stretches of a probe.
-func redraw(rng *rand.Rand, window []seen) []seen {
-	n := len(window)
-	if n == 0 {
-		return nil
-	}
-	out := make([]seen, 0, n+stretches)
-	length := (n + stretches - 1) / stretches
-	for len(out) < n {
-		from := rng.IntN(n)
-		for k := range length {
-			out = append(out, window[(from+k)%n])
+// samples are what the probes saw.
+func (s *Search) samples() (all []sample) {
+	for _, r := range s.Results {
+		if r.tells() {
+			all = append(all, newSample(r, len(s.Goals)))
 		}
 	}
-	return out[:n]
+	return all
 }
 
-// cross is the load at which the first goal breaks, by what is in the windows of
-// the probes.
-func (s *Search) cross(windows [][]seen) limit {
+// A sample is what a probe saw, or would have seen by chance.
+type sample struct {
+	Result
+	drawn     []float64 // how much each request counts
+	stretches int
+	goals     []column
+}
+
+// A column is what the requests of a sample say of one goal.
+type column struct {
+	n, miss, mean float64   // requests, and of these: those that miss, and the sum of their means
+	by            []int     // requests, in order of their room
+	below         []float64 // how much the first of these count, as far as each
+}
+
+func newSample(r Result, goals int) sample {
+	out := sample{Result: r, drawn: make([]float64, len(r.window)), goals: make([]column, goals)}
+	for k := range out.drawn {
+		out.drawn[k] = 1
+	}
+	strangers := 0.0
+	for _, e := range r.Goals {
+		if e.Pressure == r.pressure() {
+			strangers = e.N
+		}
+	}
+	out.stretches = min(max(int(strangers/perStretch), 1), mostStretches)
+	for i := range out.goals {
+		c := &out.goals[i]
+		for k := range r.window {
+			if r.window[k].marks[i].n > 0 {
+				c.by = append(c.by, k)
+			}
+		}
+		sort.Slice(c.by, func(a, b int) bool { return r.window[c.by[a]].marks[i].room < r.window[c.by[b]].marks[i].room })
+		c.below = make([]float64, len(c.by)+1)
+	}
+	out.count()
+	return out
+}
+
+// redraw is what the probe might have seen: each of its stretches counts more or
+// less, by chance.
+func (p *sample) redraw(rng *rand.Rand) {
+	n := len(p.drawn)
+	for k := range p.stretches {
+		times := rng.ExpFloat64()
+		for j := k * n / p.stretches; j < (k+1)*n/p.stretches; j++ {
+			p.drawn[j] = times
+		}
+	}
+	p.count()
+}
+
+// count sums up what was drawn.
+func (p *sample) count() {
+	for i := range p.goals {
+		c := &p.goals[i]
+		c.n, c.miss, c.mean = 0, 0, 0
+		for j, k := range c.by {
+			m, times := &p.window[k].marks[i], p.drawn[k]
+			c.n += times
+			c.miss += times * m.miss / m.n
+			c.mean += times * m.sum / m.n
+			c.below[j+1] = c.n
+		}
+	}
+}
+
+// under is how many requests would miss goal i at a load, by its logarithm.
+func (p *sample) under(i int, load, power float64) float64 {
+	c := &p.goals[i]
+	room := power * (load - math.Log(p.Load))
+	return c.below[sort.Search(len(c.by), func(j int) bool { return p.window[c.by[j]].marks[i].room > room })]
+}
+
+// cross is the load at which the first goal breaks, by what is in the samples. The
+// powers are bent by a factor.
+func (s *Search) cross(all []sample, bend float64) limit {
 	low, high := s.ends()
 	at := math.Sqrt(low * high)
 	best := limit{}
 	for range 8 { // what counts most depends on where it is
 		best = limit{math.Inf(1), -1}
 		for i := range s.Goals {
-			if x := s.crossing(i, windows, at); x < best.load {
+			if x := s.crossing(i, all, at, bend, [2]float64{low, high}); x < best.load {
 				best = limit{x, i}
 			}
 		}
@@ -91,33 +160,18 @@ func (s *Search) cross(windows [][]seen) limit {
 	return best
 }
 
-// A share is one of many observations, and how much it counts.
-type share struct{ at, weight float64 }
-
-// crossing is the load at which goal i breaks; infinity where it was never in
-// danger. What was seen near at counts most.
-func (s *Search) crossing(i int, windows [][]seen, at float64) float64 {
+// crossing is the load at which goal i breaks; infinity where it is in no danger
+// within the bounds. What was seen near at counts most.
+func (s *Search) crossing(i int, all []sample, at, bend float64, bounds [2]float64) float64 {
 	g := s.Goals[i]
-	power := s.power(i, windows, at)
-	var all []share
+	power := s.power(i, all, at) * bend
 	sum, missed, mean := 0.0, 0.0, 0.0
-	for k, w := range windows {
-		load := s.Results[k].Load
-		weight := nearness(load, at)
-		grow, more := math.Pow(at/load, power), math.Pow(at/load, sharePower)
-		for j := range w {
-			m := &w[j].marks[i]
-			if m.n == 0 {
-				continue
-			}
-			sum += weight
-			missed += weight * more * m.miss / m.n
-			if g.Mean {
-				mean += weight * g.grow(m.sum/m.n, grow)
-			} else if !g.counted() {
-				all = append(all, share{math.Log(load) + m.room/power, weight})
-			}
-		}
+	for k := range all {
+		p := &all[k]
+		c, weight := &p.goals[i], nearness(p.Load, at, fitReach)
+		sum += weight * c.n
+		missed += weight * c.miss * math.Pow(at/p.Load, sharePower)
+		mean += weight * g.grow(c.mean, math.Pow(at/p.Load, power))
 	}
 	switch {
 	case sum == 0:
@@ -127,7 +181,31 @@ func (s *Search) crossing(i int, windows [][]seen, at float64) float64 {
 	case g.counted():
 		return at * math.Pow(g.Share*sum/missed, 1/sharePower)
 	}
-	return math.Exp(weightedQuantile(all, g.Share*sum))
+	breaks := func(load float64) bool {
+		under := 0.0
+		for k := range all {
+			under += nearness(all[k].Load, at, fitReach) * all[k].under(i, load, power)
+		}
+		return under > g.Share*sum
+	}
+	return bisect(bounds, breaks)
+}
+
+// bisect is the load, between bounds, from which on breaks is true; infinity
+// where it never is.
+func bisect(bounds [2]float64, breaks func(log float64) bool) float64 {
+	low, high := math.Log(bounds[0]), math.Log(bounds[1])
+	if !breaks(high) {
+		return math.Inf(1)
+	}
+	for high-low > 1e-4 {
+		if middle := (low + high) / 2; breaks(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return math.Exp((low + high) / 2)
 }
 
 // counted says whether only the share of the values counts that miss: there are
@@ -151,38 +229,29 @@ func (g Goal) room(value float64) float64 {
 }
 
 // nearness is how much a load counts for one that it is near to.
-func nearness(load, at float64) float64 {
-	far := math.Log(load/at) / fitReach
+func nearness(load, at, reach float64) float64 {
+	far := math.Log(load/at) / reach
 	return math.Exp(-far*far/2) + 1e-6
-}
-
-func weightedQuantile(all []share, weight float64) float64 {
-	slices.SortFunc(all, func(a, b share) int { return cmp.Compare(a.at, b.at) })
-	for _, x := range all {
-		if weight -= x.weight; weight < 0 {
-			return x.at
-		}
-	}
-	return math.Inf(1)
 }
 
 // power is with which power of the load the value of a goal grows, near a load:
 // the slope of a line through the probes, drawn towards the usual one.
-func (s *Search) power(i int, windows [][]seen, at float64) float64 {
+func (s *Search) power(i int, all []sample, at float64) float64 {
 	var n, x, y, xx, xy float64
-	for k, w := range windows {
-		r := s.Results[k]
-		if len(w) < scoutSize || !(r.Goals[i].Pressure > 0) || math.IsInf(r.Goals[i].Pressure, 0) {
+	for k := range all {
+		p := &all[k]
+		e := p.Goals[i]
+		if len(p.window) < scoutSize || !(e.Pressure > 0) || math.IsInf(e.Pressure, 0) {
 			continue
 		}
-		far := math.Log(r.Load / at)
-		weight := float64(len(w)) * math.Exp(-far*far/(8*fitReach*fitReach))
-		pressure := math.Log(r.Goals[i].Pressure)
+		far := math.Log(p.Load / at)
+		weight := float64(len(p.window)) * math.Exp(-far*far/(8*fitReach*fitReach))
+		pressure := math.Log(e.Pressure)
 		n, x, y = n+weight, x+weight*far, y+weight*pressure
 		xx, xy = xx+weight*far*far, xy+weight*far*pressure
 	}
 	// A usual line counts as much as this, in requests times squared distance.
-	const usual = 1.0
+	const usual = 0.2
 	if n > 0 {
 		xx, xy = xx-x*x/n, xy-x*y/n
 	}

@@ -48,7 +48,7 @@ type Result struct {
 }
 
 // tells says whether the fit can learn from it.
-func (r Result) tells() bool { return r.Verdict != Void && !r.Alone && r.Verdict != Overrun }
+func (r Result) tells() bool { return r.Verdict != Void && !r.Alone }
 
 // A Search looks for the limit. Run what Next asks for, under the Watch of it,
 // and Add the Watch when the last of its requests is in.
@@ -161,56 +161,44 @@ func (s *Search) choose() (Probe, bool) {
 // The sizes of probes, in requests, and by how much loads go up.
 const (
 	aloneSize  = 4
-	scoutSize  = 16
+	scoutSize  = 20
 	scoutStep  = 4
 	roughDoubt = 0.2
 
 	short = 5  // of the slowest requests that a goal allows, in a probe near the limit
-	long  = 20 // and in one of the limit itself
+	long  = 24 // and near the limit itself, in all
+	all   = 36 // and in the whole search
+
+	// A goal that allows many slow requests still needs some hundreds: those that
+	// are served together resemble each other.
+	mostShare = 0.0135
 )
 
 // effort is that of a probe that may see so many of the slowest requests that a
 // goal allows.
 func (s *Search) effort(slowest float64) Effort {
-	return Effort{Least: 4 * scoutSize, Most: s.size(slowest), Doubt: 0.05}
+	return Effort{Least: 3 * scoutSize, Most: s.size(slowest), Doubt: 0.05}
 }
 
-// size is how many requests it takes to see so many of the slowest that a goal
-// allows.
+// size is how many requests of a probe it takes to see so many of the slowest.
 func (s *Search) size(slowest float64) int {
-	share := 0.02
-	if g := s.nearest(); g.Metric != nil && !g.Mean {
-		share = min(share, g.Share)
-	}
-	n := int(slowest / share)
+	n := int(slowest / s.share())
 	if s.Size > 0 {
 		n = min(n, s.Size)
 	}
 	return n
 }
 
-// nearest is the goal that came nearest to its limit, or went farthest beyond it,
-// in the probe at the highest load that says anything.
-func (s *Search) nearest() Goal {
-	best, load, pressure := s.Goals[0], 0.0, 0.0
-	for _, r := range s.Results {
-		if !r.tells() || r.Load < load {
-			continue
-		}
-		if r.Load > load {
-			load, pressure = r.Load, 0
-		}
-		for i, e := range r.Goals {
-			if e.Pressure > pressure {
-				best, pressure = s.Goals[i], e.Pressure
-			}
-		}
+// share is that of the slowest requests which the goal allows that breaks first.
+func (s *Search) share() float64 {
+	if i := s.cross(s.samples(), 1).goal; i >= 0 && s.Goals[i].Metric != nil && !s.Goals[i].Mean {
+		return min(mostShare, s.Goals[i].Share)
 	}
-	return best
+	return mostShare
 }
 
 func (s *Search) scout(load float64) Probe {
-	return Probe{Load: load, Effort: Effort{Least: scoutSize, Most: 10 * scoutSize, Doubt: roughDoubt, Rough: true}}
+	return Probe{Load: load, Effort: Effort{Least: scoutSize, Most: 5 * scoutSize, Doubt: roughDoubt, Rough: true}}
 }
 
 // few is a load of a few requests at a time, as the first probe shows it.
@@ -223,7 +211,7 @@ func (s *Search) few() float64 {
 
 // up goes up from a load that holds: fast while it is far below the limits.
 func (s *Search) up(from, pressure float64) (Probe, bool) {
-	step := min(max(1.1*math.Pow(1/max(pressure, 1e-3), 0.6), 1.15), scoutStep)
+	step := min(max(1.1*math.Pow(1/max(pressure, 1e-3), 0.9), 1.15), scoutStep)
 	load := s.round(from * step)
 	if load <= from {
 		load = from + 1
@@ -270,16 +258,29 @@ func (r Result) leans() Verdict {
 // there is none. One that could not be offered is too high for this client.
 func (s *Search) bracket() (low, high float64) {
 	for _, r := range s.Results {
-		if v := r.leans(); !r.Alone && (v.Missed() || s.tooMuch(r)) && (high == 0 || r.Load < high) {
+		if (s.tooMuch(r) || r.leans().Missed() && !s.outweighed(r)) && !r.Alone && (high == 0 || r.Load < high) {
 			high = r.Load
 		}
 	}
 	for _, r := range s.Results {
-		if !r.Alone && r.leans() == Holds && r.Load > low && (high == 0 || r.Load < high) {
+		// A scout ends before it has seen what a load near the limit does in time.
+		room := 1.0
+		if r.Effort.Rough {
+			room = 1.3
+		}
+		if !r.Alone && r.leans() == Holds && r.Load > low && (high == 0 || room*r.Load < high) {
 			low = r.Load
 		}
 	}
 	return low, high
+}
+
+// outweighed says whether a probe that leans to a miss is contradicted: one of at
+// least its load saw more requests, and leans to the other side.
+func (s *Search) outweighed(r Result) bool {
+	return slices.ContainsFunc(s.Results, func(o Result) bool {
+		return !o.Alone && o.Load >= r.Load && len(o.window) > len(r.window) && o.leans() == Holds
+	})
 }
 
 // hopeless says whether there is nothing to look for: one request at a time is
@@ -307,35 +308,62 @@ func (s *Search) round(load float64) float64 {
 	return max(math.Round(load), 1)
 }
 
-// refine tries the load that is the limit by all that was seen; when that is
-// known well enough, it is tried once more, for longer.
+// refine tries the load that is the limit by all that was seen, until that is
+// known well enough: the winner had enough requests, and chance would not move it
+// much.
 func (s *Search) refine(low, high float64) (Probe, bool) {
 	if s.Kind != Rate && high-low <= 1 {
 		return s.last(low)
 	}
 	best, chance := s.limits()
-	margin := min(math.Pow(high/low, 0.2), 1.3)
-	load := s.round(min(max(best.load, low*margin), high/margin))
-	if s.seenNear(load, false) && chance[len(chance)*9/10]/chance[len(chance)/10] <= (1+s.Within)*(1+s.Within) {
-		return s.last(s.round(best.load))
+	near, brief := s.near(best.load), float64(s.size(short))
+	if near < brief {
+		load := best.load
+		if low < load && load < high { // else the verdicts are contradicted by all that was seen
+			margin := min(math.Pow(high/low, 0.2), 1.3)
+			load = min(max(load, low*margin), high/margin)
+		}
+		load = s.round(min(max(load, low/1.3), high*1.3))
+		return Probe{Load: load, Effort: s.effort(short)}, true
 	}
-	return Probe{Load: load, Effort: s.effort(short)}, true
+	wide := math.Log(chance[len(chance)*19/20]/chance[len(chance)/20]) / 2 / s.Within
+	more := min(max(near*(wide*wide-1), float64(s.size(long))-near), all/s.share()-s.spent())
+	if more < brief/2 {
+		return Probe{}, false
+	}
+	p := Probe{Load: s.round(best.load), Long: true, Effort: s.effort(long)}
+	p.Effort.Most = int(min(max(more, brief), float64(p.Effort.Most)))
+	return p, true
+}
+
+// spent is how many requests the probes took.
+func (s *Search) spent() (n float64) {
+	for _, r := range s.Results {
+		n += float64(r.Requests)
+	}
+	return n
+}
+
+// near is how many requests were sent near a load, by probes that were no scouts.
+func (s *Search) near(load float64) (n float64) {
+	for _, r := range s.Results {
+		if r.tells() && !r.Effort.Rough {
+			n += nearness(r.Load, load, fitReach/2) * float64(len(r.window))
+		}
+	}
+	return n
 }
 
 // last is the long probe of what seems to be the limit, if it had none yet.
 func (s *Search) last(load float64) (Probe, bool) {
-	return Probe{Load: load, Long: true, Effort: s.effort(long)}, !s.seenNear(load, true)
-}
-
-// seenNear says whether a load, or one next to it, had its probe: more than a
-// scout, or a long one that was not cut short.
-func (s *Search) seenNear(load float64, long bool) bool {
-	return slices.ContainsFunc(s.Results, func(r Result) bool {
-		return (!long || r.Long && !r.Verdict.Missed()) && !r.Effort.Rough && r.Verdict != Void && math.Abs(r.Load/load-1) <= s.Within
+	tried := slices.ContainsFunc(s.Results, func(r Result) bool {
+		return r.Long && !r.Verdict.Missed() && r.Verdict != Void && r.Load == load
 	})
+	return Probe{Load: load, Long: true, Effort: s.effort(long)}, !tried
 }
 
-// ends are the loads between which the limit must lie.
+// ends are the loads between which the limit must lie. Most probes bound nothing:
+// their requests are in the fit, and count there for what they are worth.
 func (s *Search) ends() (low, high float64) {
 	low, high = math.Inf(1), 0
 	for _, r := range s.Results {
@@ -345,13 +373,8 @@ func (s *Search) ends() (low, high float64) {
 	}
 	low, high = low/2, high*1.2
 	for _, r := range s.Results {
-		if !r.Alone && (r.Verdict.Missed() || s.tooMuch(r)) {
+		if s.tooMuch(r) || r.Verdict == Overrun && !s.outweighed(r) {
 			high = min(high, 1.05*r.Load)
-		}
-	}
-	for _, r := range s.Results {
-		if !r.Effort.Rough && r.Verdict == Holds && r.Load < high {
-			low = max(low, r.Load/1.05)
 		}
 	}
 	return low, max(high, 1.01*low)

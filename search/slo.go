@@ -16,10 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"tacho"
-	"tacho/internal/spelling"
 	"tacho/metric"
 )
 
@@ -35,123 +33,61 @@ type Goal struct {
 	bound  string         // "< 500 ms"
 }
 
-// errorGoal is the word for failed requests.
-const errorGoal = "error"
-
-// sayError is how a share of failures is written.
-const sayError = "write it as error<0.1%"
-
 // ParseSLO reads a list of goals, as "ttft:p99<500ms,tpot:mean<50ms,error<0.1%".
 // An SLO with a mean has a limit on failures too: a request that failed has no
 // latency, and would flatter the mean.
 func ParseSLO(text string) ([]Goal, error) {
+	conditions, err := metric.ParseConditions(text)
+	if err != nil {
+		return nil, err
+	}
 	var goals []Goal
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		g, err := parseGoal(part)
+	for _, c := range conditions {
+		g, err := goalOf(c)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", part, err)
+			return nil, fmt.Errorf("%q: %w", c.Text, err)
 		}
 		goals = append(goals, g)
 	}
-	if len(goals) == 0 {
-		return nil, errors.New("it is empty: write limits, as in ttft:p99<500ms,tpot:p95<50ms,error<0.1%")
-	}
 	fails := func(g Goal) bool { return g.Metric == nil }
 	if slices.ContainsFunc(goals, func(g Goal) bool { return g.Mean }) && !slices.ContainsFunc(goals, fails) {
-		goals = append(goals, failures(0.01, "<", "1%"))
+		goals = append(goals, failures(0.01))
 	}
 	return goals, nil
 }
 
-func parseGoal(part string) (Goal, error) {
-	at := strings.IndexAny(part, "<>")
-	if at < 0 {
-		return Goal{}, errors.New("it has neither < nor >: write it as ttft:p99<500ms")
-	}
-	what, sign, limit := strings.TrimSpace(part[:at]), part[at:at+1], strings.TrimSpace(strings.TrimPrefix(part[at+1:], "="))
-	name, which, found := strings.Cut(what, ":")
-	if !found {
-		name, which, _ = strings.Cut(what, ".")
-	}
-	name = strings.ToLower(strings.TrimSpace(name))
-	if name == errorGoal || name == "errors" || name == "failures" {
-		share, err := ParseShare(limit)
-		if err != nil || sign != "<" || which != "" {
-			return Goal{}, errors.Join(err, errors.New(sayError))
+// goalOf is a condition as something that must hold of a load.
+func goalOf(c metric.Condition) (Goal, error) {
+	switch {
+	case c.Relative:
+		return Goal{}, errors.New("a goal has a limit of its own, and none that is relative to another run: write it as ttft:p99<500ms")
+	case !(c.Limit > 0):
+		return Goal{}, errors.New("its limit must be above 0")
+	case c.Name == "failures":
+		if c.Above || c.Limit >= 100 {
+			return Goal{}, errors.New("write it as error<0.1%")
 		}
-		return failures(share, sign, limit), nil
+		return failures(c.Limit / 100), nil
+	case c.Metric == nil:
+		return Goal{}, fmt.Errorf("%s is one number for a level, and no request keeps or misses it: write limits on metrics, as ttft:p99<500ms, and error<0.1%%", c.Name)
 	}
-	m := metric.Named(name)
-	if m == nil {
-		return Goal{}, unknownMetric(name)
+	g := Goal{Metric: c.Metric, Limit: c.Limit, Floor: c.Above, words: c.Title, bound: "< " + withUnit(c.Metric, c.Limit)}
+	if c.Above {
+		g.bound = "> " + withUnit(c.Metric, c.Limit)
 	}
-	g := Goal{Metric: m, Floor: sign == ">"}
-	var err error
-	if g.Limit, err = parseLimit(m, limit); err != nil {
-		return g, err
+	switch {
+	case c.P == 0:
+		g.Mean, g.words = true, "mean "+strings.ToUpper(c.Metric.Name)
+	case g.Floor: // the slowest are the low ones
+		g.Share = c.P / 100
+	default:
+		g.Share = 1 - c.P/100
 	}
-	if err := g.choose(strings.ToLower(strings.TrimSpace(which))); err != nil {
-		return g, err
-	}
-	g.bound = sign + " " + withUnit(m, g.Limit)
 	return g, nil
 }
 
-func failures(share float64, sign, limit string) Goal {
-	return Goal{Share: share, words: "failed requests", bound: sign + " " + limit}
-}
-
-func unknownMetric(name string) error {
-	names := []string{errorGoal}
-	for _, m := range metric.All {
-		names = append(names, m.Name)
-	}
-	if nearest := spelling.Nearest(name, names); nearest != "" {
-		return fmt.Errorf("unknown metric %q, did you mean %q? (tacho metrics lists all)", name, nearest)
-	}
-	return fmt.Errorf("unknown metric %q (tacho metrics lists all; error is the share of failed requests)", name)
-}
-
-// choose takes the word for the mean or a percentile.
-func (g *Goal) choose(which string) error {
-	title := strings.ToUpper(g.Metric.Name)
-	switch which {
-	case "mean", "avg":
-		g.Mean, g.words = true, "mean "+title
-		return nil
-	case "median":
-		which = "p50"
-	case "":
-		return fmt.Errorf("of which values? write %s:p99 or %s:mean", g.Metric.Name, g.Metric.Name)
-	}
-	p, err := strconv.ParseFloat(strings.TrimPrefix(which, "p"), 64)
-	if err != nil || !strings.HasPrefix(which, "p") || !(p > 0 && p < 100) {
-		return fmt.Errorf("%q is no percentile: write mean, p50, p99 or p99.9", which)
-	}
-	g.words = title + " " + which
-	g.Share = 1 - p/100
-	if g.Floor { // the slowest are the low ones
-		g.Share = p / 100
-	}
-	return nil
-}
-
-func parseLimit(m *metric.Metric, text string) (float64, error) {
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil && m.Unit == metric.Millis {
-		var d time.Duration
-		d, err = time.ParseDuration(strings.ReplaceAll(text, " ", ""))
-		value = d.Seconds() * 1e3
-	} else if err != nil {
-		value, err = strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, string(m.Unit))), 64)
-	}
-	if err != nil || !(value > 0) || math.IsInf(value, 0) {
-		return 0, fmt.Errorf("%q is no limit: write it as %s", text, withUnit(m, 50))
-	}
-	return value, nil
+func failures(share float64) Goal {
+	return Goal{Share: share, words: "failed requests", bound: "< " + strconv.FormatFloat(100*share, 'g', 6, 64) + "%"}
 }
 
 // ParseShare reads 0.1% or 0.001.

@@ -17,7 +17,7 @@ func TestParseSLO(t *testing.T) {
 		{"e2el:median<2s,error<0.1%", "E2EL p50 < 2000 ms, failed requests < 0.1%"},
 		{"tpot:mean<40ms", "mean TPOT < 40 ms, failed requests < 1%"},
 		{"stream_rate:p5>20", "STREAM_RATE p5 > 20 tok/s"},
-		{"failures<0.01", "failed requests < 0.01"},
+		{"failures<0.01", "failed requests < 1%"},
 	} {
 		goals, err := ParseSLO(c.text)
 		if got := New(Rate, goals).slo(); err != nil || got != c.want {
@@ -30,15 +30,17 @@ func TestParseSLOSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "it is empty"},
 		{"ttft:p99", "neither < nor >"},
-		{"ttft<500ms", "write ttft:p99 or ttft:mean"},
+		{"ttft<500ms", "write ttft.mean or ttft.p99"},
 		{"ttfp:p99<500ms", `did you mean "ttft"`},
-		{"ttft:p101<500ms", "is no percentile"},
-		{"ttft:99<500ms", "is no percentile"},
-		{"ttft:p99<-5ms", "is no limit"},
+		{"ttft:p101<500ms", "is no statistic"},
+		{"ttft:99<500ms", "is no statistic"},
+		{"ttft:p99<-5ms", "must be above 0"},
 		{"ttft:p99<fast", "is no limit"},
-		{"error>1%", sayError},
-		{"error<2", "is no share"},
-		{"error:p99<1%", sayError},
+		{"error>1%", "error<0.1%"},
+		{"error<2", "write a number in %, as 5%"},
+		{"error:p99<1%", "is one number for a level"},
+		{"ttft:p99<+10%", "relative to another run"},
+		{"output_throughput>5", "no request keeps or misses it"},
 	} {
 		if _, err := ParseSLO(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v; want %q", c.text, err, c.want)

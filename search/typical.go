@@ -23,22 +23,31 @@ func Typical(process iter.Seq[time.Duration], draw func(k uint64) iter.Seq[time.
 		return 0
 	}
 	want := shape(slices.Collect(process), takes)
-	best, least := uint64(0), math.Inf(1)
-	for k := range uint64(draws) {
-		off := 0.0
-		for i, w := range shape(slices.Collect(draw(k)), takes) {
-			d := math.Log(w / want[i])
-			off += d * d
-		}
-		if off < least {
-			best, least = k, off
+	off := make([][]float64, draws)     // squared, of each draw and feature
+	usual := make([]float64, len(want)) // that of a draw, times their number
+	for k := range off {
+		off[k] = shape(slices.Collect(draw(uint64(k))), takes)
+		for i := range want {
+			d := off[k][i] - want[i]
+			off[k][i] = d * d
+			usual[i] += d * d
 		}
 	}
-	return best
+	best, least := 0, math.Inf(1)
+	for k := range off {
+		sum := 0.0
+		for i, d := range off[k] { // all features count alike, whatever their spread
+			sum += d / max(usual[i], 1e-12)
+		}
+		if sum < least {
+			best, least = k, sum
+		}
+	}
+	return uint64(best)
 }
 
 // Stretch is how many times longer than a probe the stretch of the process is.
-const Stretch = 25
+const Stretch = 50
 
 // lengths are those of the rushes that are looked at, in times that a request
 // takes.
@@ -54,12 +63,12 @@ func rush(schedule []time.Duration, length float64) []float64 {
 	return out[len(out)/20:] // at the beginning there was no lately
 }
 
-// shape are some percentiles of the rushes in a schedule.
+// shape are some percentiles of the rushes in a schedule, as logarithms.
 func shape(schedule []time.Duration, takes time.Duration) (out []float64) {
 	for _, length := range lengths {
 		sorted := stat.New(rush(schedule, length*takes.Seconds()))
 		for _, q := range []float64{0.5, 0.9, 0.97, 0.99} {
-			out = append(out, max(sorted.Quantile(q), 1e-9))
+			out = append(out, math.Log(max(sorted.Quantile(q), 1e-9)))
 		}
 	}
 	return out

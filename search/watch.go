@@ -218,41 +218,52 @@ func (w *Watch) trend(now time.Duration) trend {
 	if !w.Open() {
 		return steady
 	}
-	span := w.horizon()
-	const parts = 4
-	var mean, count [parts]float64
 	from := w.filled(now)
-	length := now - from
-	for _, s := range w.seen {
-		if s.end >= from && s.end <= now && length > 0 {
-			i := min(int(parts*(s.end-from)/length), parts-1)
-			mean[i] += float64(s.inFlight)
-			count[i]++
-		}
+	mean, ended := w.quarters(from, now)
+	if slices.Contains(mean[:], 0) {
+		return rising
 	}
-	for i := range mean {
-		if count[i] == 0 {
-			return rising
-		}
-		mean[i] /= count[i]
-	}
+	const parts = len(mean)
+	span, length := w.horizon().Seconds(), (now - from).Seconds()
 	rise := mean[parts-1] - mean[0]
 	// Those in flight at two moments a horizon apart are strangers to each other, and
 	// their number varies as that of any arrivals does.
-	apart := max(length.Seconds()/parts/max(span.Seconds(), 1e-9), 0.25)
+	apart := max(length/float64(parts)/max(span, 1e-9), 0.25)
 	chance := math.Sqrt(2 * mean[parts-1] / apart)
-	perSecond := rise / (length.Seconds() * (parts - 1) / parts)
-	switch {
-	case rise < 2*chance:
+	if rise < 2*chance {
 		return steady
-	case slices.IsSorted(mean[:]) && rise > 4*chance && perSecond > overrunBy*w.Load && length > 2*span:
+	}
+	// In a rush, more come than usual; it is the server that must be too slow. And
+	// one that is still filling fills ever more slowly.
+	behind := min(rise/(length*float64(parts-1)/float64(parts)), w.Load-ended/length)
+	goesOn := slices.IsSorted(mean[:]) && mean[parts-1]-mean[parts-2] > rise/float64(parts)
+	if goesOn && rise > 4*chance && behind > overrunBy*w.Load && length > 2*span {
 		return growing
 	}
 	return rising
 }
 
-// overrunBy is the part of the arrivals that must stay behind for good.
-const overrunBy = 0.1
+// quarters are how many requests were in flight in each quarter of a time, at the
+// ends of requests, and how many ended in it; 0 where nobody knows.
+func (w *Watch) quarters(from, to time.Duration) (mean [4]float64, ended float64) {
+	var count [len(mean)]float64
+	for _, s := range w.seen {
+		if s.end >= from && s.end <= to && to > from {
+			i := min(int(time.Duration(len(mean))*(s.end-from)/(to-from)), len(mean)-1)
+			mean[i] += float64(s.inFlight)
+			count[i]++
+			ended++
+		}
+	}
+	for i, n := range count {
+		mean[i] = (mean[i] + n/1e6) / max(n, 1) // an idle server is not an unknown one
+	}
+	return mean, ended
+}
+
+// overrunBy is the part of the arrivals that must stay behind for good. Near its
+// limit a server fills slowly, and for a while a smaller part stays behind.
+const overrunBy = 0.2
 
 // result is what the probe came to, when the last of its requests is in.
 func (w *Watch) result() Result {

@@ -57,7 +57,7 @@ var layers = map[string]string{
 	"replay":                        ".",
 	"publish":                       ". internal/exposition metric",
 	"route":                         ".",
-	"search":                        ". internal/spelling metric stat",
+	"search":                        ". metric stat",
 	"session":                       ".",
 	"engine":                        ". session",
 	"live":                          ". engine metric outcome",

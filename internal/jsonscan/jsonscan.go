@@ -230,6 +230,14 @@ func (s *Scanner) Natural() int {
 	return int(min(max(n, 0), mostNatural))
 }
 
+// Told is Natural into n, and sets told. Where there is no whole number, such as
+// null, nothing was told: both stay as they are.
+func (s *Scanner) Told(n *int, told *bool) {
+	if v, ok := s.Int(); ok {
+		*n, *told = int(min(max(v, 0), mostNatural)), true
+	}
+}
+
 // Float is the number that comes next; any other value is 0.
 func (s *Scanner) Float() float64 {
 	f, err := strconv.ParseFloat(string(bytes.TrimSpace(s.Skip())), 64)

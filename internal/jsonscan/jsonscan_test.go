@@ -158,6 +158,19 @@ func TestFloat(t *testing.T) {
 	}
 }
 
+// What is null, or no whole number, was not told.
+func TestTold(t *testing.T) {
+	for doc, want := range map[string]int{"0": 0, "7": 7, "-1": 0, "null": -1, `"7"`: -1, "1.5": -1, "{}": -1} {
+		var s jsonscan.Scanner
+		s.Reset([]byte(doc))
+		n, told := -1, false
+		s.Told(&n, &told)
+		if n != want || told != (want >= 0) || s.Err() != nil {
+			t.Errorf("%s: %v, %v, %v, want %v", doc, n, told, s.Err(), want)
+		}
+	}
+}
+
 // A list of whole numbers is read as encoding/json reads it; of any other list
 // it is said that it is another, and what comes after it is found.
 func TestInts(t *testing.T) {

@@ -226,7 +226,7 @@ func (d *Delta) usage(key []byte) {
 	case "prompt_tokens_details":
 		s.Object(func(key []byte) {
 			if string(key) == "cached_tokens" {
-				d.Usage.Cached, d.Usage.TellsCached = s.Natural(), true
+				s.Told(&d.Usage.Cached, &d.Usage.TellsCached)
 			}
 		})
 	case "completion_tokens_details":

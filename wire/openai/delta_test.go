@@ -84,6 +84,8 @@ var chunks = []struct {
 		"usage", `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21,"completion_tokens_details":{"reasoning_tokens":5},"prompt_tokens_details":{"cached_tokens":4}}}`,
 		reading{Usage: openai.Counts{Prompt: 9, Completion: 12, Cached: 4, Reasoning: 5, TellsCached: true}, HasUsage: true},
 	},
+	{"cached null", `{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":null}}}`, reading{Usage: openai.Counts{Prompt: 9}, HasUsage: true}},
+	{"cached none", `{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":0}}}`, reading{Usage: openai.Counts{Prompt: 9, TellsCached: true}, HasUsage: true}},
 	{"usage null", `{"choices":[],"usage":null}`, reading{}},
 	{"usage that is none", `{"usage":{"prompt_tokens":-1,"completion_tokens":1.5,"prompt_tokens_details":null}}`, reading{HasUsage: true}},
 	{"error object", `{"error":{"message":"out of memory","type":"InternalServerError","param":null,"code":500}}`, reading{Error: "out of memory", Failed: true}},
@@ -267,7 +269,7 @@ func oracle(t *testing.T, chunk string) reading {
 		cached := object(t, usage.get("prompt_tokens_details")).get("cached_tokens")
 		r.Usage = openai.Counts{
 			Prompt: natural(usage.get("prompt_tokens")), Completion: natural(usage.get("completion_tokens")),
-			Cached: natural(cached), TellsCached: cached != nil,
+			Cached: natural(cached), TellsCached: told(cached),
 			Reasoning: natural(object(t, usage.get("completion_tokens_details")).get("reasoning_tokens")),
 		}
 	}
@@ -344,6 +346,12 @@ func textOf(raw json.RawMessage) string {
 		return ""
 	}
 	return s
+}
+
+// told says whether a whole number was told, of at most 18 digits.
+func told(raw json.RawMessage) bool {
+	var n *int64
+	return json.Unmarshal(raw, &n) == nil && n != nil && *n > -1e18 && *n < 1e18
 }
 
 func natural(raw json.RawMessage) int {
