@@ -207,11 +207,11 @@ func TestGateOfARun(t *testing.T) {
 	l.Summary.Failed = 10
 	run := &outcome.Run{Levels: []outcome.Level{l}}
 	for text, want := range map[string]string{
-		"ttft.mean>200ms":             "",
-		"ttft.mean>0.1s":              "ttft.mean>0.1s: ttft.mean is 150.00 ms",
-		"failures>10%":                "",
-		"failures>9.9%":               "failures>9.9%: failures is 10.00 %",
-		"ttft.mean>1,failures>1%":     "ttft.mean>1: ttft.mean is 150.00 ms|failures>1%: failures is 10.00 %",
+		"ttft.mean>200ms":              "",
+		"ttft.mean>0.1s":               "ttft.mean>0.1s: ttft.mean is 150.00 ms",
+		"failures>10%":                 "",
+		"failures>9.9%":                "failures>9.9%: failures is 10.00 %",
+		"ttft.mean>1,failures>1%":      "ttft.mean>1: ttft.mean is 150.00 ms|failures>1%: failures is 10.00 %",
 		"ttft:mean < 200 ms, error<1%": "ttft:mean < 200 ms: ttft.mean is 150.00 ms",
 	} {
 		failing, err := compare.Failing(run, conditions(t, text))
