@@ -102,19 +102,21 @@ func (c *conn) Write(p []byte) (int, error) {
 	if s == nil {
 		return c.Conn.Write(p)
 	}
-	n, err := c.send(p, s)
+	var n int
+	var err error
+	first := s.writing() && c.kernel != nil
+	if first { // so that one will know when it left
+		n, err = c.kernel.send(p, s.before+int64(len(p)))
+	} else {
+		n, err = c.Conn.Write(p)
+	}
 	c.lease.wrote.Add(int64(n - len(p)))
 	s.written(err)
+	if first {
+		c.kernel.look()
+	}
 	c.closedBy(err)
 	return n, err
-}
-
-// send writes for a span, the first time so that one will know when it left.
-func (c *conn) send(p []byte, s *span) (int, error) {
-	if s.writing() && c.kernel != nil {
-		return c.kernel.send(p, s.before+int64(len(p)))
-	}
-	return c.Conn.Write(p)
 }
 
 // NetConn returns the connection beneath.

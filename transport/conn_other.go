@@ -44,6 +44,8 @@ func (*polled) await() {}
 
 func (*polled) send([]byte, int64) (int, error) { return 0, net.ErrClosed }
 
+func (*polled) look() {}
+
 func (*polled) leftBy() int64 { return 0 }
 
 func (*polled) troubles() (retransmits, outOfOrder int) { return 0, 0 }

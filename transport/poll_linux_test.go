@@ -38,6 +38,8 @@ func pair(t *testing.T, mayBeHeld bool) (*polled, *net.TCPConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.hide(0)
+	c.show() // as if something had been sent
 	t.Cleanup(func() { c.Close(); peer.Close(); clock.close() })
 	return c, peer.(*net.TCPConn)
 }

@@ -2,9 +2,9 @@ package transport
 
 import (
 	"encoding/binary"
-	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 	"unsafe"
@@ -48,6 +48,7 @@ type polled struct {
 	behind    int64 // not 0: more may lie in the socket, and that since then
 	wantsRoom bool  // a writer waits
 	watched   uint32
+	fresh     bool // nobody has sent anything yet, nor waited for something: there is nothing to look for
 	closed    bool
 	err       error // what ended the receiving
 
@@ -73,7 +74,7 @@ type segment struct {
 
 // poll takes the socket of tcp over. Where it fails, tcp may be closed.
 func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
-	c := &polled{local: tcp.LocalAddr(), remote: tcp.RemoteAddr(), poller: p, mayBeHeld: mayBeHeld}
+	c := &polled{local: tcp.LocalAddr(), remote: tcp.RemoteAddr(), poller: p, mayBeHeld: mayBeHeld, fresh: true}
 	c.changed.L = &c.mu
 	raw, err := tcp.SyscallConn()
 	if err != nil {
@@ -94,12 +95,6 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 	p.mu.Lock()
 	p.conns[int32(c.fd)] = c
 	p.mu.Unlock()
-	c.mu.Lock()
-	err = c.watch()
-	c.mu.Unlock()
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
 	return c, nil
 }
 
@@ -107,7 +102,7 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 // is wanted is taken out: the kernel would go on to tell of its end.
 func (c *polled) watch() error {
 	var want uint32
-	if c.err == nil && !c.paused && !c.hidden {
+	if c.err == nil && !c.paused && !c.hidden && !c.fresh {
 		want = unix.EPOLLIN
 	}
 	if c.wantsRoom { // even if the peer has nothing more to say, it may listen
@@ -279,6 +274,12 @@ func (c *polled) ready() error {
 			return os.ErrDeadlineExceeded
 		case c.err != nil:
 			return c.err
+		case c.fresh:
+			c.fresh = false
+			if err := c.watch(); err != nil {
+				c.end(err)
+			}
+			continue
 		}
 		c.changed.Wait()
 	}
@@ -339,7 +340,7 @@ var stampThis = func() []byte {
 
 // send writes what ends with the byte of this number, counted from 1, and has the
 // kernel say when that left. It says so as if it were an error, and at once: so that
-// the poller is not woken for it the socket is hidden from it meanwhile.
+// the poller is not woken for it the socket is hidden from it, until look.
 func (c *polled) send(p []byte, number int64) (int, error) {
 	if c.wire != nil {
 		return c.Write(p)
@@ -352,13 +353,21 @@ func (c *polled) send(p []byte, number int64) (int, error) {
 			done = 0 // the write will tell, or wait
 		}
 	}
-	c.show()
 	c.writing.Unlock()
 	if done == len(p) {
 		return done, nil
 	}
+	c.show() // there may be an answer before there is room
 	rest, err := c.Write(p[done:])
 	return done + rest, err
+}
+
+// look ends what send began. Others may be about to send: they come first.
+func (c *polled) look() {
+	if c.wire == nil {
+		runtime.Gosched()
+		c.show()
+	}
 }
 
 // hide takes the socket from the poller, and notes the byte to look out for.
@@ -375,10 +384,10 @@ func (c *polled) hide(number uint32) {
 func (c *polled) show() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hidden = false
-	if c.closed {
+	if c.closed || !c.hidden {
 		return
 	}
+	c.hidden, c.fresh = false, false
 	r := receivers.Get().(*receiver)
 	c.takeLeaving(r)
 	receivers.Put(r)

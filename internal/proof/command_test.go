@@ -224,6 +224,9 @@ func BenchmarkCommandAccuracy(b *testing.B) {
 				s := against(b, u.records, urls, l)
 				b.Logf("%d streams at 20 tokens/s: error p99 TTFT %.0f us, ITL %.0f us; %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",
 					streams, s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Coalesced, streams*tokens, s.Missing, 1e6*u.cpu/float64(streams*tokens), u.verdict())
+				if s := listen(b, urls[0], streams, tokens); s != nil {
+					b.Logf("floor: error p99 TTFT %.0f us, ITL %.0f us; %d missing", s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Missing)
+				}
 				addr := strings.TrimPrefix(urls[0], "http://")
 				for _, kind := range []string{"floor", "plain"} {
 					micros, _ := measure(b, kind, load{addr, streams, tokens, 0}, time.Hour)

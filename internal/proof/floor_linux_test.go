@@ -2,16 +2,26 @@ package proof
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"net"
+	"os"
+	"strconv"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tacho"
 )
 
 // floorClient is as little as a client can do and still have every byte and
 // its time: one thread, epoll, recvmsg. Nothing is parsed but the end.
-func floorClient(l load) error {
+func floorClient(l load) error { return floor(l, func(int, int) {}, func(int, []byte, []byte) {}) }
+
+// floor tells of each stream that it opens, and of what it receives.
+func floor(l load, opens func(fd, i int), hears func(fd int, text, control []byte)) error {
 	ep, err := unix.EpollCreate1(0)
 	if err != nil {
 		return err
@@ -23,13 +33,14 @@ func floorClient(l load) error {
 	}
 	to := &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte(addr.IP.To4())}
 	body := requestBody(l.tokens)
-	request := fmt.Appendf(nil, "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", l.addr, len(body), body)
 	buf, control := make([]byte, 1<<16), make([]byte, 128)
 	events := make([]unix.EpollEvent, 256)
 	begin := time.Now()
 	for opened, open := 0, 0; opened < l.streams || open > 0; {
 		for ; opened < l.streams && time.Since(begin) >= l.at(opened); opened++ {
-			if err := openStream(ep, to, request); err != nil {
+			request := fmt.Appendf(nil, "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nX-Request-Id: floor-%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				l.addr, opened, len(body), body)
+			if err := openStream(ep, to, request, func(fd int) { opens(fd, opened) }); err != nil {
 				return err
 			}
 			open++
@@ -40,13 +51,14 @@ func floorClient(l load) error {
 		}
 		for i := range max(n, 0) {
 			fd := int(events[i].Fd)
-			k, _, _, _, err := unix.Recvmsg(fd, buf, control, unix.MSG_DONTWAIT)
+			k, m, _, _, err := unix.Recvmsg(fd, buf, control, unix.MSG_DONTWAIT)
 			if err == unix.EAGAIN {
 				continue
 			}
 			if err != nil || k == 0 {
 				return fmt.Errorf("a stream broke: %w", err)
 			}
+			hears(fd, buf[:k], control[:m])
 			if bytes.HasSuffix(buf[:k], []byte("0\r\n\r\n")) {
 				_ = unix.Close(fd)
 				open--
@@ -56,7 +68,7 @@ func floorClient(l load) error {
 	return nil
 }
 
-func openStream(ep int, to unix.Sockaddr, request []byte) error {
+func openStream(ep int, to unix.Sockaddr, request []byte, opens func(fd int)) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return err
@@ -67,8 +79,76 @@ func openStream(ep int, to unix.Sockaddr, request []byte) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE); err != nil {
 		return err
 	}
+	opens(fd)
 	if _, err := unix.Write(fd, request); err != nil {
 		return err
 	}
 	return unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+}
+
+// listener is the role of a floor that keeps the kernel's time of every event:
+// args are the server's address, the streams, the tokens of each, and the file
+// for what it heard.
+func listener(args []string) error {
+	streams, _ := strconv.Atoi(args[1])
+	tokens, _ := strconv.Atoi(args[2])
+	all := make([]heard, streams)
+	of := map[int]*heard{}
+	err := floor(load{args[0], streams, tokens, 0}, func(fd, i int) {
+		all[i] = heard{ID: fmt.Sprintf("floor-%d", i), Sent: time.Now().UnixNano()}
+		of[fd] = &all[i]
+	}, func(fd int, text, control []byte) {
+		at := time.Now().UnixNano()
+		if messages, err := unix.ParseSocketControlMessage(control); err == nil && len(messages) > 0 && len(messages[0].Data) >= 16 {
+			at = int64(binary.NativeEndian.Uint64(messages[0].Data))*int64(time.Second) + int64(binary.NativeEndian.Uint64(messages[0].Data[8:]))
+		}
+		for range bytes.Count(text, []byte("data: ")) {
+			of[fd].At = append(of[fd].At, at)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(args[3], text, 0o600); err != nil {
+		return err
+	}
+	fmt.Println("heard")
+	return nil
+}
+
+// heard is what a listener keeps of a stream.
+type heard struct {
+	ID   string
+	Sent int64
+	At   []int64
+}
+
+// listen has the barest receiver measure the load that a command has, and
+// compares the times that it got with the server's own.
+func listen(b *testing.B, url string, streams, tokens int) *Seen {
+	b.Helper()
+	file := b.TempDir() + "/heard"
+	c := start(b, "listener", url[len("http://"):], strconv.Itoa(streams), strconv.Itoa(tokens), file)
+	c.line()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var all []heard
+	if err := json.Unmarshal(text, &all); err != nil {
+		b.Fatal(err)
+	}
+	recs := make(records, len(all))
+	for i, h := range all {
+		recs[i] = tacho.Record{ID: h.ID, Timeline: tacho.NewTimeline(time.Duration(h.Sent))}
+		recs[i].Sent, recs[i].Clock = time.Duration(h.Sent), tacho.KernelClock
+		for _, at := range h.At[:min(tokens, len(h.At))] { // behind them are the usage and the end
+			recs[i].Events = append(recs[i].Events, tacho.Event{At: time.Duration(at)})
+		}
+	}
+	return against(b, recs, []string{url}, Load{Requests: streams, Tokens: tokens})
 }

@@ -2,6 +2,11 @@
 
 package proof
 
-import "errors"
+import (
+	"errors"
+	"testing"
+)
 
 func floorClient(load) error { return errors.ErrUnsupported }
+
+func listen(*testing.B, string, int, int) *Seen { return nil }
