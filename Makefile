@@ -83,6 +83,11 @@ test-oracles:
 	go test -tags oracle -run Oracle ./stat ./report ./sim ./workload ./publish
 	go test -tags oracle -short -run 'SameAs(HuggingFace|Tiktoken)$$' ./token
 
+## test-k8s: the manifests of tacho k8s and the Helm chart against Kubernetes' own types and Helm's own engine (minutes to compile)
+.PHONY: test-k8s
+test-k8s:
+	cd deploy/check && go test ./...
+
 ## test-tokenizers: token ids on 67 vocabularies, 100,000 random texts each, and speed (1.7 GB in .cache, half an hour)
 .PHONY: test-tokenizers
 test-tokenizers:

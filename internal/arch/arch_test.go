@@ -55,6 +55,7 @@ var layers = map[string]string{
 	"predict":                       ". archive instrument metric outcome route session sim/step sim/words stat",
 	"pace":                          ". stat",
 	"replay":                        ".",
+	"kube":                          "",
 	"publish":                       ". internal/exposition metric",
 	"route":                         ".",
 	"search":                        ". metric stat",
@@ -78,7 +79,7 @@ var layers = map[string]string{
 	"sim":                           "internal/spelling internal/wav sim/step sim/words wire/*",
 	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
 	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows live metric outcome pace plan predict replay route search sim/step token transport transport/tap workload",
-	"cli":                           ". archive backend cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/visible live live/view metric outcome plan predict publish replay report run search sim sim/step store token workload ui",
+	"cli":                           ". archive backend cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/visible kube live live/view metric outcome plan predict publish replay report run search sim sim/step store token workload ui",
 	"cluster":                       ". live metric plan run stat",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". metric plan run sim stat workload",
@@ -206,6 +207,9 @@ func walk(t *testing.T, fn func(dir, file string, f *ast.File)) {
 		}
 		if d.IsDir() {
 			if name := d.Name(); p != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil && p != root { // another module
 				return filepath.SkipDir
 			}
 			return nil
