@@ -22,6 +22,7 @@ var otherMeanings = map[string][]string{
 	"plan/plan.go":            {"openai"}, // the default
 	"report/vllmjson.go":      {"vllm"},   // the format of that name
 	"internal/proof/proof.go": {"vllm"},   // the one it drives
+	"predict/start.go":        {"vllm"},   // the engine that a fit begins with
 
 	// Whose results are read, and whose definitions are known.
 	"archive/vllm.go":          {"vllm"},

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,6 +148,6 @@ func checkRecords(t *testing.T, records, truth string, all bool) {
 		t.Errorf("%d requests were answered to their end, and are not kept", lost)
 	}
 	if want := 160; all && len(kept) != want || !all && (len(kept) >= want || len(kept) <= want/2) {
-		t.Error(fmt.Sprintf("%d of %d requests are kept", len(kept), want))
+		t.Errorf("%d of %d requests are kept", len(kept), want)
 	}
 }

@@ -113,7 +113,7 @@ func bench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer b.close() //nolint:contextcheck // agents are told that it is over, whatever ended it
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
 	if err := b.resume(&o); err != nil {

@@ -73,19 +73,27 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 	if len(p.BaseURL) > 0 || p.Given("host") || p.Given("port") {
 		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
 	}
-	for _, name := range p.Values("sim") {
-		mix, err := step.LoadMix(name)
-		if err != nil {
-			return usage(err)
-		}
-		if (len(mix) > 1 || mix[0].Count > 1) && (!p.Virtual || p.Given("replicas")) {
-			return usage(fmt.Errorf("%s: several engines are for runs in virtual time, and go without --replicas", name))
-		}
+	if err := checkEngines(p); err != nil {
+		return usage(err)
 	}
 	if len(p.Values("sim")) > 1 {
 		return nil // each has a protocol of its own
 	}
 	return simBackend(p)
+}
+
+// checkEngines says what is wrong with the engines that --sim names.
+func checkEngines(p *plan.Plan) error {
+	for _, name := range p.Values("sim") {
+		mix, err := step.LoadMix(name)
+		if err != nil {
+			return err
+		}
+		if (len(mix) > 1 || mix[0].Count > 1) && (!p.Virtual || p.Given("replicas")) {
+			return fmt.Errorf("%s: several engines are for runs in virtual time, and go without --replicas", name)
+		}
+	}
+	return nil
 }
 
 // simBackend takes the protocol that goes with the simulated engine, where none

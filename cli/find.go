@@ -95,7 +95,7 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer b.close() //nolint:contextcheck // as in bench
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
 	b.terse = true

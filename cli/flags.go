@@ -87,15 +87,20 @@ func expand(root *cobra.Command, args []string) ([]string, error) {
 		if n == 0 && flag.Value.Type() == listType {
 			return nil, usage(fmt.Errorf("--%s needs at least one value", flag.Name))
 		}
-		if n == 0 {
-			out = append(out, "--"+flag.Name)
-		}
-		for _, v := range args[:n] {
-			out = append(out, "--"+flag.Name+"="+v)
-		}
-		args = args[n:]
+		out, args = append(out, given(flag.Name, args[:n])...), args[n:]
 	}
 	return append(out, args...), nil
+}
+
+// given is a flag with each of its values, or alone.
+func given(name string, values []string) (out []string) {
+	if len(values) == 0 {
+		return []string{"--" + name}
+	}
+	for _, v := range values {
+		out = append(out, "--"+name+"="+v)
+	}
+	return out
 }
 
 // passesOn marks a command whose flags go on after a --.

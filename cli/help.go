@@ -189,8 +189,10 @@ func kindParts(command string) []part {
 		for _, s := range report.Styles {
 			styles = append(styles, row{s.String(), s.Doc})
 		}
-		return []part{kinds("Formats", formatRows(report.Formats)), kinds("Formats of a text report", formatRows(report.FileFormats)),
-			kinds("Report styles", styles), kinds("Results that are read", results)}
+		return []part{
+			kinds("Formats", formatRows(report.Formats)), kinds("Formats of a text report", formatRows(report.FileFormats)),
+			kinds("Report styles", styles), kinds("Results that are read", results),
+		}
 	case "compare":
 		return []part{kinds("Formats", formatRows(report.ComparisonFormats))}
 	}

@@ -133,7 +133,7 @@ func TestMisspelt(t *testing.T) {
 		"SLO":               {[]string{"find", "--slo", "tfft:p99<1s"}, `"ttft"`},
 		"quantity":          {[]string{"compare", "x", "y", "--quantities", "tpto.mean"}, `"tpot"`},
 		"goal":              {[]string{"find", "--slo", "ttft:p99<1s", "--find", "conccurrency"}, `"concurrency"`},
-		"style":             {append(bench, "--report-style", "curent"), `"current"`},
+		"style":             {append(bench, "--report-style", "currrent"), `"current"`},
 		"format":            {[]string{"report", "../testdata/seeds", "--format", "jsn"}, `"json"`},
 		"rows":              {[]string{"report", "../testdata/seeds", "--format", "csv", "--rows", "requst"}, `"request"`},
 		"dialect":           {[]string{"report", "../testdata/seeds", "--dialect", "aipref"}, `"aiperf"`},

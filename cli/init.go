@@ -145,8 +145,16 @@ func fillPlan(p *plan.Plan, about *serverAbout) error {
 	for about.most > 0 && input+output > about.most && input > 16 {
 		input, output = input/2, max(output/2, 8)
 	}
-	fill := [][2]string{{"base-url", defaultServer}, {"backend", backend.Auto}, {"request-rate", "1,2,4,8"}, {"max-seconds", "30"},
-		{"dataset-name", plan.Default().DatasetName}, {"random-input-len", strconv.Itoa(input)}, {"random-output-len", strconv.Itoa(output)}, {"metric-percentiles", "50,90,99"}}
+	fill := [][2]string{
+		{"base-url", defaultServer},
+		{"backend", backend.Auto},
+		{"request-rate", "1,2,4,8"},
+		{"max-seconds", "30"},
+		{"dataset-name", plan.Default().DatasetName},
+		{"random-input-len", strconv.Itoa(input)},
+		{"random-output-len", strconv.Itoa(output)},
+		{"metric-percentiles", "50,90,99"},
+	}
 	for _, f := range fill {
 		name := f[0]
 		busy := p.Given(name)

@@ -72,7 +72,7 @@ func (f *k8sFlags) write(env *Env, p *plan.Plan) error {
 	if err := f.Check(); err != nil {
 		return usage(err)
 	}
-	return f.Options.Write(env.Stdout)
+	return f.Write(env.Stdout)
 }
 
 // keys makes the secrets of one run.

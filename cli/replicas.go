@@ -59,7 +59,7 @@ func findReplicas(ctx context.Context, env *Env, p plan.Plan, slo string) error 
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer b.close() //nolint:contextcheck // as in bench
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
 	b.terse = true

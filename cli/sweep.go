@@ -168,7 +168,7 @@ func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc,
 		return s.why(up, err)
 	}
 	b := s.bench
-	defer b.close()
+	defer b.close() //nolint:contextcheck // as in bench
 	b.stop, b.outer, b.base = stop, at, len(b.run.Levels)
 	b.opened = func(dir string) error { return s.server.keep(logName(dir, i)) }
 	err := b.runner.Run(up, b, b.end)

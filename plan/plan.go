@@ -189,18 +189,18 @@ type Machines struct {
 // Reassign is the word of --on-loss that has another agent take over.
 const Reassign = "reassign"
 
-// validate says what is wrong with them.
-func (m *Machines) validate(p *Plan) error {
+// validateMachines says what is wrong with the agents.
+func (p *Plan) validateMachines() error {
 	switch {
-	case m.Agents < 0:
-		return fmt.Errorf("--agents %d: write how many there are", m.Agents)
-	case m.Agents == 0 && (m.Local || m.NATS != ""):
+	case p.Agents < 0:
+		return fmt.Errorf("--agents %d: write how many there are", p.Agents)
+	case p.Agents == 0 && (p.Local || p.NATS != ""):
 		return errors.New("--local and --nats are for agents: say how many with --agents")
-	case m.Local && m.NATS != "":
+	case p.Local && p.NATS != "":
 		return errors.New("--local brings a NATS server of its own: it goes without --nats")
-	case m.Agents > 0 && p.Virtual:
+	case p.Agents > 0 && p.Virtual:
 		return errors.New("--virtual computes the run here: it goes without --agents")
-	case m.Agents > 0 && p.Sim != "" && !m.Local:
+	case p.Agents > 0 && p.Sim != "" && !p.Local:
 		return errors.New("--sim starts an engine that only this machine can reach: use --local, or start tacho sim and name it with --base-url")
 	}
 	return nil

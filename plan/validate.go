@@ -16,7 +16,7 @@ import (
 
 // Validate says what is wrong with the plan before anything is sent.
 func (p *Plan) Validate() error {
-	if err := cmp.Or(p.validateLists(), p.Machines.validate(p)); err != nil {
+	if err := cmp.Or(p.validateLists(), p.validateMachines()); err != nil {
 		return err
 	}
 	levels, err := p.levels()

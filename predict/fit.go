@@ -239,44 +239,58 @@ func (f *fitter) search() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	best, damping := f.distance(off, at), 0.1
+	here := stand{at: at, off: off, best: f.distance(off, at), damping: 0.1}
 	var slopes [][]float64
 	fresh, wins := false, 0
 	for round := 0; round < f.Rounds && !f.late(); round++ {
-		f.say("round %d: distance %.1f", round, best)
+		f.say("round %d: distance %.1f", round, here.best)
 		if slopes == nil || wins >= anewAfter {
-			if slopes, err = f.slopes(at, off); err != nil {
+			if slopes, err = f.slopes(here.at, here.off); err != nil {
 				return nil, err
 			}
 			fresh, wins = true, 0
 		}
-		gain := 0.0
-		for try := 0; try < 4 && gain == 0 && !f.late(); try++ {
-			to := f.step(at, off, slopes, damping)
-			there, err := f.off(to)
-			if err != nil {
-				return nil, err
-			}
-			d := f.distance(there, to)
-			correct(slopes, at, to, off, there)
-			if d < best {
-				gain = best - d
-				at, off, best, damping = to, there, d, max(damping/4, 1e-3)
-			} else {
-				damping *= 5
-			}
+		gain, err := f.nearer(&here, slopes)
+		if err != nil {
+			return nil, err
 		}
 		wins++
-		if gain < enough*best {
+		if gain < enough*here.best {
 			if fresh && wins == 1 {
 				break
 			}
-			slopes, damping = nil, min(damping, 1)
+			slopes, here.damping = nil, min(here.damping, 1)
 		}
 		fresh = fresh && wins < 1
 	}
-	f.say("distance %.1f", best)
-	return at, f.ctx.Err()
+	f.say("distance %.1f", here.best)
+	return here.at, f.ctx.Err()
+}
+
+// A stand is where a search has come to.
+type stand struct {
+	at, off       []float64
+	best, damping float64
+}
+
+// nearer tries steps until one leads nearer, and tells by how much; 0: none did.
+func (f *fitter) nearer(here *stand, slopes [][]float64) (gain float64, err error) {
+	for try := 0; try < 4 && gain == 0 && !f.late(); try++ {
+		to := f.step(here.at, here.off, slopes, here.damping)
+		there, err := f.off(to)
+		if err != nil {
+			return 0, err
+		}
+		d := f.distance(there, to)
+		correct(slopes, here.at, to, here.off, there)
+		if d >= here.best {
+			here.damping *= 5
+			continue
+		}
+		gain = here.best - d
+		*here = stand{at: to, off: there, best: d, damping: max(here.damping/4, 1e-3)}
+	}
+	return gain, nil
 }
 
 const (

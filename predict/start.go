@@ -192,26 +192,9 @@ func readLaunches(p *step.Profile, levels []*Seen) (sure []string) {
 	}
 	var rows [][]float64
 	var y []float64
-	perToken := (p.Cost.Step[1].Ms - p.Cost.Step[0].Ms) / float64(p.Cost.Step[1].Tokens)
 	for _, s := range levels {
-		for _, w := range s.waves {
-			ms := w.ms - 2*p.API.HandOverMs
-			row := make([]float64, 3)
-			for i := range w.new {
-				tokens := w.prompt[i]
-				if i == 1 {
-					tokens += w.new[0] // they decode by now
-				}
-				if tokens <= h.GraphTokens {
-					row[0]++
-				} else {
-					row[1]++
-				}
-				row[2] += float64(w.new[i])
-				ms -= h.PerArrivalMs*float64(w.new[i]) + h.PerArrivalTokenUs*float64(w.prompt[i])/1e3
-			}
-			gpu := p.Cost.Step[0].Ms + perToken*float64(w.prompt[0])
-			if ms > 0 && gpu < 0.8*ms && w.prompt[0]+w.prompt[1] < p.StepTokens && w.new[1] < manyAtOnce {
+		for i := range s.waves {
+			if row, ms, fits := launchesOf(p, &s.waves[i]); fits {
 				rows, y = append(rows, row), append(y, ms)
 			}
 		}
@@ -228,6 +211,31 @@ func readLaunches(p *step.Profile, levels []*Seen) (sure []string) {
 		}
 	}
 	return sure
+}
+
+// launchesOf is the equation of a wave: how many graph and eager launches and new
+// requests it had, and how long they took together. It fits where the processor
+// was what they waited for.
+func launchesOf(p *step.Profile, w *wave) (row []float64, ms float64, fits bool) {
+	h := &p.Host
+	ms = w.ms - 2*p.API.HandOverMs
+	row = make([]float64, 3)
+	for i := range w.new {
+		tokens := w.prompt[i]
+		if i == 1 {
+			tokens += w.new[0] // they decode by now
+		}
+		if tokens <= h.GraphTokens {
+			row[0]++
+		} else {
+			row[1]++
+		}
+		row[2] += float64(w.new[i])
+		ms -= h.PerArrivalMs*float64(w.new[i]) + h.PerArrivalTokenUs*float64(w.prompt[i])/1e3
+	}
+	perToken := (p.Cost.Step[1].Ms - p.Cost.Step[0].Ms) / float64(p.Cost.Step[1].Tokens)
+	gpu := p.Cost.Step[0].Ms + perToken*float64(w.prompt[0])
+	return row, ms, ms > 0 && gpu < 0.8*ms && w.prompt[0]+w.prompt[1] < p.StepTokens && w.new[1] < manyAtOnce
 }
 
 const (

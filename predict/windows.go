@@ -134,39 +134,47 @@ func (w *watcher) waves() (out []wave) {
 		for _, l := range w.lives[:i] {
 			over = max(over, l.last)
 		}
-		var v wave
-		head, at, step := tacho.Never, w.lives[i].first, 0
-		idle := true
-		for ; i < len(w.lives); i++ {
-			l := &w.lives[i]
-			if l.first > at+oneStep {
-				step++
-			}
-			if step > 1 || step == 1 && l.sent > w.lives[i-1].first {
-				break
-			}
-			at = l.first
-			idle = idle && l.head > over-leastStall // a last step may still be under way
-			v.new[step]++
-			v.prompt[step] += l.prompt - l.cached
-			if head < 0 || l.head < head {
-				head = l.head
-			}
-			if step == 0 {
-				v.ms = inMs(l.first)
-			}
-		}
+		v, next, steps, idle := w.wave(i, over)
+		i = next
 		if idle && v.new[0] > 0 && v.new[1] > 0 {
-			v.ms -= inMs(head)
 			out = append(out, v)
 		}
-		if step > 1 { // a third step: the rest of the wave tells nothing
+		if steps > 1 { // a third step: the rest of the wave tells nothing
 			for i < len(w.lives) && w.lives[i].first <= w.lives[i-1].last {
 				i++
 			}
 		}
 	}
 	return out
+}
+
+// wave is the one that begins with request i: where it ends, how many more steps
+// it came to, and whether the engine was idle when it came. Over is when all before
+// it were.
+func (w *watcher) wave(i int, over time.Duration) (v wave, next, step int, idle bool) {
+	head, at := tacho.Never, w.lives[i].first
+	idle = true
+	for ; i < len(w.lives); i++ {
+		l := &w.lives[i]
+		if l.first > at+oneStep {
+			step++
+		}
+		if step > 1 || step == 1 && l.sent > w.lives[i-1].first {
+			break
+		}
+		at = l.first
+		idle = idle && l.head > over-leastStall // a last step may still be under way
+		v.new[step]++
+		v.prompt[step] += l.prompt - l.cached
+		if head < 0 || l.head < head {
+			head = l.head
+		}
+		if step == 0 {
+			v.ms = inMs(l.first)
+		}
+	}
+	v.ms -= inMs(head)
+	return v, i, step, idle
 }
 
 // peaks are how many answers were written at once at most, the tokens they had, and

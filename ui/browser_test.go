@@ -4,6 +4,7 @@ package ui_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -14,9 +15,13 @@ import (
 
 	"tacho/archive"
 	"tacho/internal/browser"
+	"tacho/outcome"
 	"tacho/store"
 	"tacho/ui"
 )
+
+// hostile is what somebody may put where a name or a message goes.
+const hostile = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2">'"&lt;`
 
 // A tab is a page in a test.
 type tab struct {
@@ -257,4 +262,11 @@ func testLooks(t *testing.T, b *browser.Browser, server *httptest.Server) {
 			}
 		}
 	}
+}
+
+func quotedRun(t testing.TB, run *outcome.Run) string {
+	t.Helper()
+	b, err := json.Marshal(run)
+	check(t, err)
+	return string(b)
 }

@@ -20,9 +20,6 @@ import (
 
 const ms = time.Millisecond
 
-// hostile is what somebody may put where a name or a message goes.
-const hostile = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2">'"&lt;`
-
 // began is when the first run of a folder began; each later one a minute later.
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -122,11 +119,4 @@ func serve(t testing.TB, o ui.Options) *httptest.Server {
 	server := httptest.NewServer(s)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server
-}
-
-func quotedRun(t testing.TB, run *outcome.Run) string {
-	t.Helper()
-	b, err := json.Marshal(run)
-	check(t, err)
-	return string(b)
 }
