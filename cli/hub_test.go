@@ -15,7 +15,7 @@ func TestDatasetDownload(t *testing.T) {
 	hub := fakehub.New(t)
 	hub.Token = "secret"
 	hub.Files["org/data@main"] = map[string]string{"train.jsonl": strings.Repeat(`{"prompt":"what is it?"}`+"\n", 50_000)}
-	vars := map[string]string{"HF_ENDPOINT": hub.URL, "HF_HOME": t.TempDir(), "HF_TOKEN": "secret"}
+	vars := map[string]string{"HF_ENDPOINT": hub.URL, "HF_HOME": t.TempDir(), "HF_TOKEN": "secret", "TERM": "xterm"}
 	data := func() (code int, out, errs string) {
 		var stdout, stderr bytes.Buffer
 		code = cli.Main(&cli.Env{
@@ -28,7 +28,7 @@ func TestDatasetDownload(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "dataset hf: 3 sessions") {
 		t.Fatalf("exit %d\n%s\n%s", code, out, errs)
 	}
-	for _, want := range []string{"Downloading train.jsonl of the dataset org/data (file 1 of 1).", "[####################] 1.2/1.2 MB"} {
+	for _, want := range []string{"Downloading train.jsonl of the dataset org/data (file 1 of 1).", "Downloading train.jsonl [--------------------] 0.0/1.2 MB"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("%q does not say %q", errs, want)
 		}

@@ -14,6 +14,9 @@ import (
 // TestReadmeCommands runs every command that a document shows after a $, in a
 // place that has what the document speaks of: a server, a run, a report.
 func TestReadmeCommands(t *testing.T) {
+	if raced {
+		t.Skip("make test runs it without the race detector, under which it takes minutes")
+	}
 	docs, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)

@@ -50,20 +50,20 @@ func TestPlanKeepsSecrets(t *testing.T) {
 func TestPlanIsChecked(t *testing.T) {
 	start, end := 1.0, 2.0
 	for want, change := range map[string]func(*plan.Plan){
-		"goes without --request-rate":       func(p *plan.Plan) { p.RampUpStrategy, p.RequestRate = "linear", 3 },
-		"needs --ramp-up-start-rps":         func(p *plan.Plan) { p.RampUpStrategy = "linear" },
-		"need --ramp-up-strategy":           func(p *plan.Plan) { p.RampUpStartRPS = &start },
-		"unknown ramp-up strategy":          func(p *plan.Plan) { p.RampUpStrategy, p.RampUpStartRPS, p.RampUpEndRPS = "x", &start, &end },
-		"at least 1 request":                func(p *plan.Plan) { set(t, p, "max-concurrency=0") },
-		"--num-prompts 0":                   func(p *plan.Plan) { p.NumPrompts = 0 },
-		"needs --request-rate":              func(p *plan.Plan) { p.MaxSeconds = 3 },
-		"--goodput":                         func(p *plan.Plan) { p.Goodput = []string{"ttft"} },
-		"--metric-percentiles":              func(p *plan.Plan) { p.MetricPercentiles = "99,x" },
-		`percentile metric "tttf"`:          func(p *plan.Plan) { p.PercentileMetrics = "tttf" },
-		"--lora-assignment":                 func(p *plan.Plan) { p.LoraAssignment = "best" },
-		"request rate 0 must be above 0":    func(p *plan.Plan) { p.RequestRate = 0 },
-		"burstiness 0 must be above 0":      func(p *plan.Plan) { p.Burstiness = 0 },
-		"goodput metric \"ttfb\": want one": func(p *plan.Plan) { p.Goodput = []string{"ttfb:3"} },
+		"goes without --request-rate":     func(p *plan.Plan) { p.RampUpStrategy, p.RequestRate = "linear", 3 },
+		"needs --ramp-up-start-rps":       func(p *plan.Plan) { p.RampUpStrategy = "linear" },
+		"need --ramp-up-strategy":         func(p *plan.Plan) { p.RampUpStartRPS = &start },
+		"--ramp-up-strategy \"x\": write": func(p *plan.Plan) { p.RampUpStrategy, p.RampUpStartRPS, p.RampUpEndRPS = "x", &start, &end },
+		"at least 1 request":              func(p *plan.Plan) { set(t, p, "max-concurrency=0") },
+		"--num-prompts 0":                 func(p *plan.Plan) { p.NumPrompts = 0 },
+		"needs --request-rate":            func(p *plan.Plan) { p.MaxSeconds = 3 },
+		"--goodput":                       func(p *plan.Plan) { p.Goodput = []string{"ttft"} },
+		"--metric-percentiles":            func(p *plan.Plan) { p.MetricPercentiles = "99,x" },
+		`percentile metric "tttf"`:        func(p *plan.Plan) { p.PercentileMetrics = "tttf" },
+		"--lora-assignment":               func(p *plan.Plan) { p.LoraAssignment = "best" },
+		"request rate 0 must be above 0":  func(p *plan.Plan) { p.RequestRate = 0 },
+		"burstiness 0 must be above 0":    func(p *plan.Plan) { p.Burstiness = 0 },
+		"unknown goodput metric \"ttfb\"": func(p *plan.Plan) { p.Goodput = []string{"ttfb:3"} },
 	} {
 		p := plan.Default()
 		change(&p)

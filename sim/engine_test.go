@@ -227,7 +227,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		{Options{Speedup: -1}, "positive"},
 		{Options{Engine: "x"}, "vllm, sglang"},
 		{Options{Profile: &step.Profile{}}, "policy"},
-		{Options{Faults: []string{"x"}}, "there are 429"},
+		{Options{Faults: []string{"x"}}, "have 429"},
 		{Options{Faults: []string{"pause"}}, "pause@60s"},
 		{Options{Faults: []string{"refuse"}}, "refuse@10s+5s"},
 		{Options{Faults: []string{"503=101%"}}, "no rate"},
