@@ -69,7 +69,10 @@ func (p *tab) wait(condition string) {
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	at := eval[[2]float64](p, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({ block: 'center' }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()`, selector))
+	const middle = `(() => { const e = document.querySelector(%q); if (!e) return [0, 0, 0]; e.scrollIntoView({ block: 'center' });
+		const b = e.getBoundingClientRect(), x = b.x + b.width / 2, y = b.y + b.height / 2; return [x, y, b.width && e.contains(document.elementFromPoint(x, y)) ? 1 : 0] })()`
+	p.wait(fmt.Sprintf(middle+"[2] === 1", selector)) // what the click before it brings may be still to come
+	at := eval[[3]float64](p, fmt.Sprintf(middle, selector))
 	check(p.t, p.Click(at[0], at[1]))
 }
 

@@ -60,7 +60,11 @@ function show() { // what the address says
 
 async function saveNotes() {
   const [id] = shownIds(), tags = $('note-tags').value.split(/[\s,]+/).filter(Boolean);
-  try { itemOf(id).notes = await ask('/api/notes', { run: id, note: $('note-text').value, tags }); say('Saved.'); show(); } catch (e) { say(e.message, true); }
+  try {
+    const notes = await ask('/api/notes', { run: id, note: $('note-text').value, tags }), it = itemOf(id); // the list may have come anew meanwhile
+    if (it) it.notes = notes;
+    say('Saved.'); show();
+  } catch (e) { say(e.message, true); }
 }
 function askDelete() {
   const it = itemOf(shownIds()[0]);
@@ -105,14 +109,20 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { in
 addEventListener('hashchange', () => { say(''); show(); });
 addEventListener('resize', () => showLive(itemOf(shownIds()[0])));
 
-/* What happens in the folder, as it happens. */
+/* What happens in the folder, as it happens. While a button is held down nothing is drawn anew: what was pressed would be gone when it is let go. */
+let held = false, late = false;
+const letGo = () => setTimeout(() => { held = false; if (late) { late = false; show(); } });
+document.addEventListener('pointerdown', () => { held = true; });
+for (const kind of ['pointerup', 'pointercancel', 'dragend']) document.addEventListener(kind, letGo);
+addEventListener('blur', letGo);
+const refresh = () => { if (held) late = true; else show(); };
 const events = new EventSource('/api/events');
 events.addEventListener('runs', (e) => {
   ui.items = JSON.parse(e.data) || []; ui.loaded = true;
   const there = new Set(ui.items.map((it) => it.id));
   for (const id of ui.ticked) if (!there.has(id)) ui.ticked.delete(id);
-  show();
+  refresh();
 });
-events.addEventListener('live', (e) => { const { run, snapshot } = JSON.parse(e.data); ui.live.set(run, snapshot); show(); });
+events.addEventListener('live', (e) => { const { run, snapshot } = JSON.parse(e.data); ui.live.set(run, snapshot); refresh(); });
 events.onopen = () => { if ($('status').classList.contains('bad')) say(''); };
 events.onerror = () => say('tacho ui has ended, or cannot be reached: this page shows what was known.', true);
