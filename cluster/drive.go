@@ -331,6 +331,9 @@ func (s *share) reasons() (out []metric.Reason) {
 	switch {
 	case s.lost != "" && s.taker != "":
 		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and agent %s took over the rest: what was due meanwhile was sent late", who, s.lost, s.requests, s.taker))
+		if n := len(s.toCome); n > 0 {
+			degraded("agent-sessions", fmt.Sprintf("%s was lost with %d sessions under way: their other turns are missing, for nobody begins a session again", who, n))
+		}
 	case s.lost != "":
 		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and the rest is missing: measure again, or use --on-loss reassign", who, s.lost, s.requests))
 	}

@@ -35,8 +35,9 @@ type share struct {
 	requests int
 	lag      stat.Digest // milliseconds
 	moved    time.Duration
-	bound    time.Duration // of the clock, at most
-	done     []uint64      // sessions of which something finished
+	bound    time.Duration  // of the clock, at most
+	done     []uint64       // sessions of which something finished
+	toCome   map[uint64]int // of sessions that are under way: turns that did not finish yet
 }
 
 // prepare is the order to make it ready.
@@ -102,6 +103,7 @@ func (s *share) add(r *tacho.Record, sink tacho.Sink) error {
 	if n := len(s.done); n == 0 || s.done[n-1] != r.Session {
 		s.done = append(s.done, r.Session)
 	}
+	s.count(r)
 	r.Agent = s.by.Name
 	offset, bound := s.by.offset()
 	s.bound = max(s.bound, bound)
@@ -110,6 +112,25 @@ func (s *share) add(r *tacho.Record, sink tacho.Sink) error {
 		s.lag.Add(float64(r.Sent-from) / 1e6)
 	}
 	return sink.Add(r)
+}
+
+// count keeps the sessions that are under way. One that failed goes no further.
+func (s *share) count(r *tacho.Record) {
+	if r.Turns < 2 {
+		return
+	}
+	if s.toCome == nil {
+		s.toCome = map[uint64]int{}
+	}
+	left, known := s.toCome[r.Session]
+	if !known {
+		left = r.Turns
+	}
+	if left--; left > 0 && r.OK() {
+		s.toCome[r.Session] = left
+	} else {
+		delete(s.toCome, r.Session)
+	}
 }
 
 // due is from when on a request is late.
@@ -159,10 +180,14 @@ func (s *share) agent() metric.Agent {
 }
 
 // missing is why the share is not whole; empty where it is, or another agent
-// made it so.
+// made it so. Whoever takes a share over begins no session again, so those that
+// were under way stay cut off.
 func (s *share) missing() string {
-	if s.taker != "" {
-		return ""
+	switch {
+	case s.taker == "":
+		return s.lost
+	case len(s.toCome) > 0:
+		return fmt.Sprintf("%d sessions under way when it was lost", len(s.toCome))
 	}
-	return s.lost
+	return ""
 }
