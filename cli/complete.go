@@ -18,6 +18,12 @@ import (
 	"tacho/store"
 )
 
+// asksForWords says that a shell runs this to complete a word. Otherwise nobody
+// asks, and cobra never lets go of what it was told of flags.
+func asksForWords(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
 // completeWords hangs, behind every flag of a command that takes known words, what
 // a shell asks for them.
 func completeWords(cmd *cobra.Command) {

@@ -155,7 +155,9 @@ throughput and goodput, with a verdict on its own measurement.`,
 		cmd := c(env)
 		cmd.Args = usersOwn(cmd.Args)
 		cmd.Flags().SortFlags = false // what is used most stands first
-		completeWords(cmd)
+		if asksForWords(env.Args) {
+			completeWords(cmd)
+		}
 		root.AddCommand(cmd)
 	}
 	return root
