@@ -43,6 +43,12 @@ func TestFlagsOfVLLMBench(t *testing.T) {
 	}
 	for words, want := range map[string]string{
 		"multi-turn-max-turns=4":                                                       "go with --multi-turn",
+		"multi-turn-prefix-global-ratio=0.1":                                           "go with --multi-turn",
+		"multi-turn=true multi-turn-prefix-global-ratio=-0.1":                          "from 0 to 1",
+		"multi-turn=true multi-turn-prefix-global-ratio=0.5 per-turn-input-len=500":    "no room beside the 512",
+		"multi-turn=true multi-turn-prefix-global-ratio=0.5 random-input-len=U(9,20)":  "needs one --random-input-len",
+		"multi-turn=true multi-turn-prefix-conversation-ratio=0.5 sub-agents=2":        "need what was said before",
+		"multi-turn=true dataset-name=sharegpt multi-turn-prefix-global-ratio=0.5":     "--dataset-name random",
 		"multi-turn=true dataset-name=sonnet":                                          "not sonnet",
 		"multi-turn=true multi-turn-min-turns=5":                                       "from 5 to 3 turns",
 		"random-cache-ratio=0.5":                                                       "go together",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"tacho"
@@ -27,6 +28,8 @@ type talkFlags struct {
 	MultiTurn     bool    `flag:"multi-turn" help:"+ as vllm-bench has it: conversations of random prompts with --random-input-len and --random-output-len in each turn (3 turns unless --turns is given), or of the file of --dataset-name sharegpt"`
 	MinTurns      int     `flag:"multi-turn-min-turns" help:"+ with --multi-turn: least number of turns; each conversation has its own"`
 	MaxTurns      int     `flag:"multi-turn-max-turns" help:"+ with --multi-turn: largest number of turns"`
+	AllRatio      float64 `flag:"multi-turn-prefix-global-ratio" help:"+ with --multi-turn: share of --random-input-len with which all prompts begin; each turn is then a prompt of its own, without what was said before"`
+	OwnRatio      float64 `flag:"multi-turn-prefix-conversation-ratio" help:"+ with --multi-turn: share of --random-input-len which the turns of a conversation have in common, after that; without history likewise"`
 	Turns         Length  `flag:"turns" alias:"multi-turn-num-turns" default:"4" help:"+ conversation: number of turns"`
 	TurnInputLen  Length  `flag:"turn-input-len" alias:"per-turn-input-len" default:"128" help:"+ conversation: prompt tokens that each turn adds"`
 	FirstInputLen Length  `flag:"first-turn-input-len" help:"+ conversation: prompt tokens of the first turn, if different"`
@@ -42,7 +45,7 @@ type talkFlags struct {
 func (f *talkFlags) talk() TalkOptions {
 	return TalkOptions{
 		Turns: f.Turns, ThinkMS: f.ThinkMS, System: f.SystemLen, Systems: f.Systems, First: f.FirstInputLen,
-		Tools: f.ToolTurns, SubAgents: f.SubAgents,
+		Tools: f.ToolTurns, SubAgents: f.SubAgents, AllRatio: f.AllRatio, OwnRatio: f.OwnRatio,
 	}
 }
 
@@ -55,7 +58,14 @@ type TalkOptions struct {
 	First     Length  // prompt tokens of the first turn; 0 is those of the others
 	Tools     float64 // share of the later turns that bring the result of a tool
 	SubAgents int     // that run side by side after the first turn
+
+	// Shares of the first prompt with which all turns of all conversations begin, and
+	// all turns of one conversation. With either a turn has no history.
+	AllRatio, OwnRatio float64
 }
+
+// forgets says whether each turn is a prompt of its own.
+func (o *TalkOptions) forgets() bool { return o.AllRatio > 0 || o.OwnRatio > 0 }
 
 func (o *TalkOptions) check() error {
 	switch {
@@ -93,6 +103,11 @@ func newConversation(ctx context.Context, o Options) (Workload, error) {
 		return nil, err
 	}
 	w := &madeTalks{Options: o, frames: frames, fitted: newFitted(ctx, o.Counter), systems: zipfSums(o.Zipf, max(o.Talk.Systems, 1))}
+	if o.Talk.forgets() {
+		if w.around, err = aroundText(ctx, o.Counter); err != nil {
+			return nil, fmt.Errorf("conversation: %w", err)
+		}
+	}
 	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
@@ -100,6 +115,7 @@ func newConversation(ctx context.Context, o Options) (Workload, error) {
 type madeTalks struct {
 	Options
 	systems []float64 // running sums of how popular the system prompts are
+	around  int       // tokens around a text, which are in its count
 	frames  frames
 	*fitted
 }
@@ -125,6 +141,9 @@ func (w *madeTalks) Session(i uint64) (tacho.Session, error) {
 	opening := slices.Clone(main.history)
 	openingTokens := main.tokens
 	for k := range n {
+		if k > 0 && w.Talk.forgets() {
+			main = thread{history: slices.Clone(opening), tokens: openingTokens, last: -1}
+		}
 		if err := w.turn(&s, &main, k, rng); err != nil {
 			return s, err
 		}
@@ -159,19 +178,52 @@ func (w *madeTalks) open(t *thread, i uint64, rng *rand.Rand) error {
 	if i >= warmupBase {
 		group = i // a system prompt that no session of the run has
 	}
-	m, tokens, err := w.framed(prefixIndex-group, w.Talk.System, w.frames.system)
+	m, tokens, err := w.framed("", prefixIndex-group, w.Talk.System, w.frames.system)
 	m.Role = "system"
 	t.history, t.tokens = append(t.history, m), tokens
 	return err
 }
 
 // framed is a message that adds n tokens to a conversation, frame of them
-// around it, and how many it really adds: no message is empty.
-func (w *madeTalks) framed(key uint64, n, frame int) (tacho.Message, int, error) {
+// around it, and how many it really adds: no message is empty. It begins with an
+// opening.
+func (w *madeTalks) framed(opening string, key uint64, n, frame int) (tacho.Message, int, error) {
 	more := w.frames.alone - frame // than it would have on its own
-	m, tokens, err := w.words(w.Seed, key, max(n+more, w.frames.alone+1))
+	m, tokens, err := w.wordsAfter(opening, strings.Count(opening, " "), w.Seed, key, max(n+more, w.frames.alone+1))
 	return m, tokens - more, err
 }
+
+// shared is the text with which the turns of session i begin: one that all
+// sessions have, and one of its own.
+func (w *madeTalks) shared(i uint64) (text string, err error) {
+	first, _ := w.Talk.First.Constant()
+	if first == 0 {
+		first, _ = w.Input.Constant()
+	}
+	tokens := 0
+	for _, part := range []struct {
+		ratio float64
+		key   uint64
+	}{{w.Talk.AllRatio, sharedKey}, {w.Talk.OwnRatio, turnKey(i, -1)}} {
+		n := int(part.ratio * float64(first))
+		if n == 0 {
+			continue
+		}
+		if part.key == sharedKey && i >= warmupBase {
+			part.key = turnKey(i, -2) // one that no session of the run has
+		}
+		tokens += n
+		m, _, err := w.framed(text, part.key, tokens+w.around, w.frames.alone)
+		if err != nil {
+			return "", err
+		}
+		text = m.Content
+	}
+	return text, nil
+}
+
+// sharedKey is the random stream of what all conversations begin with.
+const sharedKey = prefixIndex - 1<<50
 
 // nextFrame is what is around the next question of a thread.
 func (w *madeTalks) nextFrame(t *thread) int {
@@ -195,7 +247,11 @@ func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) err
 		length = &w.Talk.First
 	}
 	tool := k > 0 && rng.Float64() < w.Talk.Tools
-	m, tokens, err := w.framed(turnKey(s.ID, at), length.Draw(rng, 1), frame)
+	opening, err := w.shared(s.ID)
+	if err != nil {
+		return err
+	}
+	m, tokens, err := w.framed(opening, turnKey(s.ID, at), length.Draw(rng, 1), frame)
 	if err != nil {
 		return err
 	}

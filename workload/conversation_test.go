@@ -121,3 +121,43 @@ func TestConversationsOfFiles(t *testing.T) {
 		}
 	}
 }
+
+// With shares that prompts have in common there is no history: every turn begins
+// with what all begin with, then with what its conversation begins with, and has
+// its exact length.
+func TestSharedPrefixes(t *testing.T) {
+	w := make1(t, "conversation", workload.Options{
+		Messages: true, Input: workload.Fixed(60), Output: workload.Fixed(5), Count: 3, Seed: 2,
+		Talk: workload.TalkOptions{Turns: workload.Fixed(3), First: workload.Fixed(100), AllRatio: 0.1, OwnRatio: 0.4},
+	})
+	words := func(i uint64, k int) []string {
+		s, err := w.Session(i)
+		if err != nil || len(s.Turns) != 3 {
+			t.Fatalf("%d turns: %v", len(s.Turns), err)
+		}
+		q := s.Turns[k].Request
+		if want := []int{100, 60, 60}[k]; shape(q) != "user" || q.InputTokens != want {
+			t.Errorf("session %d turn %d: %s, %d tokens, want %d", i, k, shape(q), q.InputTokens, want)
+		}
+		return strings.Fields(q.Input.Messages[0].Content)
+	}
+	alike := func(a, b []string) (n int) {
+		for n < min(len(a), len(b)) && a[n] == b[n] {
+			n++
+		}
+		return n
+	}
+	for i := range uint64(3) {
+		// A word or two more may be the same by chance.
+		if n := alike(words(i, 0), words(i, 2)); n < 50 || n > 52 {
+			t.Errorf("turns of session %d have %d words in common, want 50", i, n)
+		}
+		if n := alike(words(i, 1), words(i+1, 1)); n < 10 || n > 12 {
+			t.Errorf("sessions %d and %d have %d words in common, want 10", i, i+1, n)
+		}
+	}
+	warm, err := w.Warmup(1)
+	if err != nil || alike(words(0, 0), strings.Fields(warm.Turns[0].Request.Input.Messages[0].Content)) > 2 {
+		t.Errorf("a warm-up begins as the run does: %v", err)
+	}
+}

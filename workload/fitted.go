@@ -132,9 +132,15 @@ func asMany(n int) func() (int, error) { return func() (int, error) { return n, 
 
 // words is a message of random words with n tokens, which seed and key make.
 func (f *fitted) words(seed, key uint64, n int) (tacho.Message, int, error) {
-	text, tokens, err := f.text(key, n, asMany(n),
-		func(units int) string { return prefixed("", key^seed, units, math.MaxInt) },
-		func(bytes int) string { return prefixed("", key^seed, math.MaxInt, bytes) })
+	return f.wordsAfter("", 0, seed, key, n)
+}
+
+// wordsAfter is a message of n tokens that begins with an opening, of about so
+// many of them.
+func (f *fitted) wordsAfter(opening string, opened int, seed, key uint64, n int) (tacho.Message, int, error) {
+	text, tokens, err := f.text(key, n, asMany(max(n-opened, 1)),
+		func(units int) string { return prefixed(opening, key^seed, units, math.MaxInt) },
+		func(bytes int) string { return prefixed(opening, key^seed, math.MaxInt, bytes) })
 	return tacho.Message{Role: "user", Content: text}, tokens, err
 }
 

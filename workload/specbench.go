@@ -42,7 +42,7 @@ var speedBench = Kind{
 type speculativeFlags struct {
 	SpecOutputLen  Length `flag:"spec-bench-output-len" default:"256" help:"spec_bench: output tokens"`
 	SpecCategory   string `flag:"spec-bench-category" list:"yes" help:"spec_bench: only questions of this category"`
-	SpeedSubset    string `flag:"speed-bench-dataset-subset" list:"yes" default:"qualitative" help:"speed_bench: file in its directory, without .jsonl"`
+	SpeedSubset    string `flag:"speed-bench-dataset-subset" alias:"speed-bench-config" list:"yes" default:"qualitative" help:"speed_bench: file in its directory, without .jsonl"`
 	SpeedOutputLen Length `flag:"speed-bench-output-len" default:"4096" help:"speed_bench: output tokens"`
 	SpeedCategory  string `flag:"speed-bench-category" list:"yes" help:"speed_bench: only questions of this category"`
 }

@@ -17,8 +17,11 @@ func (d *Dataset) Translate(given func(option string) bool) error {
 // takeMultiTurn makes of --multi-turn the options that say the same here.
 func (d *Dataset) takeMultiTurn(given func(option string) bool) error {
 	if !d.MultiTurn {
-		if d.MinTurns != 0 || d.MaxTurns != 0 {
-			return errors.New("--multi-turn-min-turns and --multi-turn-max-turns go with --multi-turn")
+		if d.DatasetName == "conversation" {
+			return d.checkShared()
+		}
+		if d.MinTurns != 0 || d.MaxTurns != 0 || d.AllRatio != 0 || d.OwnRatio != 0 {
+			return errors.New("--multi-turn-min-turns, --multi-turn-max-turns and --multi-turn-prefix-*-ratio go with --multi-turn")
 		}
 		return nil
 	}
@@ -32,6 +35,9 @@ func (d *Dataset) takeMultiTurn(given func(option string) bool) error {
 		if !given("turn-output-len") {
 			d.TurnOutputLen = Fixed(-1) // that of the answer in the data
 		}
+		if d.AllRatio != 0 || d.OwnRatio != 0 {
+			return errors.New("--multi-turn-prefix-*-ratio goes with --dataset-name random: the texts of a file are what they are")
+		}
 	default:
 		return fmt.Errorf("--multi-turn goes with --dataset-name random or sharegpt, not %s", d.DatasetName)
 	}
@@ -39,7 +45,34 @@ func (d *Dataset) takeMultiTurn(given func(option string) bool) error {
 	if !given("turns") {
 		d.Turns = Fixed(3)
 	}
+	if err := d.checkShared(); err != nil {
+		return err
+	}
 	return d.takeTurns()
+}
+
+// checkShared says whether a prompt has room for what it shares with others.
+func (d *Dataset) checkShared() error {
+	if d.AllRatio == 0 && d.OwnRatio == 0 {
+		return nil
+	}
+	first, one := d.FirstInputLen.Constant()
+	each, same := d.TurnInputLen.Constant()
+	if one && first == 0 {
+		first = each
+	}
+	shared := int(d.AllRatio*float64(first)) + int(d.OwnRatio*float64(first))
+	switch {
+	case !(d.AllRatio >= 0 && d.OwnRatio >= 0 && d.AllRatio+d.OwnRatio <= 1):
+		return errors.New("--multi-turn-prefix-global-ratio and --multi-turn-prefix-conversation-ratio are shares of a prompt: from 0 to 1, together at most 1")
+	case !one || !same:
+		return errors.New("--multi-turn-prefix-*-ratio needs one --random-input-len and one --per-turn-input-len, of which the prefixes are shares")
+	case shared >= each:
+		return fmt.Errorf("turns of %d tokens have no room beside the %d that they share: raise --per-turn-input-len or lower --multi-turn-prefix-*-ratio", each, shared)
+	case d.SubAgents > 0:
+		return errors.New("--sub-agents need what was said before, and --multi-turn-prefix-*-ratio leaves that out")
+	}
+	return nil
 }
 
 // takeTurns makes of the least and the largest number of turns a number that is
