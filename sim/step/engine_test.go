@@ -26,17 +26,18 @@ func plain(policy string) Profile {
 // checkInvariants fails the test where an engine breaks one of its own rules.
 func (e *Engine) checkInvariants(t *testing.T) {
 	t.Helper()
-	private, holders := 0, map[*block]int{}
+	private, holders := 0, map[int32]int32{}
 	for _, s := range e.running {
 		private += s.blocks.private
-		for _, b := range s.blocks.shared {
-			holders[b]++
+		for _, at := range s.blocks.shared {
+			holders[at]++
 		}
 	}
 	idle := 0
-	for _, b := range e.kv.shared {
-		if b.holders != holders[b] {
-			t.Fatalf("block %x has %d holders, counts %d", b.hash, holders[b], b.holders)
+	for hash, at := range e.kv.shared {
+		b := e.kv.blocks[at]
+		if b.hash != hash || b.holders != holders[at] {
+			t.Fatalf("block %x of hash %x has %d holders, counts %d", b.hash, hash, holders[at], b.holders)
 		}
 		if b.holders == 0 {
 			idle++

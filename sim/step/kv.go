@@ -15,29 +15,32 @@ type kvCache struct {
 	reserve     int // blocks kept free when a sequence is let in
 	prefixes    bool
 
-	private  int // blocks held by one sequence
-	shared   map[uint64]*block
-	idle     int   // shared blocks that nobody holds
-	idleEnds block // ring of those: next is the one to go first
+	private int              // blocks held by one sequence
+	shared  map[uint64]int32 // shared blocks by their hash: where they are in blocks
+	blocks  []block          // the first is the end of the ring of idle ones: its next is the one to go first
+	unused  []int32          // places in blocks
+	idle    int              // shared blocks that nobody holds
 }
 
+// A block has no pointers: there are millions, and the garbage collector would
+// follow each.
 type block struct {
 	hash       uint64
-	holders    int
-	prev, next *block // in the idle list, while holders is 0
+	holders    int32
+	prev, next int32 // in the ring of idle ones, while holders is 0
 }
 
 // A holding is the blocks of one sequence.
 type holding struct {
 	private int
-	shared  []*block
+	shared  []int32
 	hashed  int // of its blocks, those that have been offered for sharing or were taken from it
 }
 
 func (h *holding) blocks() int { return h.private + len(h.shared) }
 
 func newKVCache(c KV) kvCache {
-	k := kvCache{blockTokens: c.BlockTokens, total: c.Blocks, prefixes: c.PrefixCache, shared: map[uint64]*block{}}
+	k := kvCache{blockTokens: c.BlockTokens, total: c.Blocks, prefixes: c.PrefixCache, shared: map[uint64]int32{}, blocks: make([]block, 1)}
 	if c.Blocks == 0 {
 		k.total = math.MaxInt
 	}
@@ -60,12 +63,12 @@ func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle int) {
 		return 0, 0
 	}
 	for _, hash := range hashes[:min(len(hashes), (tokens-1)/k.blockTokens)] {
-		b := k.shared[hash]
-		if b == nil {
+		at, found := k.shared[hash]
+		if !found {
 			break
 		}
 		blocks++
-		if b.holders == 0 {
+		if k.blocks[at].holders == 0 {
 			idle++
 		}
 	}
@@ -80,12 +83,13 @@ func (k *kvCache) admit(h *holding, hashes []uint64, hits, idleHits, tokens, spa
 		return false
 	}
 	for _, hash := range hashes[:hits] {
-		b := k.shared[hash]
+		at := k.shared[hash]
+		b := &k.blocks[at]
 		if b.holders == 0 {
 			k.unlink(b)
 		}
 		b.holders++
-		h.shared = append(h.shared, b)
+		h.shared = append(h.shared, at)
 	}
 	h.hashed = hits
 	k.take(h, need)
@@ -132,26 +136,41 @@ func (k *kvCache) share(h *holding, hashes []uint64, tokens int) {
 	if !k.prefixes {
 		return
 	}
-	for full := min(len(hashes), tokens/k.blockTokens); h.hashed < full; h.hashed++ {
+	full := min(len(hashes), tokens/k.blockTokens)
+	if h.shared == nil && full > h.hashed {
+		h.shared = make([]int32, 0, len(hashes))
+	}
+	for ; h.hashed < full; h.hashed++ {
 		hash := hashes[h.hashed]
-		if k.shared[hash] != nil { // another sequence was first: this one keeps its copy
+		if _, found := k.shared[hash]; found { // another sequence was first: this one keeps its copy
 			continue
 		}
-		b := &block{hash: hash, holders: 1}
-		k.shared[hash] = b
-		h.shared = append(h.shared, b)
+		at := k.place()
+		k.blocks[at] = block{hash: hash, holders: 1}
+		k.shared[hash] = at
+		h.shared = append(h.shared, at)
 		h.private--
 		k.private--
 	}
+}
+
+// place is one for another block.
+func (k *kvCache) place() int32 {
+	if len(k.unused) > 0 {
+		return popLast(&k.unused)
+	}
+	k.blocks = append(k.blocks, block{})
+	return int32(len(k.blocks) - 1)
 }
 
 // release gives back all of h. The end of a sequence is the least likely part
 // of it to be of use to another, so it is the first to go.
 func (k *kvCache) release(h *holding) {
 	k.private -= h.private
-	for _, b := range slices.Backward(h.shared) {
+	for _, at := range slices.Backward(h.shared) {
+		b := &k.blocks[at]
 		if b.holders--; b.holders == 0 {
-			k.link(b)
+			k.link(at)
 		}
 	}
 	*h = holding{}
@@ -164,22 +183,29 @@ func (k *kvCache) dropIdle() {
 }
 
 func (k *kvCache) evict() {
-	b := k.idleEnds.next
+	at := k.blocks[0].next
+	b := &k.blocks[at]
 	k.unlink(b)
 	delete(k.shared, b.hash)
+	k.unused = append(k.unused, at)
 }
 
-func (k *kvCache) link(b *block) {
-	if k.idle == 0 {
-		k.idleEnds.next, k.idleEnds.prev = &k.idleEnds, &k.idleEnds
-	}
-	b.prev, b.next = k.idleEnds.prev, &k.idleEnds
-	b.prev.next, b.next.prev = b, b
+func (k *kvCache) link(at int32) {
+	last := k.blocks[0].prev
+	k.blocks[at].prev, k.blocks[at].next = last, 0
+	k.blocks[last].next, k.blocks[0].prev = at, at
 	k.idle++
 }
 
 func (k *kvCache) unlink(b *block) {
-	b.prev.next, b.next.prev = b.next, b.prev
-	b.prev, b.next = nil, nil
+	k.blocks[b.prev].next, k.blocks[b.next].prev = b.next, b.prev
 	k.idle--
+}
+
+// popLast takes the last of a slice that has no pointers.
+func popLast[T any](s *[]T) T {
+	last := len(*s) - 1
+	x := (*s)[last]
+	*s = (*s)[:last]
+	return x
 }
