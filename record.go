@@ -2,7 +2,7 @@ package tacho
 
 import (
 	"math"
-	"sort"
+	"math/bits"
 	"time"
 )
 
@@ -147,14 +147,20 @@ type Slack uint8
 const UnknownSlack Slack = math.MaxUint8
 
 const (
-	slackUnit  = 128 // nanoseconds
-	slackSteps = 8   // within a doubling
+	slackUnit  = 128                  // nanoseconds
+	slackBits  = 4                    // of a mantissa
+	slackSteps = 1 << (slackBits - 1) // within a doubling
 )
 
 // SlackOf is the least that covers d, and never none.
 func SlackOf(d time.Duration) Slack {
-	i := sort.Search(int(UnknownSlack)-1, func(i int) bool { return Slack(i+1).Duration() >= d })
-	return Slack(i + 1)
+	units := max((uint64(max(d, 0))+slackUnit-1)/slackUnit, slackSteps) // rounded up
+	doublings := bits.Len64(units) - slackBits
+	if units&(1<<doublings-1) > 0 {
+		units += 1 << doublings
+	}
+	i := int(units>>doublings) - slackSteps + doublings*slackSteps
+	return Slack(min(i+1, int(UnknownSlack)))
 }
 
 // Duration is the most that it may be.

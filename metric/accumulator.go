@@ -26,6 +26,7 @@ type Accumulator struct {
 
 	marks    []marks
 	whole    part // of All
+	apart    bool // gaps by token are not those between events: until then they are kept once
 	bounds   bounds
 	series   series // of All
 	parts    parts
@@ -77,10 +78,16 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	a.marks = append(a.marks, marksOf(r))
 	a.measure(r)
 	a.whole.ready(len(All), a.Limit)
+	a.parts.add(r, a.values[:len(Classic)], &a.whole)
 	a.bounds.add(r, a.values, a.whole.digests)
+	if !a.apart && !slices.Equal(a.values[indexITL], a.values[tokenGapAt]) {
+		a.tellGapsApart()
+	}
+	if !a.apart {
+		a.values[tokenGapAt] = a.values[tokenGapAt][:0]
+	}
 	a.whole.add(r, a.values, a.Limit)
 	a.series.add(r, a.values)
-	a.parts.add(r, a.values[:len(Classic)])
 	a.addFailure(r)
 	a.sessions.add(r)
 	a.clock.add(r)
@@ -115,19 +122,60 @@ func (a *Accumulator) measure(r *tacho.Record) {
 	}
 }
 
+// tellGapsApart begins to keep the gaps by token. Where every event has one token
+// they are the gaps between events, of which there are more than of all else.
+func (a *Accumulator) tellGapsApart() {
+	a.apart = true
+	if len(a.series) > 0 {
+		a.whole.digests[tokenGapAt].Merge(&a.whole.digests[indexITL])
+		a.series[tokenGapAt].Merge(&a.series[indexITL])
+	}
+}
+
+// mergeGaps takes in the gaps by token of b, whose others are merged later.
+func (a *Accumulator) mergeGaps(b *Accumulator) {
+	if !a.apart && !b.apart || len(b.series) == 0 {
+		return
+	}
+	a.whole.readyFor(&b.whole)
+	if !a.apart {
+		a.tellGapsApart()
+	}
+	if !b.apart { // what is in their place is empty
+		a.whole.digests[tokenGapAt].Merge(&b.whole.digests[indexITL])
+		a.series.ready(len(b.series))
+		a.series[tokenGapAt].Merge(&b.series[indexITL])
+	}
+}
+
+// dists are all distributions.
+func (a *Accumulator) dists(percentiles []float64) []Dist {
+	out := a.whole.summarize(All, percentiles, a.series)
+	if !a.apart {
+		out[tokenGapAt].N = out[indexITL].N
+		if s := out[indexITL].Stats; s != nil {
+			same := *s
+			same.Percentiles = slices.Clone(s.Percentiles)
+			out[tokenGapAt].Stats = &same
+		}
+	}
+	return out
+}
+
 // Close implements tacho.Sink.
 func (a *Accumulator) Close() error { return nil }
 
 // Merge adds what b has seen; b does not change.
 func (a *Accumulator) Merge(b *Accumulator) {
 	a.marks = append(a.marks, b.marks...)
+	a.parts.merge(&b.parts, &a.whole, &b.whole)
+	a.mergeGaps(b)
 	if len(b.whole.digests) > 0 {
 		a.whole.readyFor(&b.whole)
 		a.bounds.merge(&b.bounds, a.whole.digests, b.whole.digests)
 	}
 	a.whole.merge(&b.whole)
 	a.series.merge(b.series)
-	a.parts.merge(&b.parts)
 	for k, g := range b.failures {
 		a.mergeFailure(k, g)
 	}
@@ -169,7 +217,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.marks), spread(c, a.marks), a.cache
 	s.Throughput = a.throughput(&s)
 	s.Steady = a.steady(&c, s.Backlog)
-	s.Dists = a.whole.summarize(All, c.Percentiles, a.series)
+	s.Dists = a.dists(c.Percentiles)
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
 	s.spent, s.slowest = spending(a.marks)

@@ -36,7 +36,10 @@ func (a *arrivals) add(r *tacho.Record, limit int) {
 		return
 	}
 	for i := range r.Events {
-		one := arrival{r.Events[i].At, int64(math.Round(tokensIn(r, i) * tokenParts))}
+		one := arrival{r.Events[i].At, tokenParts}
+		if r.Events[i].Tokens != 1 {
+			one.tokens = int64(math.Round(tokensIn(r, i) * tokenParts))
+		}
 		if a.width == 0 {
 			a.exact = append(a.exact, one)
 		} else {
@@ -53,10 +56,10 @@ func (a *arrivals) count(one arrival) { a.bin(one.at).add(arrivalBin{1, one.toke
 // bin is the bin of a time. All bins become wider where they must.
 func (a *arrivals) bin(at time.Duration) *arrivalBin {
 	at = max(at, 0)
-	for at/a.width >= mostBins {
+	i := int(at / a.width)
+	for ; i >= mostBins; i = int(at / a.width) {
 		a.widen()
 	}
-	i := int(at / a.width)
 	if i >= len(a.bins) {
 		a.bins = append(a.bins, make([]arrivalBin, i+1-len(a.bins))...)
 	}

@@ -118,13 +118,17 @@ func (b *bounds) add(r *tacho.Record, v values, digests []stat.Digest) {
 	if !r.OK() {
 		return
 	}
-	for i, m := range Classic {
-		b.of[i].add(m, r, v[i], &digests[i])
-	}
+	exact := r.SentSlack == 0
 	for i := range r.Events {
+		exact = exact && !r.Events[i].Coalesced()
 		b.unknown = b.unknown || r.Events[i].Slack == tacho.UnknownSlack
 		if i > 0 && !r.Events[i-1].Coalesced() && !r.Events[i].Coalesced() {
 			b.exact.add(r.Events[i].At - r.Events[i-1].At)
+		}
+	}
+	for i, m := range Classic {
+		if !exact || b.of[i].low != nil {
+			b.of[i].add(m, r, v[i], &digests[i])
 		}
 	}
 }

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"slices"
+	"time"
 
 	"tacho"
 )
@@ -21,10 +22,15 @@ var (
 		Name: "longest_gap", Title: "Longest Gap", Unit: Millis,
 		Doc: "longest gap between successive token events; successful requests with two",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			longest := -1.0
-			ITL.Of(r, func(gap float64) { longest = max(longest, gap) })
+			if !r.OK() || len(r.Events) < 2 {
+				return
+			}
+			longest := time.Duration(-1)
+			for i := 1; i < len(r.Events); i++ {
+				longest = max(longest, r.Events[i].At-r.Events[i-1].At)
+			}
 			if longest >= 0 {
-				emit(longest)
+				emit(millis(longest))
 			}
 		},
 	}
@@ -85,18 +91,21 @@ func stallsOver(thresholdMillis float64) *Metric {
 				return
 			}
 			n := 0.0
-			ITL.Of(r, func(gap float64) {
-				if gap > thresholdMillis {
+			for i := 1; i < len(r.Events); i++ {
+				if millis(r.Events[i].At-r.Events[i-1].At) > thresholdMillis {
 					n++
 				}
-			})
+			}
 			emit(n)
 		},
 	}
 }
 
-// stallsAt is where stalls are in All.
-var stallsAt = slices.Index(All, Stalls)
+// Where metrics are in All.
+var (
+	stallsAt   = slices.Index(All, Stalls)
+	tokenGapAt = slices.Index(All, TokenGap)
+)
 
 // WithStalls are all metrics, with stalls of a threshold; 0 is the usual one.
 func WithStalls(thresholdMillis float64) []*Metric {

@@ -47,29 +47,58 @@ const mostGroups = 1000
 // A groupKey is what the records of a group have in common.
 type groupKey struct{ by, value string }
 
-// groupLimit is how many observations of a metric a group keeps one by one.
-const groupLimit = 1 << 20
+// mostInGroup is how many observations of a metric a group keeps one by one: there
+// may be many groups.
+const mostInGroup = 1 << 16
+
+// groupLimit is the same for the groups of p.
+func (p *part) groupLimit() int { return min(cmp.Or(p.digests[0].Limit, mostInGroup), mostInGroup) }
 
 // parts are the records by what they have in common: their turn, their server,
 // the value of each label.
 type parts struct {
 	by      map[groupKey]*part
+	keys    []groupKey      // of the record that is being added
 	values  map[string]int  // how many groups there are by each
 	crowded map[string]bool // by these there are too many
-	turns   bool            // there are conversations
+	turns   bool            // there are conversations: until then all records are first turns
 }
 
-// add takes a record in; v are its values of the classic metrics.
-func (p *parts) add(r *tacho.Record, v values) {
-	p.turns = p.turns || r.Turn > 0
-	keys := []groupKey{{turnKey, strconv.Itoa(r.Turn + 1)}, {endpointKey, r.Endpoint}}
+// add takes a record in; v are its values of the classic metrics, and whole is all
+// before it.
+func (p *parts) add(r *tacho.Record, v values, whole *part) {
+	p.splitTurns(r.Turn > 0, whole)
+	keys := append(p.keys[:0], groupKey{endpointKey, r.Endpoint})
+	if p.turns {
+		keys = append(keys, groupKey{turnKey, strconv.Itoa(r.Turn + 1)})
+	}
 	for _, l := range r.Labels {
 		keys = append(keys, groupKey{labelKey + l.Key, l.Value})
 	}
 	for _, k := range keys {
 		if to := p.part(k); to != nil {
-			to.add(r, v, groupLimit)
+			to.add(r, v, whole.groupLimit())
 		}
+	}
+	p.keys = keys
+}
+
+// splitTurns begins to tell turns apart where there are any.
+func (p *parts) splitTurns(there bool, whole *part) {
+	if there && !p.turns {
+		p.turns = true
+		p.firstTurns(whole)
+	}
+}
+
+// firstTurns takes in records that are all first turns.
+func (p *parts) firstTurns(all *part) {
+	if all.Requests == 0 {
+		return
+	}
+	if to := p.part(groupKey{turnKey, "1"}); to != nil {
+		to.ready(classicCount, all.groupLimit())
+		to.merge(&part{Counts: all.Counts, tokens: all.tokens, digests: all.digests[:classicCount]})
 	}
 }
 
@@ -98,8 +127,12 @@ func (p *parts) crowd(by string) {
 	maps.DeleteFunc(p.by, func(k groupKey, _ *part) bool { return k.by == by })
 }
 
-func (p *parts) merge(o *parts) {
-	p.turns = p.turns || o.turns
+// merge takes in o. The wholes of both are those before they are merged.
+func (p *parts) merge(o *parts, whole, others *part) {
+	p.splitTurns(o.turns, whole)
+	if p.turns && !o.turns {
+		p.firstTurns(others)
+	}
 	for k, from := range o.by {
 		if to := p.part(k); to != nil {
 			to.merge(from)

@@ -32,9 +32,7 @@ type series []stat.Series
 // add takes a record in. All values of a request are of the moment at which it
 // was sent, so that its gaps stay together.
 func (s *series) add(r *tacho.Record, v values) {
-	if len(*s) == 0 {
-		*s = make(series, len(v))
-	}
+	s.ready(len(v))
 	at := r.Sent
 	if at == tacho.Never {
 		at = r.Due
@@ -44,10 +42,14 @@ func (s *series) add(r *tacho.Record, v values) {
 	}
 }
 
-func (s *series) merge(o series) {
+func (s *series) ready(metrics int) {
 	if len(*s) == 0 {
-		*s = make(series, len(o))
+		*s = make(series, metrics)
 	}
+}
+
+func (s *series) merge(o series) {
+	s.ready(len(o))
 	for i := range o {
 		(*s)[i].Merge(&o[i])
 	}

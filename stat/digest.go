@@ -67,7 +67,7 @@ func (d *Digest) Add(xs ...float64) {
 }
 
 func (d *Digest) keep(x float64) {
-	if n := math.Round(x * millionth); n >= math.MinInt32 && n <= math.MaxInt32 && n/millionth == x && (n != 0 || !math.Signbit(x)) {
+	if n := math.RoundToEven(x * millionth); n >= math.MinInt32 && n <= math.MaxInt32 && n/millionth == x && (n != 0 || !math.Signbit(x)) {
 		d.nanos = append(d.nanos, int32(n))
 		return
 	}

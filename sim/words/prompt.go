@@ -8,6 +8,8 @@ type Prompt struct {
 	Every  int      // tokens in a KV block; 0 if nobody wants to know the blocks
 	Blocks []uint64 // for each full block a hash of all up to its end
 	Chars  int      // length of its text
+
+	inBlock int // tokens after the last full block
 }
 
 // AddText adds the words of a text.
@@ -31,8 +33,10 @@ func (p *Prompt) Add(token uint64) {
 	p.Tokens++
 	p.Seed = (p.Seed ^ token) * 1099511628211
 	p.Seed ^= p.Seed >> 29
-	if p.Every > 0 && p.Tokens%p.Every == 0 {
-		p.Blocks = append(p.Blocks, p.Seed)
+	if p.Every > 0 {
+		if p.inBlock++; p.inBlock == p.Every {
+			p.inBlock, p.Blocks = 0, append(p.Blocks, p.Seed)
+		}
 	}
 }
 
