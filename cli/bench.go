@@ -215,6 +215,9 @@ func (b *benchRun) open() error {
 func (b *benchRun) keepIn(keep *store.Writer) error {
 	b.keep = keep
 	keep.Full = b.diskIsFull
+	if b.runner.Plan.Virtual {
+		keep.Batch()
+	}
 	b.progress.keep = keep.Live
 	kept, err := keep.Read()
 	if err != nil {

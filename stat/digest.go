@@ -52,17 +52,22 @@ func (d *Digest) Add(xs ...float64) {
 		if d.n == 0 {
 			d.min, d.max = x, x
 		}
-		d.n++
-		d.min, d.max = min(d.min, x), max(d.max, x)
-		d.sum.add(x)
-		if d.bins == nil && d.n > d.limit() {
-			d.spill()
+		if d.n++; x < d.min {
+			d.min = x
+		} else if x > d.max {
+			d.max = x
 		}
+		d.sum.add(x)
 		if d.bins != nil {
 			d.bins.add(binOf(x, fineBits), 1)
-		} else {
-			d.keep(x)
+			continue
 		}
+		if d.n > d.limit() {
+			d.spill()
+			d.bins.add(binOf(x, fineBits), 1)
+			continue
+		}
+		d.keep(x)
 	}
 }
 
@@ -303,11 +308,16 @@ const (
 )
 
 func (f *fixed) add(x float64) {
-	if math.Abs(x) < 1<<(62-fixedBits) { // nearly all: one word holds it
-		n := int64(math.RoundToEven(x * (1 << fixedBits)))
-		f.merge(&fixed{n >> 63, uint64(n)})
+	if x > 1<<(62-fixedBits) || x < -1<<(62-fixedBits) {
+		f.addLarge(x)
 		return
 	}
+	n := int64(math.RoundToEven(x * (1 << fixedBits))) // nearly all: one word holds it
+	lo, carry := bits.Add64(f.lo, uint64(n), 0)
+	f.lo, f.hi = lo, f.hi+n>>63+int64(carry)
+}
+
+func (f *fixed) addLarge(x float64) {
 	whole := math.Floor(min(max(x, -fixedMost), fixedMost))
 	part := uint64(math.RoundToEven((x - whole) * (1 << fixedBits)))
 	n := int64(whole)

@@ -23,6 +23,7 @@ type appender struct {
 	waiting []byte
 	line    []byte // of the record before; its room is used again
 	most    int
+	batch   int // bytes that wait before they are written; 0: each line is at once
 	lost    int // lines for which there was no room in memory either
 }
 
@@ -46,6 +47,9 @@ func (a *appender) add(v any) error {
 		}
 	}
 	a.waiting = append(append(a.waiting, b...), '\n')
+	if len(a.waiting) < a.batch {
+		return nil
+	}
 	return a.flush()
 }
 

@@ -179,9 +179,16 @@ func makeDir(root, name string) (string, error) {
 // Dir is where the run is kept.
 func (w *Writer) Dir() string { return w.dir }
 
+// Batch lets records wait until there are many to write: what is lost with the
+// process can be computed again.
+func (w *Writer) Batch() { w.records.batch = 1 << 18 }
+
 // Level notes that a level has begun; or, a second time, what is known of it now
 // that it is over.
-func (w *Writer) Level(l Level) error { return w.add(w.stages, l) }
+func (w *Writer) Level(l Level) error {
+	_ = w.records.flush() // what a full disk does not take waits on, and the line below tells
+	return w.add(w.stages, l)
+}
 
 // Add implements tacho.Sink.
 func (w *Writer) Add(r *tacho.Record) error { return w.add(w.records, r) }

@@ -34,10 +34,13 @@ func (e *Engine) checkInvariants(t *testing.T) {
 		}
 	}
 	idle := 0
-	for hash, at := range e.kv.shared {
-		b := e.kv.blocks[at]
-		if b.hash != hash || b.holders != holders[at] {
-			t.Fatalf("block %x of hash %x has %d holders, counts %d", b.hash, hash, holders[at], b.holders)
+	for _, at := range e.kv.shared.places {
+		if at == 0 {
+			continue
+		}
+		b := e.kv.shared.blocks[at]
+		if e.kv.shared.find(b.hash) != at || b.holders != holders[at] {
+			t.Fatalf("block %x has %d holders, counts %d, and is found: %v", b.hash, holders[at], b.holders, e.kv.shared.find(b.hash) == at)
 		}
 		if b.holders == 0 {
 			idle++
@@ -46,7 +49,7 @@ func (e *Engine) checkInvariants(t *testing.T) {
 	if private != e.kv.private || idle != e.kv.idle {
 		t.Fatalf("KV counts %d private and %d idle blocks, there are %d and %d", e.kv.private, e.kv.idle, private, idle)
 	}
-	if all := e.kv.private + len(e.kv.shared); all > e.kv.total {
+	if all := e.kv.private + e.kv.shared.n; all > e.kv.total {
 		t.Fatalf("KV holds %d of %d blocks", all, e.kv.total)
 	}
 	stats := e.Stats()

@@ -15,19 +15,9 @@ type kvCache struct {
 	reserve     int // blocks kept free when a sequence is let in
 	prefixes    bool
 
-	private int              // blocks held by one sequence
-	shared  map[uint64]int32 // shared blocks by their hash: where they are in blocks
-	blocks  []block          // the first is the end of the ring of idle ones: its next is the one to go first
-	unused  []int32          // places in blocks
-	idle    int              // shared blocks that nobody holds
-}
-
-// A block has no pointers: there are millions, and the garbage collector would
-// follow each.
-type block struct {
-	hash       uint64
-	holders    int32
-	prev, next int32 // in the ring of idle ones, while holders is 0
+	private int // blocks held by one sequence
+	shared  blockTable
+	idle    int // shared blocks that nobody holds
 }
 
 // A holding is the blocks of one sequence.
@@ -40,7 +30,7 @@ type holding struct {
 func (h *holding) blocks() int { return h.private + len(h.shared) }
 
 func newKVCache(c KV) kvCache {
-	k := kvCache{blockTokens: c.BlockTokens, total: c.Blocks, prefixes: c.PrefixCache, shared: map[uint64]int32{}, blocks: make([]block, 1)}
+	k := kvCache{blockTokens: c.BlockTokens, total: c.Blocks, prefixes: c.PrefixCache, shared: newBlockTable()}
 	if c.Blocks == 0 {
 		k.total = math.MaxInt
 	}
@@ -53,7 +43,7 @@ func (k *kvCache) blocksFor(tokens int) int {
 }
 
 // used counts the blocks that sequences hold.
-func (k *kvCache) used() int { return k.private + len(k.shared) - k.idle }
+func (k *kvCache) used() int { return k.private + k.shared.n - k.idle }
 
 // match counts the leading blocks of hashes that are there, among those that
 // lie wholly before the last of tokens: a model must compute at least one
@@ -63,12 +53,12 @@ func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle int) {
 		return 0, 0
 	}
 	for _, hash := range hashes[:min(len(hashes), (tokens-1)/k.blockTokens)] {
-		at, found := k.shared[hash]
-		if !found {
+		at := k.shared.find(hash)
+		if at == 0 {
 			break
 		}
 		blocks++
-		if k.blocks[at].holders == 0 {
+		if k.shared.blocks[at].holders == 0 {
 			idle++
 		}
 	}
@@ -83,8 +73,8 @@ func (k *kvCache) admit(h *holding, hashes []uint64, hits, idleHits, tokens, spa
 		return false
 	}
 	for _, hash := range hashes[:hits] {
-		at := k.shared[hash]
-		b := &k.blocks[at]
+		at := k.shared.find(hash)
+		b := &k.shared.blocks[at]
 		if b.holders == 0 {
 			k.unlink(b)
 		}
@@ -122,7 +112,7 @@ func (k *kvCache) claim(n int) bool {
 
 // take gives h n private blocks that are known to be free or idle.
 func (k *kvCache) take(h *holding, n int) {
-	for k.idle > 0 && n > k.total-k.private-len(k.shared) {
+	for k.idle > 0 && n > k.total-k.private-k.shared.n {
 		k.evict()
 	}
 	h.private += n
@@ -142,25 +132,15 @@ func (k *kvCache) share(h *holding, hashes []uint64, tokens int) {
 	}
 	for ; h.hashed < full; h.hashed++ {
 		hash := hashes[h.hashed]
-		if _, found := k.shared[hash]; found { // another sequence was first: this one keeps its copy
+		at := k.shared.add(hash)
+		if at == 0 { // another sequence was first: this one keeps its copy
 			continue
 		}
-		at := k.place()
-		k.blocks[at] = block{hash: hash, holders: 1}
-		k.shared[hash] = at
+		k.shared.blocks[at].holders = 1
 		h.shared = append(h.shared, at)
 		h.private--
 		k.private--
 	}
-}
-
-// place is one for another block.
-func (k *kvCache) place() int32 {
-	if len(k.unused) > 0 {
-		return popLast(&k.unused)
-	}
-	k.blocks = append(k.blocks, block{})
-	return int32(len(k.blocks) - 1)
 }
 
 // release gives back all of h. The end of a sequence is the least likely part
@@ -168,7 +148,7 @@ func (k *kvCache) place() int32 {
 func (k *kvCache) release(h *holding) {
 	k.private -= h.private
 	for _, at := range slices.Backward(h.shared) {
-		b := &k.blocks[at]
+		b := &k.shared.blocks[at]
 		if b.holders--; b.holders == 0 {
 			k.link(at)
 		}
@@ -183,29 +163,20 @@ func (k *kvCache) dropIdle() {
 }
 
 func (k *kvCache) evict() {
-	at := k.blocks[0].next
-	b := &k.blocks[at]
-	k.unlink(b)
-	delete(k.shared, b.hash)
-	k.unused = append(k.unused, at)
+	at := k.shared.blocks[0].next
+	k.unlink(&k.shared.blocks[at])
+	k.shared.remove(at)
 }
 
 func (k *kvCache) link(at int32) {
-	last := k.blocks[0].prev
-	k.blocks[at].prev, k.blocks[at].next = last, 0
-	k.blocks[last].next, k.blocks[0].prev = at, at
+	all := k.shared.blocks
+	last := all[0].prev
+	all[at].prev, all[at].next = last, 0
+	all[last].next, all[0].prev = at, at
 	k.idle++
 }
 
 func (k *kvCache) unlink(b *block) {
-	k.blocks[b.prev].next, k.blocks[b.next].prev = b.next, b.prev
+	k.shared.blocks[b.prev].next, k.shared.blocks[b.next].prev = b.next, b.prev
 	k.idle--
-}
-
-// popLast takes the last of a slice that has no pointers.
-func popLast[T any](s *[]T) T {
-	last := len(*s) - 1
-	x := (*s)[last]
-	*s = (*s)[:last]
-	return x
 }
