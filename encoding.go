@@ -66,7 +66,11 @@ func (es Events) column(b []byte, name string, of func(Event) int64) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendInt(b, of(e), 10)
+		if v := of(e); v >= 0 && v <= 9 { // nearly all
+			b = append(b, byte('0'+v))
+		} else {
+			b = strconv.AppendInt(b, v, 10)
+		}
 	}
 	return append(b, ']')
 }

@@ -114,7 +114,7 @@ func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
 // promptBytes is a prompt in one form, whichever it has.
 func promptBytes(q *tacho.Request) []byte {
 	in := &q.Input
-	b := []byte(in.Text)
+	b := append(make([]byte, 0, len(in.Text)+4*len(in.IDs)), in.Text...)
 	for _, id := range in.IDs {
 		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
 	}

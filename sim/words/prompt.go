@@ -1,5 +1,7 @@
 package words
 
+import "slices"
+
 // A Prompt is what was asked, in tokens.
 type Prompt struct {
 	Tokens int      // its length
@@ -23,6 +25,9 @@ func (p *Prompt) AddText(text string) {
 // AddIDs adds tokens by their ids.
 func (p *Prompt) AddIDs(ids []int32) {
 	p.IsIDs = p.IsIDs || len(ids) > 0
+	if p.Every > 0 {
+		p.Blocks = slices.Grow(p.Blocks, (p.inBlock+len(ids))/p.Every)
+	}
 	for _, id := range ids {
 		p.Add(uint64(id))
 	}
