@@ -102,9 +102,31 @@ type Backend interface {
 // A Call is an encoded request. Do sends it, once, and writes into rec what
 // happened, with times as offsets from epoch; it returns when the response is
 // complete, has failed, or ctx is done. A failure is data: it is in
-// rec.Failure, with whatever had arrived before it.
+// rec.Failure, with whatever had arrived before it. It may be called before the
+// request is due: the first write goes through Pass.
 type Call interface {
 	Do(ctx context.Context, epoch time.Time, rec *Record)
+}
+
+// A Gate is where a request waits that was made ready before it is due. Pass has
+// write called when it is, perhaps by another goroutine, so that many requests
+// may leave one right after the other; and returns some time after that. write
+// must not wait. After an error it was not called, and the request must not be
+// sent. A request that is sent again passes at once.
+type Gate interface {
+	Pass(write func()) error
+}
+
+// GateKey is the key of the Gate among the values of a Call's context.
+type GateKey struct{}
+
+// Pass calls write at the Gate of ctx, or at once if it has none.
+func Pass(ctx context.Context, write func()) error {
+	if g, ok := ctx.Value(GateKey{}).(Gate); ok {
+		return g.Pass(write)
+	}
+	write()
+	return nil
 }
 
 // A Sink takes records as they finish. Add is never called concurrently and

@@ -1,19 +1,44 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tacho"
 )
 
-// A crowd is sessions that are due at one time. Each has its goroutine before,
-// so that all that is left to do at that time is to send.
+const (
+	// readyTime is how long it may take to make a request ready to leave, and
+	// readyMost how long that of all of a crowd may.
+	readyTime = 50 * time.Microsecond
+	readyMost = time.Second
+)
+
+// A crowd is sessions that are due at one time. A moment before each goes as far
+// as it can without sending anything. All that is left to do at that time is to
+// write, which a few goroutines do for all of them: to wake each of a thousand
+// takes as long as to send its request.
 type crowd struct {
 	runner *runner
 	ahead  *ahead
+	due    time.Duration
+	size   int
 	bytes  int64
-	gate   chan struct{}
+	marks  chan struct{} // closed when they are to make ready
+	sent   chan struct{} // closed when all that were ready have left
+
+	mu    sync.Mutex
+	ready []*place
+	open  bool // it is due
+}
+
+// crowd makes one without anybody in it.
+func (r *runner) crowd(a *ahead, due time.Duration) *crowd {
+	return &crowd{runner: r, ahead: a, due: due, marks: make(chan struct{}), sent: make(chan struct{})}
 }
 
 // gathers says whether sessions that are due then do not have to wait for slots.
@@ -30,49 +55,132 @@ func (r *runner) crowdOf(a *ahead, it *item) *crowd {
 	if second == nil {
 		return nil
 	}
-	return r.gather(a, it.due, it, second)
+	c := r.crowd(a, it.due)
+	c.add(it)
+	c.add(second)
+	c.gather()
+	return c
 }
 
-// gather makes a crowd of sessions that are due at one time and those behind them
-// that are, too, and are ready: it does not wait for what is being prepared.
-func (r *runner) gather(a *ahead, due time.Duration, first ...*item) *crowd {
-	c := &crowd{runner: r, ahead: a, gate: make(chan struct{})}
-	for _, it := range first {
-		c.add(it)
-	}
-	for ready := len(a.items); ready >= 0; ready-- {
-		it := a.at(due)
+// gather adds the sessions that are due then and are ready: it does not wait for
+// what is being prepared.
+func (c *crowd) gather() {
+	for ready := len(c.ahead.items); ready >= 0; ready-- {
+		it := c.ahead.at(c.due)
 		if it == nil {
 			break
 		}
 		c.add(it)
 	}
-	return c
 }
 
 func (c *crowd) add(it *item) {
+	c.size++
 	c.bytes += it.bytes
 	r := c.runner
 	r.sessions.Go(func() {
-		stretch()
-		<-c.gate
-		if slot := r.now(); r.arriving.Err() == nil && !r.over(slot) {
-			r.session(it, slot)
+		<-c.marks
+		if it.talk == nil {
+			r.session(it, it.due, &place{crowd: c})
+			return
+		}
+		<-c.sent
+		if slot := r.now(); r.mayStart(slot) {
+			r.session(it, slot, nil)
 		}
 	})
 }
 
-// stretch makes the stack as large as a request needs it: to do so on the way
-// takes as long as to send.
-//
-//go:noinline
-func stretch() {
-	var room [2 << 10]byte
-	runtime.KeepAlive(&room)
+func (r *runner) mayStart(slot time.Duration) bool {
+	return r.arriving.Err() == nil && !r.over(slot)
 }
 
-// release has all of them go.
-func (c *crowd) release() {
-	close(c.gate)
+// lead is how long before it is due a crowd makes ready.
+func (c *crowd) lead() time.Duration {
+	return min(readyMost, time.Duration(c.size)*readyTime)
+}
+
+// release has all of them go when they are due, or when ctx is done, and then
+// none of them does.
+func (c *crowd) release(ctx context.Context) error {
+	due := c.runner.epoch.Add(c.due)
+	err := nap{}.until(ctx, due.Add(-c.lead()))
+	close(c.marks)
+	if err == nil {
+		err = c.runner.nap.until(ctx, due)
+	}
+	c.mu.Lock()
+	c.open = true
+	c.mu.Unlock()
+	c.send()
+	close(c.sent)
 	c.ahead.release(c.bytes)
+	return err
+}
+
+// send writes what is ready, on every processor.
+func (c *crowd) send() {
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(c.ready)); i = next.Add(1) - 1 {
+			c.ready[i].leave()
+		}
+	}
+	var others sync.WaitGroup
+	for range min(len(c.ready), runtime.NumCPU()) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	c.ready = nil
+}
+
+// A place is where a request of a crowd waits: its tacho.Gate.
+type place struct {
+	crowd    *crowd
+	rec      *tacho.Record
+	deadline *deadline
+	write    func()
+	left     bool
+	err      error // why it is not sent
+}
+
+var errTooLate = errors.New("no more requests are to be sent")
+
+// Pass implements tacho.Gate.
+func (p *place) Pass(write func()) error {
+	if p.left {
+		write()
+		return nil
+	}
+	c := p.crowd
+	p.write = write
+	c.mu.Lock()
+	late := c.open
+	if !late {
+		c.ready = append(c.ready, p)
+	}
+	c.mu.Unlock()
+	if late {
+		p.leave()
+	} else {
+		<-c.sent
+	}
+	p.deadline.begin()
+	return p.err
+}
+
+// leave sends the request, unless it is too late for that.
+func (p *place) leave() {
+	r := p.crowd.runner
+	slot := r.now()
+	if !r.mayStart(slot) {
+		p.err = errTooLate
+		return
+	}
+	p.left = true
+	p.rec.Slot = slot
+	r.start(p.rec)
+	p.write()
+	p.write = nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"tacho"
 )
 
 // deadlines makes the contexts of requests. All have the same time, so that the
@@ -42,16 +44,18 @@ func (ds *deadlines) close() {
 	}
 }
 
-// start is the context of a request that begins now. Whoever takes it calls its
-// cancel.
-func (ds *deadlines) start() *deadline {
-	d := &deadline{of: ds}
+// begin has its time begin.
+func (d *deadline) begin() {
+	ds := d.of
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if d.err != nil {
+		return
+	}
 	if ds.timeout > 0 {
 		d.at = time.Now().Add(ds.timeout)
 	}
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	if ds.youngest == nil {
+	if d.begun = true; ds.youngest == nil {
 		ds.oldest = d
 	} else {
 		d.older, ds.youngest.newer = ds.youngest, d
@@ -63,7 +67,6 @@ func (ds *deadlines) start() *deadline {
 	if err := ds.parent.Err(); err != nil { // nobody will tell of it again
 		d.end(err)
 	}
-	return d
 }
 
 // expire ends those whose time is up, and waits for the next.
@@ -80,13 +83,15 @@ func (ds *deadlines) expire() {
 	}
 }
 
-// A deadline is the context of one request. It has a channel once somebody asks
+// A deadline is the context of one request. Whoever makes one calls its cancel. It has a channel once somebody asks
 // for it; to be called at its end is cheaper.
 type deadline struct {
 	of           *deadlines
 	at           time.Time
 	older, newer *deadline
-	err          error // why it is over
+	begun        bool
+	gate         tacho.Gate // nil where the request is due
+	err          error      // why it is over
 	done         chan struct{}
 	calls        []*func()
 }
@@ -104,6 +109,12 @@ func (d *deadline) end(err error) {
 		go (*f)()
 	}
 	d.calls = nil
+	if d.begun {
+		d.unlink()
+	}
+}
+
+func (d *deadline) unlink() {
 	if d.older != nil {
 		d.older.newer = d.newer
 	} else {
@@ -158,7 +169,12 @@ func (d *deadline) Err() error {
 }
 
 // Value implements context.Context.
-func (d *deadline) Value(key any) any { return d.of.parent.Value(key) }
+func (d *deadline) Value(key any) any {
+	if key == (tacho.GateKey{}) && d.gate != nil {
+		return d.gate
+	}
+	return d.of.parent.Value(key)
+}
 
 // AfterFunc is what the context package looks for, to be told of the end.
 func (d *deadline) AfterFunc(f func()) (stop func() bool) {

@@ -9,6 +9,12 @@ import (
 	"time"
 )
 
+func begun(ds *deadlines) *deadline {
+	d := &deadline{of: ds}
+	d.begin()
+	return d
+}
+
 // Requests end at their own times and not before, whichever are over by then, and
 // all ways to be told of it agree.
 func TestDeadlines(t *testing.T) {
@@ -19,7 +25,7 @@ func TestDeadlines(t *testing.T) {
 		told := make(chan string, 10)
 		var open []*deadline
 		for i := range 4 {
-			d := ds.start()
+			d := begun(ds)
 			open = append(open, d)
 			d.AfterFunc(func() { told <- fmt.Sprint("call ", i, " ", time.Since(began)) })
 			time.Sleep(time.Second)
@@ -62,14 +68,14 @@ func TestDeadlinesEndWithTheStage(t *testing.T) {
 		ds := newDeadlines(parent, 0)
 		defer ds.close()
 		told := make(chan int, 2)
-		before := ds.start()
+		before := begun(ds)
 		before.AfterFunc(func() { told <- 0 })
 		if _, ok := before.Deadline(); ok {
 			t.Error("there is a deadline")
 		}
 		cancel()
 		synctest.Wait()
-		after := ds.start()
+		after := begun(ds)
 		<-after.Done()
 		if !errors.Is(before.Err(), context.Canceled) || !errors.Is(after.Err(), context.Canceled) {
 			t.Errorf("%v, %v", before.Err(), after.Err())

@@ -68,7 +68,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	case <-ctx.Done():
 	}
 
-	r := &runner{Stage: s, records: make(chan *tacho.Record, 4096), slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
+	r := &runner{Stage: s, nap: nap{s.Precise}, records: make(chan *tacho.Record, 4096), slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
 	defer r.deadlines.close()
 	r.arriving, r.enough = context.WithCancel(ctx)
 	defer r.enough()
@@ -99,28 +99,26 @@ func (r *runner) begin(ctx context.Context, a *ahead) error {
 	if r.Precise {
 		runtime.GC()
 	}
-	var first *crowd
+	first := r.crowd(a, 0)
 	if r.gathers(0) {
-		first = r.gather(a, 0) //nolint:contextcheck // as below
+		first.gather() //nolint:contextcheck // as below
 	}
 	var err error
-	if r.epoch = time.Now(); r.Start != nil {
+	if r.epoch = time.Now().Add(first.lead()); r.Start != nil {
 		r.epoch, err = r.Start(ctx)
 	}
 	if err == nil {
-		err = nap{r.Precise}.until(ctx, r.epoch)
+		err = nap{}.until(ctx, r.epoch.Add(-first.lead()))
 	}
-	if err == nil {
+	if err != nil {
+		r.enough()
+	} else {
 		a.start(r.epoch)
 		if r.Begin != nil {
 			r.Begin(r.epoch)
 		}
-	} else {
-		r.enough()
 	}
-	if first != nil {
-		first.release()
-	}
+	_ = first.release(r.arriving) // dispatch will tell
 	return err
 }
 
@@ -150,6 +148,7 @@ func drain(records <-chan *tacho.Record, live *Live, sink tacho.Sink) (first err
 
 type runner struct {
 	Stage
+	nap       nap
 	epoch     time.Time
 	arriving  context.Context // over when no more requests are to be sent
 	enough    func()          // ends it
@@ -165,7 +164,6 @@ type runner struct {
 // closed loop also counts sessions: it has as many users as its limit, and one
 // who thinks between two turns does not make room for another.
 func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
-	nap := nap{r.Precise}
 	users := newSlots(r.Limit)
 	before := -2 * flurry // when the session before started
 	for {
@@ -177,15 +175,13 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			return nil
 		}
 		if c := r.crowdOf(a, it); c != nil { //nolint:contextcheck // as below
-			err := nap.until(arriving, r.epoch.Add(it.due))
-			c.release()
-			if err != nil {
+			if c.release(arriving) != nil {
 				return ctx.Err()
 			}
 			continue
 		}
 		a.release(it.bytes)
-		if r.turn(arriving, it, nap, users) != nil || r.slots.take(arriving) != nil {
+		if r.turn(arriving, it, users) != nil || r.slots.take(arriving) != nil {
 			return ctx.Err()
 		}
 		slot := r.now()
@@ -198,7 +194,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		}
 		r.sessions.Go(func() { //nolint:contextcheck // each request has its own, by r.deadlines
 			defer user.give()
-			r.session(it, slot)
+			r.session(it, slot, nil)
 		})
 		// The session goes first, here and now: woken on another thread it would
 		// leave some fifty microseconds later. Of many that are due at once each
@@ -211,11 +207,11 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 }
 
 // turn waits until a session may start, but for the slot of its request.
-func (r *runner) turn(arriving context.Context, it *item, nap nap, users slots) error {
+func (r *runner) turn(arriving context.Context, it *item, users slots) error {
 	if it.due == tacho.ASAP {
 		return users.take(arriving)
 	}
-	return nap.until(arriving, r.epoch.Add(it.due))
+	return r.nap.until(arriving, r.epoch.Add(it.due))
 }
 
 func (r *runner) over(t time.Duration) bool { return r.MaxTime > 0 && t >= r.MaxTime }
@@ -226,15 +222,26 @@ func (r *runner) now() time.Duration {
 	return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano())
 }
 
-func (r *runner) do(call tacho.Call, rec *tacho.Record) {
-	ctx := r.deadlines.start()
+// do makes a call. at is nil where it is due.
+func (r *runner) do(call tacho.Call, rec *tacho.Record, at *place) {
+	ctx := &deadline{of: r.deadlines}
 	defer ctx.cancel()
-	r.Live.Started.Add(1)
-	rec.Start = r.now()
+	if at != nil {
+		at.rec, at.deadline, ctx.gate = rec, ctx, at
+	} else {
+		ctx.begin()
+		r.start(rec)
+	}
 	call.Do(ctx, r.epoch, rec)
 	if rec.End == tacho.Never {
 		rec.End = r.now()
 	}
+}
+
+// start notes that a request is handed to the transport.
+func (r *runner) start(rec *tacho.Record) {
+	r.Live.Started.Add(1)
+	rec.Start = r.now()
 }
 
 func unsent(stage int, q *tacho.Request, due time.Duration, err error) *tacho.Record {

@@ -41,6 +41,7 @@ func (p plain) Session(i uint64) (tacho.Session, error) {
 type server struct {
 	takes    time.Duration
 	encode   time.Duration
+	ready    time.Duration // until it could be sent
 	inFlight atomic.Int64
 	most     atomic.Int64
 }
@@ -56,11 +57,14 @@ type call struct {
 }
 
 func (c call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+	time.Sleep(c.s.ready)
+	if tacho.Pass(ctx, func() { rec.Sent = time.Since(epoch) }) != nil {
+		return
+	}
 	n := c.s.inFlight.Add(1)
 	defer c.s.inFlight.Add(-1)
 	for m := c.s.most.Load(); n > m && !c.s.most.CompareAndSwap(m, n); m = c.s.most.Load() {
 	}
-	rec.Sent = time.Since(epoch)
 	select {
 	case <-time.After(c.s.takes):
 		rec.Events = append(rec.Events, tacho.Event{At: time.Since(epoch)})
@@ -340,17 +344,51 @@ func TestCrowds(t *testing.T) {
 	})
 }
 
-// A stage that is stopped before its clock starts sends nothing.
+// A stage that is stopped before its clock starts sends nothing, even if all was
+// ready to leave.
 func TestStoppedOnTheMark(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var recs list
-		err := engine.Run(ctx, engine.Stage{
-			Arrivals: arrivals(pace.Burst{Count: 10}), Backend: &server{takes: time.Second}, Source: plain{n: 10}, Start: func(context.Context) (time.Time, error) { return time.Now().Add(time.Hour), nil },
-		}, &recs)
-		if !errors.Is(err, context.DeadlineExceeded) || len(recs) != 0 {
-			t.Errorf("%v, %d records", err, len(recs))
-		}
-	})
+	for _, early := range []time.Duration{time.Hour, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			const patience = time.Second
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			var recs list
+			var live engine.Live
+			err := engine.Run(ctx, engine.Stage{
+				Arrivals: arrivals(pace.Burst{Count: 100}), Backend: &server{takes: time.Second}, Source: plain{n: 100}, Live: &live,
+				Start: func(context.Context) (time.Time, error) { return time.Now().Add(patience + early), nil },
+			}, &recs)
+			if !errors.Is(err, context.DeadlineExceeded) || len(recs) != 0 || live.Started.Load() != 0 {
+				t.Errorf("%v, %d records, %d started", err, len(recs), live.Started.Load())
+			}
+		})
+	}
+}
+
+// Requests that are due at once have made ready before, and their time begins when
+// they are sent. One that takes longer to make ready is late by what it lacks.
+func TestCrowdMakesReadyFirst(t *testing.T) {
+	for ready, late := range map[time.Duration]time.Duration{0: 0, 4 * time.Millisecond: 0, 7 * time.Millisecond: 2 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			const timeout = 3 * time.Millisecond // shorter than they are ready before
+			recs := run(t, engine.Stage{
+				Arrivals: func(yield func(uint64, time.Duration) bool) {
+					for i := range uint64(200) { // two crowds
+						if !yield(i, time.Duration(i/100)*time.Second) {
+							return
+						}
+					}
+				},
+				Backend: &server{ready: ready, takes: time.Second}, Source: plain{n: 200}, Timeout: timeout,
+			})
+			if len(recs) != 200 {
+				t.Fatalf("%d records", len(recs))
+			}
+			for _, r := range recs {
+				if sent := r.Due + late; r.Slot != sent || r.Start != sent || r.Sent != sent || r.End != sent+timeout {
+					t.Fatalf("ready in %v: due %v, slot %v, start %v, sent %v, end %v", ready, r.Due, r.Slot, r.Start, r.Sent, r.End)
+				}
+			}
+		})
+	}
 }

@@ -9,18 +9,19 @@ import (
 )
 
 // session runs the turns of a session. A failed turn ends what waits for it:
-// that would quote an answer that never came.
-func (r *runner) session(it *item, slot time.Duration) {
+// that would quote an answer that never came. at is where it waits until it is due,
+// if it has one turn alone; nil where it is.
+func (r *runner) session(it *item, slot time.Duration, at *place) {
 	defer r.Live.Sessions.Add(1)
 	if it.talk == nil {
 		it.request.Input = tacho.Input{} // it is encoded; a long prompt need not be kept twice
-		r.send(it.call, it.request, it.due, slot, 0)
+		r.send(it.call, it.request, it.due, slot, 0, at)
 		return
 	}
 	t := &talk{runner: r, State: it.talk}
 	due := t.Start(it.due, slot)
 	t.aside(due[1:])
-	end, answer := r.send(it.call, it.request, it.due, slot, t.Turns())
+	end, answer := r.send(it.call, it.request, it.due, slot, t.Turns(), nil)
 	t.goOn(t.ended(0, end, answer))
 	t.sides.Wait()
 }
@@ -77,17 +78,20 @@ func (t *talk) turn(d session.Due) []session.Due {
 	if nap.until(t.arriving, t.epoch.Add(d.At)) != nil || t.slots.take(t.arriving) != nil {
 		return nil
 	}
-	end, answer := t.send(call, q, d.At, t.now(), t.Turns())
+	end, answer := t.send(call, q, d.At, t.now(), t.Turns(), nil)
 	return t.ended(d.Turn, end, answer)
 }
 
 // send sends a request that has a slot, gives the slot back and hands the
 // record on. It returns when the response ended, tacho.Never if it failed, and
 // what the server said.
-func (r *runner) send(call tacho.Call, q *tacho.Request, due, slot time.Duration, turns int) (time.Duration, tacho.Answer) {
+func (r *runner) send(call tacho.Call, q *tacho.Request, due, slot time.Duration, turns int, at *place) (time.Duration, tacho.Answer) {
 	rec := tacho.NewRecord(r.Index, q, due)
 	rec.Slot, rec.Turns = slot, turns
-	r.do(call, rec)
+	r.do(call, rec, at)
+	if at != nil && at.err != nil {
+		return tacho.Never, tacho.Answer{} // it was not sent, and is not on record
+	}
 	r.slots.give()
 	// The record is the sink's from here on.
 	end, answer := rec.End, tacho.Answer{}

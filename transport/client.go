@@ -131,11 +131,25 @@ func New(o Options) (*Client, error) {
 
 // connect makes a connection for a line, or takes one that was made before.
 func (c *Client) connect(ctx context.Context) (*conn, error) {
-	nc, err := c.dialPlain(ctx, "tcp", c.addr)
-	if err != nil {
-		return nil, err
+	nc := c.spare()
+	if nc == nil {
+		err := tacho.Pass(ctx, func() {}) // a connection is made when the request is due
+		if err != nil {
+			return nil, err
+		}
+		if nc, err = c.dialer.dial(ctx, "tcp", c.addr); err != nil {
+			return nil, err
+		}
 	}
 	return nc.(*conn), nil
+}
+
+// spare is a connection that was made before; nil if there is none.
+func (c *Client) spare() net.Conn {
+	if c.spares == nil {
+		return nil
+	}
+	return c.spares.take()
 }
 
 // closeIdle closes connections that served a request and wait for another.
@@ -227,8 +241,8 @@ func hostPort(u *url.URL) string {
 
 // dialPlain is for http.Transport.DialContext.
 func (c *Client) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
-	if c.base.Scheme == "http" && c.spares != nil && addr == c.addr {
-		if spare := c.spares.take(); spare != nil {
+	if c.base.Scheme == "http" && addr == c.addr {
+		if spare := c.spare(); spare != nil {
 			return spare, nil
 		}
 	}
@@ -237,8 +251,8 @@ func (c *Client) dialPlain(ctx context.Context, network, addr string) (net.Conn,
 
 // dialTLS is for http.Transport.DialTLSContext.
 func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
-	if c.base.Scheme == "https" && c.spares != nil && addr == c.addr {
-		if spare := c.spares.take(); spare != nil {
+	if c.base.Scheme == "https" && addr == c.addr {
+		if spare := c.spare(); spare != nil {
 			return spare, nil
 		}
 	}

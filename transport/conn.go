@@ -96,27 +96,42 @@ func (c *conn) received(at stamp) {
 }
 
 // Write stamps before and after.
-func (c *conn) Write(p []byte) (int, error) {
-	c.lease.wrote.Add(int64(len(p)))
+func (c *conn) Write(p []byte) (n int, err error) {
 	s := c.owner.Load()
 	if s == nil {
+		c.lease.wrote.Add(int64(len(p)))
 		return c.Conn.Write(p)
 	}
-	var n int
-	var err error
-	first := s.writing() && c.kernel != nil
-	if first { // so that one will know when it left
-		n, err = c.kernel.send(p, s.before+int64(len(p)))
-	} else {
-		n, err = c.Conn.Write(p)
+	if c.kernel != nil && s.begun() == 0 {
+		c.hide(len(p), s)
+		n = c.begin(p, s)
+		if c.kernel.look(); n == len(p) {
+			return n, nil
+		}
 	}
-	c.lease.wrote.Add(int64(n - len(p)))
+	p = p[n:]
+	s.writing()
+	c.lease.wrote.Add(int64(len(p)))
+	rest, err := c.Conn.Write(p)
+	c.lease.wrote.Add(int64(rest - len(p)))
 	s.written(err)
-	if first {
-		c.kernel.look()
-	}
 	c.closedBy(err)
-	return n, err
+	return n + rest, err
+}
+
+// hide makes ready for the first write of a request, of so many bytes.
+func (c *conn) hide(n int, s *span) { c.kernel.hide(uint32(s.before) + uint32(n) - 1) }
+
+// begin is the first write of a request, after hide and before the kernel looks
+// again. It writes what goes at once; the kernel will say when that left.
+// What went wrong the next write will tell.
+func (c *conn) begin(p []byte, s *span) int {
+	s.writing()
+	c.lease.wrote.Add(int64(len(p)))
+	n := c.kernel.send(p)
+	c.lease.wrote.Add(int64(n - len(p)))
+	s.written(nil)
+	return n
 }
 
 // NetConn returns the connection beneath.
@@ -168,16 +183,15 @@ func newSpan(shared bool) *span {
 	return s
 }
 
-// writing notes that a write begins, and says whether it is the first.
-func (s *span) writing() (first bool) {
+// writing notes that a write begins.
+func (s *span) writing() {
 	t := now()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if first = s.sent == 0; first {
+	if s.sent == 0 {
 		s.sent = t
 	}
 	s.busy = true
-	return first
+	s.mu.Unlock()
 }
 
 func (s *span) written(err error) {

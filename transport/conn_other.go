@@ -42,7 +42,9 @@ func (*polled) left(_, _ uint64) (first, last int64, ok bool) { return 0, 0, fal
 
 func (*polled) await() {}
 
-func (*polled) send([]byte, int64) (int, error) { return 0, net.ErrClosed }
+func (*polled) send([]byte) int { return 0 }
+
+func (*polled) hide(uint32) {}
 
 func (*polled) look() {}
 

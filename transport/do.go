@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 
+	"tacho"
 	"tacho/internal/limit"
 )
 
@@ -58,6 +59,9 @@ func (c *Client) send(ctx context.Context, req *Request, x *Exchange) (*trail, *
 func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.Response, error) {
 	if c.lines != nil {
 		return c.lines.roundTrip(ctx, t, req, !c.Keeps())
+	}
+	if err := tacho.Pass(ctx, func() {}); err != nil {
+		return nil, err
 	}
 	attempt := req.http.WithContext(httptrace.WithClientTrace(ctx, t.hooks()))
 	attempt.Close = req.http.Close || !c.Keeps()

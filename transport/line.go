@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"tacho"
 	"tacho/internal/limit"
 )
 
@@ -193,20 +194,14 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last boo
 	if err != nil {
 		return nil, err
 	}
-	t.x.Conn, t.x.Reused = now(), reused
+	t.x.Reused = reused
 	l.left, l.body = limit.Header, false
 	t.attach(l.conn)
 	t.ride = &ride{line: l, lines: ls, closing: last}
 	t.ride.stop = afterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
-	span, text := t.span.Load(), req.text(last)
-	if len(text) > inlineRequest {
-		wrote := make(chan error, 1)
-		t.ride.wrote = wrote
-		go func() { wrote <- l.write(text, span) }()
-	} else {
-		t.ride.failed = l.write(text, span)
+	if err := t.ride.write(ctx, t, req.text(last)); err != nil {
+		return nil, err
 	}
-	// Even where writing failed there may be an answer that says why.
 	l.rest()
 	resp, err := l.readHead()
 	if err != nil {
@@ -226,10 +221,34 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, f)
 }
 
-func (l *line) write(text []byte, s *span) error {
-	_, err := l.Write(text)
-	s.handedOver(err)
-	return err
+// write writes a request when it is due. What goes wrong with that is kept: even
+// then there may be an answer that says why.
+func (r *ride) write(ctx context.Context, t *trail, text []byte) error {
+	s, n := t.span.Load(), 0
+	r.hide(len(text), s)
+	err := tacho.Pass(ctx, func() {
+		t.x.Conn = now()
+		n = r.begin(text, s)
+	})
+	r.kernel.look()
+	if err != nil {
+		return err
+	}
+	rest := func() (err error) {
+		if n < len(text) {
+			_, err = r.Write(text[n:])
+		}
+		s.handedOver(err)
+		return err
+	}
+	if len(text) <= inlineRequest {
+		r.failed = rest()
+		return nil
+	}
+	wrote := make(chan error, 1)
+	r.wrote = wrote
+	go func() { wrote <- rest() }()
+	return nil
 }
 
 // readHead reads up to the body of an answer. Heads of status 1xx may come before

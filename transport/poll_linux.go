@@ -267,6 +267,9 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 		p.merged = p.now
 	}
 	empty := p.empty
+	if c.back > empty { // it has not looked since
+		empty = min(empty, c.away)
+	}
 	if c.behind != 0 {
 		empty = c.behind
 	}

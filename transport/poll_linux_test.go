@@ -342,6 +342,16 @@ func TestPolledKnowsWhenItWasEmpty(t *testing.T) {
 	if s := receive(); s.at-int64(s.since) > before || s.at-before < int64(20*time.Millisecond) {
 		t.Errorf("what came from %d to %d passes for within %d ns of its time", before, s.at, s.since)
 	}
+	c.hide(0) // the poller looks, but not at this one
+	before = now()
+	peer.Write([]byte("one"))
+	time.Sleep(20 * time.Millisecond)
+	peer.Write([]byte("two"))
+	time.Sleep(20 * time.Millisecond)
+	c.show()
+	if s := receive(); s.at-int64(s.since) > before || s.at-before < int64(20*time.Millisecond) {
+		t.Errorf("what came hidden, from %d to %d, passes for within %d ns of its time", before, s.at, s.since)
+	}
 }
 
 // A bound in one tenth of the gap before it is what a prompt reader has at least

@@ -54,7 +54,9 @@ type polled struct {
 
 	leaving uint32 // the number of a byte that is being sent,
 	leftAt  int64  // and when it left; 0 is not known
-	hidden  bool   // the poller does not look at it
+	hidden  bool   // the poller does not look at it,
+	away    int64  // or did not, from then
+	back    int64  // until then
 
 	retransmits, outOfOrder uint32 // that the kernel had counted when it was last asked
 
@@ -338,45 +340,45 @@ var stampThis = func() []byte {
 	return b
 }()
 
-// send writes what ends with the byte of this number, counted from 1, and has the
-// kernel say when that left. It says so as if it were an error, and at once: so that
-// the poller is not woken for it the socket is hidden from it, until look.
-func (c *polled) send(p []byte, number int64) (int, error) {
-	if c.wire != nil {
-		return c.Write(p)
-	}
+// send writes what goes without waiting, and has the kernel say when that left. It
+// says so as if it were an error, and at once: so that the poller is not woken for
+// it the socket is hidden from it before, until look.
+func (c *polled) send(p []byte) int {
 	c.writing.Lock()
-	c.hide(uint32(number - 1))
-	done, err := 0, c.mayWrite()
-	if err == nil {
-		if done, err = unix.SendmsgN(c.fd, p, stampThis, nil, unix.MSG_NOSIGNAL); err != nil {
-			done = 0 // the write will tell, or wait
-		}
+	defer c.writing.Unlock()
+	if c.mayWrite() != nil {
+		return 0
 	}
-	c.writing.Unlock()
-	if done == len(p) {
-		return done, nil
+	control := stampThis
+	if c.wire != nil {
+		control = nil
 	}
-	c.show() // there may be an answer before there is room
-	rest, err := c.Write(p[done:])
-	return done + rest, err
+	n, err := unix.SendmsgN(c.fd, p, control, nil, unix.MSG_NOSIGNAL)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
-// look ends what send began. Others may be about to send: they come first.
+// hide takes the socket from the poller, and notes the byte to look out for: the
+// last that send is to write.
+func (c *polled) hide(number uint32) {
+	if c.wire != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaving, c.leftAt, c.hidden, c.away = number, 0, true, now()
+	if !c.closed {
+		_ = c.watch() // a change of what is watched does not fail
+	}
+}
+
+// look ends what hide began. Others may be about to send: they come first.
 func (c *polled) look() {
 	if c.wire == nil {
 		runtime.Gosched()
 		c.show()
-	}
-}
-
-// hide takes the socket from the poller, and notes the byte to look out for.
-func (c *polled) hide(number uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.leaving, c.leftAt, c.hidden = number, 0, true
-	if !c.closed {
-		_ = c.watch() // a change of what is watched does not fail
 	}
 }
 
@@ -387,7 +389,7 @@ func (c *polled) show() {
 	if c.closed || !c.hidden {
 		return
 	}
-	c.hidden, c.fresh = false, false
+	c.hidden, c.fresh, c.back = false, false, now()
 	r := receivers.Get().(*receiver)
 	c.takeLeaving(r)
 	receivers.Put(r)

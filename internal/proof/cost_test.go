@@ -66,19 +66,11 @@ func client(args []string) error {
 // tachoClient is the tool's own way, from the schedule to the records.
 func tachoClient(l load) error {
 	engine.Tune()
-	tc, err := transport.New(transport.Options{BaseURL: "http://" + l.addr})
+	be, tc, err := vllm(l.addr)
 	if err != nil {
 		return err
 	}
 	defer tc.Close()
-	k, err := backend.Find("vllm")
-	if err != nil {
-		return err
-	}
-	be, err := k.New(backend.Options{Client: tc, Model: "sim"})
-	if err != nil {
-		return err
-	}
 	var sink counter
 	err = engine.Run(context.Background(), engine.Stage{
 		Arrivals: pace.Stripe(pace.Constant{Rate: float64(l.streams) / l.within.Seconds(), Count: l.streams}.Arrivals(), 0, 1),
@@ -88,6 +80,20 @@ func tachoClient(l load) error {
 		err = fmt.Errorf("%d tokens, want %d; %s", sink.tokens, l.streams*l.tokens, sink.example)
 	}
 	return err
+}
+
+// vllm is a backend, and the client that it has.
+func vllm(addr string) (tacho.Backend, *transport.Client, error) {
+	tc, err := transport.New(transport.Options{BaseURL: "http://" + addr})
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := backend.Find("vllm")
+	if err != nil {
+		return nil, nil, err
+	}
+	be, err := k.New(backend.Options{Client: tc, Model: "sim"})
+	return be, tc, err
 }
 
 // counter counts and forgets.

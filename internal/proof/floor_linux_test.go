@@ -38,9 +38,7 @@ func floor(l load, opens func(fd, i int), hears func(fd int, text, control []byt
 	begin := time.Now()
 	for opened, open := 0, 0; opened < l.streams || open > 0; {
 		for ; opened < l.streams && time.Since(begin) >= l.at(opened); opened++ {
-			request := fmt.Appendf(nil, "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nX-Request-Id: floor-%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-				l.addr, opened, len(body), body)
-			if err := openStream(ep, to, request, func(fd int) { opens(fd, opened) }); err != nil {
+			if err := openStream(ep, to, floorRequest(l.addr, opened, body), func(fd int) { opens(fd, opened) }); err != nil {
 				return err
 			}
 			open++
@@ -66,6 +64,11 @@ func floor(l load, opens func(fd, i int), hears func(fd int, text, control []byt
 		}
 	}
 	return nil
+}
+
+func floorRequest(addr string, i int, body string) []byte {
+	return fmt.Appendf(nil, "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nX-Request-Id: floor-%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		addr, i, len(body), body)
 }
 
 func openStream(ep int, to unix.Sockaddr, request []byte, opens func(fd int)) error {
