@@ -25,17 +25,28 @@ type agents struct {
 	plan *plan.Machines
 	runs string // directory of runs
 	say  func(string)
+	name string // of the run, for NATS
+	goOn bool   // it was begun before
 
 	coordinator *cluster.Coordinator
 	stops       []func() // the last first
 }
 
+// UnderWay implements run.Agents.
+func (a *agents) UnderWay(ctx context.Context, level int) (bool, error) {
+	if !a.goOn {
+		return false, nil
+	}
+	if err := a.start(); err != nil {
+		return false, err
+	}
+	return a.coordinator.UnderWay(ctx, level)
+}
+
 // Prepare implements run.Agents.
 func (a *agents) Prepare(ctx context.Context, t *run.Task) error {
-	if a.coordinator == nil {
-		if err := a.start(); err != nil {
-			return err
-		}
+	if err := a.start(); err != nil {
+		return err
 	}
 	return a.coordinator.Prepare(ctx, t)
 }
@@ -60,8 +71,11 @@ func (a *agents) close() {
 	}
 }
 
-// start makes a coordinator, with what it needs.
+// start makes a coordinator, with what it needs, unless there is one.
 func (a *agents) start() error {
+	if a.coordinator != nil {
+		return nil
+	}
 	p := a.plan
 	identity, err := a.identity()
 	if err != nil {
@@ -83,7 +97,7 @@ func (a *agents) start() error {
 	}
 	a.coordinator, err = cluster.New(cluster.Options{
 		Access: access, Identity: identity, Version: version(), Agents: p.Agents, Wait: p.AgentWait.Duration(), Timeout: p.AgentTimeout.Duration(),
-		OnLoss: p.OnLoss, Say: a.say,
+		OnLoss: p.OnLoss, Say: a.say, Run: a.name, GoOn: a.goOn,
 	})
 	return err
 }
@@ -181,8 +195,8 @@ func attend(start func() (func(), <-chan struct{}, error), started chan<- error,
 func (a *agents) serve(access *cluster.Access, identity *cluster.Identity) error {
 	shown := "$" + natsTokenVariable
 	if access.Token == "" {
-		access.Token = nuid.Next()
-		shown = access.Token // whoever starts the agents needs it
+		access.Token = identity.Derive("nats token") // the same when the run goes on, so that agents come back
+		shown = access.Token                         // whoever starts the agents needs it
 	}
 	nats, err := cluster.Serve(a.plan.NATSListen, access.Token, filepath.Join(a.runs, ".nats"))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nats-io/nuid"
 	"github.com/spf13/cobra"
 
 	"tacho"
@@ -158,7 +159,7 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
 	}
 	if p.Agents > 0 {
-		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.say}
+		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.say, name: nuid.Next()}
 		b.around.Agents = b.agents
 	}
 	if err := b.connect(ctx, p, serve); err != nil {

@@ -32,6 +32,9 @@ func (b *benchRun) manifest() store.Manifest {
 		Plan:   b.given,
 		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
+	if b.agents != nil {
+		m.Cluster = b.agents.name
+	}
 	if m.Label == "" {
 		m.Label = r.Plan.Backend
 	}

@@ -94,6 +94,9 @@ func (b *benchRun) resume(o *benchOptions) error {
 	if err != nil {
 		return err
 	}
+	if name := kept.Manifest.Cluster; b.agents != nil && name != "" {
+		b.agents.name, b.agents.goOn = name, true
+	}
 	b.say(fmt.Sprintf("Going on with %s: %d levels are measured.", o.resume, len(o.resumed.Levels)))
 	if err := b.keepIn(keep); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"sync"
 	"time"
@@ -46,6 +47,8 @@ type Agent struct {
 	ctx     context.Context
 	over    context.CancelFunc
 
+	working sync.WaitGroup // shares that are not handed over yet
+
 	mu      sync.Mutex
 	run     string // that it works for; empty is none
 	session string // of the coordinator: the key that it seals with
@@ -55,8 +58,9 @@ type Agent struct {
 	runner  *run.Runner
 	opened  *run.Task     // for which that was opened
 	inUse   bool          // by a share
-	level   int           // that it works at
-	works   map[int]*work // its shares of that level, by their numbers
+	try     string        // at a level, that it works at
+	works   map[int]*work // its shares of that, by their numbers
+	parted  time.Time     // when it gave up its coordinator; zero is not
 }
 
 // patience is how long an agent stays with a coordinator that it does not hear.
@@ -67,6 +71,11 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	a := &Agent{AgentOptions: o}
 	a.ctx, a.over = context.WithCancel(ctx)
 	defer a.over()
+	unlock, err := lockSpool(o.Spool)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := a.join(); err != nil {
 		return err
 	}
@@ -121,15 +130,13 @@ func (a *Agent) join() (err error) {
 	return a.control.FlushTimeout(askTimeout)
 }
 
-// leave ends all that is under way.
+// leave ends all that is under way. What was not handed over stays in the spool.
 func (a *Agent) leave() {
+	a.over()
+	a.working.Wait()
 	a.mu.Lock()
-	works := a.works
-	a.free()
+	a.part()
 	a.mu.Unlock()
-	for _, w := range works {
-		<-w.done
-	}
 	a.control.Close()
 	a.data.Close()
 }
@@ -176,7 +183,9 @@ func (a *Agent) obey(message []byte) state {
 	}
 	a.seq, a.heard = o.Seq, time.Now()
 	switch o.Kind {
-	case take, ask:
+	case ask:
+	case take:
+		a.turnTo(o)
 	case prepare:
 		if err := a.prepare(o); err != nil {
 			return state{State: failed, Refused: err.Error()}
@@ -196,7 +205,7 @@ func (a *Agent) obey(message []byte) state {
 
 // at is the share that an order is about; nil is none.
 func (a *Agent) at(o *order) *work {
-	if a.level != o.Level {
+	if a.try != o.Try {
 		return nil
 	}
 	return a.works[o.Share]
@@ -225,17 +234,20 @@ func (a *Agent) sending() bool {
 
 // admit says why an order is not to be carried out.
 func (a *Agent) admit(o *order, e *envelope) error {
+	if !plainName.MatchString(o.Run) || !plainName.MatchString(o.Try) {
+		return errors.New("the order names no run")
+	}
 	if o.Kind == take {
 		switch {
 		case o.Nonce != a.about.Nonce:
 			return errors.New("the order was for another time")
-		case a.run != "" && a.run != o.Run:
-			return fmt.Errorf("it works for another run")
+		case a.run != "" && (a.run != o.Run || a.from != e.From):
+			return errors.New("it works for another run")
 		}
 		if a.run == "" {
 			a.Say("Working for the coordinator " + e.From + ".")
 		}
-		a.run, a.session, a.from, a.seq = o.Run, e.Box, e.From, 0
+		a.run, a.session, a.from, a.seq, a.about.Nonce, a.parted = o.Run, e.Box, e.From, 0, nuid.Next(), time.Time{}
 		return nil
 	}
 	switch {
@@ -247,18 +259,42 @@ func (a *Agent) admit(o *order, e *envelope) error {
 	return nil
 }
 
-// free ends the work for a coordinator.
+// plainName is what runs and tries are called: they are a part of subjects and of
+// the names of directories.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9-]*$`)
+
+// turnTo lets go of what does not belong to the try that a coordinator goes on
+// with. What was finished for another run is still handed over to it.
+func (a *Agent) turnTo(o *order) {
+	if a.try == o.Try {
+		return
+	}
+	for _, w := range a.works {
+		if w.order.Run == o.Run {
+			w.drop()
+		}
+	}
+	a.works, a.try = nil, ""
+}
+
+// free ends the work for a coordinator that says that the run is over: nobody
+// needs what is left of it.
 func (a *Agent) free() {
 	for _, w := range a.works {
-		w.cancel()
+		w.drop()
 	}
-	a.works = nil
+	a.works, a.try = nil, ""
+	if a.Once {
+		a.over()
+	}
+	a.part()
+}
+
+// part lets another coordinator have this agent.
+func (a *Agent) part() {
 	if a.runner != nil {
 		a.runner.Close()
 		a.runner = nil
-	}
-	if a.run != "" && a.Once {
-		a.over()
 	}
 	a.run, a.session, a.from, a.seq, a.about.Nonce = "", "", "", 0, nuid.Next()
 }
@@ -267,15 +303,17 @@ func (a *Agent) free() {
 func (a *Agent) tick() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.run == "" {
+	switch {
+	case a.run == "":
+		if late := time.Since(a.parted) > drainTime; a.Once && !a.parted.IsZero() && (late || a.idle()) {
+			a.over()
+		}
+		return
+	case time.Since(a.heard) > patience && !a.sending():
+		a.giveUp()
 		return
 	}
-	if time.Since(a.heard) > patience && !a.sending() {
-		a.Say("The coordinator is gone.")
-		a.free()
-		return
-	}
-	beats := []beat{{Agent: a.about.ID, Level: -1}}
+	beats := []beat{{Agent: a.about.ID}}
 	for _, w := range a.works {
 		beats = append(beats, w.beat(a.about.ID))
 	}
@@ -286,8 +324,23 @@ func (a *Agent) tick() {
 	}
 }
 
+// giveUp parts from a coordinator that is gone. What was finished for it is handed
+// over all the same: it may be started again, and go on.
+func (a *Agent) giveUp() {
+	a.Say("The coordinator is gone.")
+	for id, w := range a.works {
+		if !w.hasBegun() {
+			w.drop()
+			delete(a.works, id)
+		}
+	}
+	a.part()
+	a.parted = time.Now()
+}
+
 // drainLeft hands over what a process before this one had finished and left in
-// the spool when it was killed.
+// the spool when it was killed. What is old by now is deleted: whoever wanted it
+// has given up.
 func (a *Agent) drainLeft() {
 	entries, err := os.ReadDir(a.Spool)
 	if err != nil {
@@ -298,24 +351,27 @@ func (a *Agent) drainLeft() {
 		if err != nil {
 			continue
 		}
-		go a.drain(s)
+		if s.age() > keepFor {
+			_ = s.remove() // or the next start does
+			a.Say(fmt.Sprintf("Deleted records of an earlier run in %s: nobody took them within %v.", s.dir, keepFor))
+			continue
+		}
+		a.working.Go(func() { a.drain(s) })
 	}
 }
 
-// drainTime is how long somebody may take to come back for old records.
+// drainTime is how long hand-over may take before somebody hears of it.
 const drainTime = 2 * time.Minute
 
+// drain hands over what a process before this one left, whenever its run goes on.
 func (a *Agent) drain(s *spool) {
-	ctx, cancel := context.WithTimeout(a.ctx, drainTime)
-	defer cancel()
+	late := time.AfterFunc(drainTime, func() {
+		a.Say(fmt.Sprintf("Records of an earlier run wait in %s: nobody takes them yet. They are handed over when that run goes on (--resume), and deleted when they are older than %v.", s.dir, keepFor))
+	})
+	defer late.Stop()
 	up := &uplink{js: a.js, spool: s}
-	err := up.run(ctx)
-	if err == nil {
-		err = up.farewell(ctx, farewell{Cut: true})
-	}
-	if err != nil {
-		a.Say(fmt.Sprintf("Records of an earlier run stay in %s: nobody takes them: %v.", s.dir, err))
-		return
+	if up.run(a.ctx) != nil || up.farewell(a.ctx, farewell{Cut: true}) != nil {
+		return // they stay for the next start
 	}
 	a.Say("Handed over the records that an agent before this one had left in " + s.dir + ".")
 	_ = s.remove() // it is handed over; another start would do it again, and change nothing

@@ -27,12 +27,19 @@ const (
 func orderSubject(agent string) string { return "tacho.agent." + agent + ".order" }
 func clockSubject(agent string) string { return "tacho.agent." + agent + ".clock" }
 func beatSubject(run string) string    { return "tacho.run." + run + ".beat" }
+func leadSubject(run string) string    { return "tacho.run." + run + ".lead" }     // who leads the run?
+func standSubject(run string) string   { return "tacho.run." + run + ".standing" } // how the level stands, for whoever leads next
 func streamOf(run string) string       { return "tacho-" + run }
 func recordsOf(run string) string      { return "tacho.run." + run + ".records" }
+func triesOf(run, try string) string   { return recordsOf(run) + "." + try + ".*" }
 
-func recordSubject(run string, level, share int) string {
-	return fmt.Sprintf("%s.%d.%d", recordsOf(run), level, share)
+func recordSubject(run, try string, share int) string {
+	return fmt.Sprintf("%s.%s.%d", recordsOf(run), try, share)
 }
+
+// keepFor is how long records wait for somebody to take them: in the stream of a
+// run that nobody leads any more, and in the spool of an agent.
+const keepFor = 24 * time.Hour
 
 // Headers of messages that carry records. A level's share is one stream of bytes,
 // a line for each record, cut anywhere.
@@ -54,7 +61,7 @@ type hello struct {
 	CPUs    int    `json:"cpus"`
 	Version string `json:"version"`
 	Box     string `json:"box"`            // the key that orders are sealed for
-	Nonce   string `json:"nonce"`          // an order to join has to name it, so that none can be sent twice
+	Nonce   string `json:"nonce"`          // the next order to join has to name it, so that none can be sent twice
 	Boot    string `json:"boot,omitempty"` // of the machine it runs on: the same is the same clock
 	Run     string `json:"run,omitempty"`  // that it works for
 }
@@ -76,7 +83,7 @@ type order struct {
 	Run   string    `json:"run"`
 	Seq   uint64    `json:"seq"`             // each is above those before it
 	Nonce string    `json:"nonce,omitempty"` // of take
-	Level int       `json:"level,omitempty"`
+	Try   string    `json:"try,omitempty"`   // the level, and which try at it; of take: the one that goes on
 	Task  *run.Task `json:"task,omitempty"`  // of prepare
 	Share int       `json:"share,omitempty"` // the number of its stream of records
 	K     int       `json:"k,omitempty"`     // of prepare: the part of the level that it is
@@ -106,7 +113,7 @@ type state struct {
 // A beat says how far an agent is. One comes several times a second.
 type beat struct {
 	Agent   string      `json:"agent"`
-	Level   int         `json:"level"`
+	Try     string      `json:"try,omitempty"` // empty is none
 	Share   int         `json:"share"`
 	Totals  live.Totals `json:"totals"`         // since the level began
 	Tick    live.Tick   `json:"tick"`           // since the last beat

@@ -13,14 +13,20 @@ const (
 	compareEvery  = time.Second
 )
 
-// watch compares the clocks while the run goes on.
+// watch compares the clocks while the run goes on, and lets agents hear that
+// somebody leads it: levels may be far apart, and records take long to hand over.
 func (c *Coordinator) watch(ctx context.Context) {
 	tick := time.NewTicker(compareEvery)
 	defer tick.Stop()
+	heard := time.Now()
 	for {
 		select {
 		case <-tick.C:
 			c.each(c.members(), func(m *member) { c.compare(ctx, m, moreReadings) })
+			if time.Since(heard) > patience/6 {
+				heard = time.Now()
+				c.each(c.members(), func(m *member) { _, _ = c.tell(ctx, m, &order{Kind: ask}) }) // whoever does not answer is asked again
+			}
 		case <-ctx.Done():
 			return
 		}

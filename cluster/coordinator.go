@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,8 @@ type Options struct {
 	Wait     time.Duration // for them to join, and to be ready
 	Timeout  time.Duration // without a beat after which an agent is lost
 	OnLoss   string
-	Run      string // goes on with this one; empty is a new one
+	Run      string // its name; empty makes one
+	GoOn     bool   // that run was begun before, by a coordinator that is gone
 	Say      func(line string)
 }
 
@@ -44,6 +46,9 @@ type Coordinator struct {
 	sealer  *sealer
 	seq     atomic.Uint64
 	over    context.CancelFunc
+
+	away  bool      // NATS is not connected
+	found *standing // of the level that was under way when the coordinator before died; nil is none
 
 	mu     sync.Mutex
 	agents []*member // in the order of their shares
@@ -120,10 +125,16 @@ func (c *Coordinator) gather(ctx context.Context) (err error) {
 	if c.js, err = jetstream.New(c.control); err != nil {
 		return err
 	}
+	if err := c.lead(ctx); err != nil {
+		return err
+	}
 	if err := c.makeStream(ctx); err != nil {
 		return err
 	}
-	if err := c.recruit(ctx); err != nil {
+	if c.GoOn {
+		c.found = c.readStanding(ctx)
+	}
+	if err := c.recruitFirst(ctx); err != nil {
 		return err
 	}
 	if _, err := c.control.Subscribe(beatSubject(c.Run), c.hear); err != nil {
@@ -136,13 +147,42 @@ func (c *Coordinator) gather(ctx context.Context) (err error) {
 	return nil
 }
 
+// recruitFirst waits for agents before the first level. One that goes on waits for
+// none that may have died.
+func (c *Coordinator) recruitFirst(ctx context.Context) error {
+	if c.found == nil {
+		return c.recruit(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	_ = c.recruit(short) // whoever is missing is lost, and told of so
+	return ctx.Err()
+}
+
+// lead says that this coordinator leads the run, unless somebody else does.
+func (c *Coordinator) lead(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if other, err := c.control.RequestWithContext(ctx, leadSubject(c.Run), nil); err == nil {
+		return fmt.Errorf("the run goes on already, led by %q: stop that one first", other.Data)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "another machine"
+	}
+	_, err = c.control.Subscribe(leadSubject(c.Run), func(m *nats.Msg) {
+		_ = m.Respond(fmt.Appendf(nil, "process %d on %s", os.Getpid(), host)) // it is asked again
+	})
+	return err
+}
+
 // makeStream makes the stream of the records: on three servers, where NATS has so
 // many, so that one of them may die.
 func (c *Coordinator) makeStream(ctx context.Context) (err error) {
 	for _, replicas := range []int{3, 1} {
 		c.stream, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: streamOf(c.Run), Subjects: []string{recordsOf(c.Run) + ".>"}, Storage: jetstream.FileStorage, Replicas: replicas,
-			Description: "records of a run of tacho, until they are kept", AllowDirect: true,
+			Name: streamOf(c.Run), Subjects: []string{recordsOf(c.Run) + ".>", standSubject(c.Run)}, Storage: jetstream.FileStorage, Replicas: replicas,
+			Description: "records of a run of tacho, until they are kept", AllowDirect: true, MaxAge: keepFor,
 		})
 		if err == nil {
 			return nil
@@ -202,11 +242,13 @@ func (c *Coordinator) callRoll(ctx context.Context) (there []hello) {
 		if json.Unmarshal(m.Data, &h) == nil && h.ID != "" && !strings.ContainsAny(h.ID, ".*> ") {
 			there = append(there, h)
 		}
-		if len(there) >= c.Agents && c.Agents <= len(c.agents)+len(there) && len(c.agents) == 0 {
+		if len(there) >= c.Agents && len(c.agents) == 0 && c.found == nil {
 			break
 		}
 	}
-	slices.SortFunc(there, func(a, b hello) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(there, func(a, b hello) int {
+		return cmp.Or(c.found.rank(a.ID)-c.found.rank(b.ID), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	return there
 }
 
@@ -230,7 +272,7 @@ func (c *Coordinator) takeAgents(ctx context.Context, there []hello) string {
 			continue
 		}
 		m := &member{hello: h, heard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
-		s, err := c.tell(ctx, m, &order{Kind: take, Nonce: h.Nonce})
+		s, err := c.tell(ctx, m, &order{Kind: take, Nonce: h.Nonce, Try: c.found.try()})
 		switch {
 		case err != nil:
 			why = append(why, fmt.Sprintf("%s does not answer", h.Name))
@@ -250,11 +292,14 @@ func (c *Coordinator) takeAgents(ctx context.Context, there []hello) string {
 
 // named gives agents of one name different ones: records and reports go by it.
 func (c *Coordinator) named() {
-	seen := map[string]int{}
+	seen := map[string]bool{}
 	for _, m := range c.agents {
-		if seen[m.Name]++; seen[m.Name] > 1 {
-			m.Name = fmt.Sprintf("%s#%d", m.Name, seen[m.Name])
+		name := m.Name
+		for n := 2; seen[name]; n++ {
+			name = fmt.Sprintf("%s#%d", m.Name, n)
 		}
+		m.Name = name
+		seen[name] = true
 	}
 }
 
@@ -286,7 +331,7 @@ func (c *Coordinator) hear(msg *nats.Msg) {
 			if m.heard = time.Now(); m.last == nil {
 				m.last = map[int]beat{}
 			}
-			if b.Level >= 0 {
+			if b.Try != "" {
 				m.last[b.Share] = b
 			}
 			if m.ticks = append(m.ticks, b.Tick); len(m.ticks) > mostTicks {

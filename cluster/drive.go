@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"tacho/live"
 	"tacho/metric"
@@ -20,19 +20,27 @@ import (
 // A levelRun is a level under way.
 type levelRun struct {
 	task   *run.Task
+	try    string // its name
 	shares []*share
 	in     *intake
 	known  []metric.Reason
 	epoch  time.Time
 	taken  chan takeover
+	begun  bool   // by a coordinator before this one
+	behind uint64 // the last message that was there when this one took it up
+	stale  bool   // the standing that is kept is not this
 }
 
 // Prepare implements run.Agents.
 func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
-	if err := c.gather(ctx); err != nil {
+	under, err := c.UnderWay(ctx, t.Index)
+	if err != nil {
 		return err
 	}
-	l := &levelRun{task: t, taken: make(chan takeover, mostTakeovers)}
+	if under {
+		return c.pickUp(ctx, t)
+	}
+	l := &levelRun{task: t, try: fmt.Sprintf("%d-%s", t.Index, nuid.Next()), taken: make(chan takeover, mostTakeovers)}
 	members, err := c.present(ctx, l)
 	if err != nil {
 		return err
@@ -41,10 +49,10 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 	for k, m := range members[:n] {
 		l.shares = append(l.shares, &share{id: k, k: k, n: n, by: m, closed: t.Closed})
 	}
-	if err := c.stream.Purge(ctx, jetstream.WithPurgeSubject(fmt.Sprintf("%s.%d.*", recordsOf(c.Run), t.Index))); err != nil {
+	if err := c.persist(ctx, func(ctx context.Context) error { return c.stream.Purge(ctx) }); err != nil { // all of it is kept elsewhere by now
 		return fmt.Errorf("NATS does not make room for the level's records: %w", err)
 	}
-	if l.in, err = c.openIntake(ctx, t.Index); err != nil {
+	if l.in, err = c.openIntake(ctx, l.try); err != nil {
 		return err
 	}
 	c.level = l
@@ -94,7 +102,7 @@ func (c *Coordinator) readyAll(ctx context.Context, l *levelRun) error {
 	var g sync.WaitGroup
 	for i, s := range l.shares {
 		g.Go(func() {
-			failed[i] = c.ready(ctx, s, s.prepare(l.task))
+			failed[i] = c.ready(ctx, s, s.prepare(l))
 			if failed[i] != nil {
 				cancel() // nobody needs to go on
 			}
@@ -124,7 +132,7 @@ func (c *Coordinator) ready(ctx context.Context, s *share, o *order) error {
 		case err == nil && now.State == ready:
 			return nil
 		case err == nil && o.Kind == prepare:
-			o = &order{Kind: ask, Level: o.Level, Share: o.Share}
+			o = &order{Kind: ask, Try: o.Try, Share: o.Share}
 		}
 		if pause(ctx, wait); ctx.Err() != nil {
 			if errors.Is(ctx.Err(), context.Canceled) {
@@ -143,7 +151,11 @@ const lead = 200 * time.Millisecond
 func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, []metric.Reason, error) {
 	l := c.level
 	defer l.in.close()
-	c.start(ctx, l)
+	if l.begun {
+		c.goOn(ctx, l)
+	} else {
+		c.start(ctx, l)
+	}
 	d.Live.Client = l.fares
 	d.Begin(l.epoch)
 	err := c.follow(ctx, l, d)
@@ -165,25 +177,30 @@ func (c *Coordinator) start(ctx context.Context, l *levelRun) {
 	}
 	l.epoch = time.Now().Add(ahead)
 	for _, s := range l.shares {
-		c.startOne(ctx, l, s)
+		s.offset, _ = s.by.offset()
 	}
+	for _, s := range l.shares {
+		go c.startOne(ctx, l, s)
+	}
+	c.keepStanding(ctx, l)
 }
 
 // startOne has a share begin when the level does, or did.
 func (c *Coordinator) startOne(ctx context.Context, l *levelRun, s *share) {
-	s.offset, _ = s.by.offset()
-	go c.insist(ctx, s.by, order{Kind: begin, Level: l.task.Index, Share: s.id, Start: l.epoch.Add(s.offset).UnixNano()})
+	now, heard := c.insist(ctx, s.by, order{Kind: begin, Try: l.try, Share: s.id, Start: l.epoch.Add(s.offset).UnixNano()})
+	s.absent.Store(heard && now.Refused != "")
 }
 
 // insist gives an order until it is heard, or the agent is lost.
-func (c *Coordinator) insist(ctx context.Context, m *member, o order) {
+func (c *Coordinator) insist(ctx context.Context, m *member, o order) (now state, heard bool) {
 	for ctx.Err() == nil && m.silent() < c.Timeout {
 		again := o
-		if _, err := c.tell(ctx, m, &again); err == nil {
-			return
+		if now, err := c.tell(ctx, m, &again); err == nil {
+			return now, true
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
+	return now, false
 }
 
 func (c *Coordinator) stopAll(ctx context.Context, l *levelRun) {
@@ -191,7 +208,7 @@ func (c *Coordinator) stopAll(ctx context.Context, l *levelRun) {
 	defer cancel()
 	var g sync.WaitGroup
 	for _, s := range l.shares {
-		g.Go(func() { c.insist(ctx, s.by, order{Kind: stop, Level: l.task.Index, Share: s.id}) })
+		g.Go(func() { c.insist(ctx, s.by, order{Kind: stop, Try: l.try, Share: s.id}) })
 	}
 	g.Wait()
 }
@@ -209,16 +226,21 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 				failed = err
 				go c.stopAll(ctx, l)
 			}
-			l.in.done = m.seq
+			l.in.took(m)
 		case <-tick.C:
 			l.count(d)
+			c.excuse(ctx)
 			c.findLost(ctx, l)
+			c.look(ctx, l)
+			if l.stale {
+				c.keepStanding(ctx, l)
+			}
 		case t := <-l.taken:
 			c.takenOver(ctx, l, t)
 		case <-enough:
 			enough = nil
 			for _, s := range l.shares {
-				go c.insist(ctx, s.by, order{Kind: sendNoMore, Level: l.task.Index, Share: s.id})
+				go c.insist(ctx, s.by, order{Kind: sendNoMore, Try: l.try, Share: s.id})
 			}
 		case <-halt:
 			halt = nil
@@ -233,9 +255,27 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 	return ctx.Err()
 }
 
+// excuse does not count it against agents that they are not heard while NATS is
+// away from here. Whoever has stopped the run does not wait for it.
+func (c *Coordinator) excuse(ctx context.Context) {
+	away := !c.control.IsConnected()
+	if away != c.away {
+		c.away = away
+		c.Say(map[bool]string{true: "NATS is away: the agents go on, and their records wait for it.", false: "NATS is here again."}[away])
+	}
+	if !away || ctx.Err() != nil {
+		return
+	}
+	for _, m := range c.members() {
+		m.mu.Lock()
+		m.heard = time.Now()
+		m.mu.Unlock()
+	}
+}
+
 // over says whether nothing more is to come.
 func (l *levelRun) over() bool {
-	return !slices.ContainsFunc(l.shares, func(s *share) bool { return !s.ended && s.lost == "" })
+	return l.in.done >= l.behind && !slices.ContainsFunc(l.shares, func(s *share) bool { return !s.ended && s.lost == "" })
 }
 
 // take takes a message in.
@@ -244,9 +284,6 @@ func (l *levelRun) take(m incoming, d *run.Drive) error {
 	k, err := strconv.Atoi(text)
 	if err != nil || k < 0 || k >= len(l.shares) {
 		return fmt.Errorf("records of a share that nobody has: %s", m.subject)
-	}
-	if l.shares[k].left {
-		return nil // another agent sends what was not here in time
 	}
 	return l.shares[k].take(m.header, m.body, d.Sink)
 }
@@ -270,7 +307,7 @@ func (l *levelRun) count(d *run.Drive) {
 		for _, t := range ticks {
 			d.Live.Saw(t)
 		}
-		if b.Level == l.task.Index {
+		if b.Try == l.try {
 			sum = sum.Plus(b.Totals)
 		}
 	}
@@ -299,16 +336,18 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
 		died := s.ended && s.last.Cut
 		switch {
-		case s.lost != "" || !died && (s.ended || s.by.silent() < c.Timeout):
+		case s.lost != "" || !died && (s.ended || s.by.silent() < c.Timeout && !s.absent.Load()):
 			continue
 		case died:
 			s.lost = "its process died, and the next one handed over what it had finished"
 		case c.waiting(ctx, l, s):
 			continue
+		case s.absent.Load():
+			s.lost = "it gave the share up while nobody led the run"
 		default:
 			s.lost = fmt.Sprintf("nothing was heard of it for %v", c.Timeout)
 		}
-		s.by.gone = true
+		s.by.gone, l.stale = true, true
 		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.by.Name, s.by.Host, s.lost))
 		if c.reassigns() && ctx.Err() == nil {
 			c.takeOver(ctx, l, s)
@@ -318,8 +357,9 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 
 // waiting says whether there are records of a share that were not taken in yet.
 func (c *Coordinator) waiting(ctx context.Context, l *levelRun, s *share) bool {
-	last, err := c.stream.GetLastMsgForSubject(ctx, recordSubject(c.Run, l.task.Index, s.id))
-	return err == nil && last.Sequence > l.in.done
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	return c.lastOf(ctx, recordSubject(c.Run, l.try, s.id)) > l.in.done
 }
 
 // reasons are what a reader should know of the share.

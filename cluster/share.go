@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"tacho"
 	"tacho/metric"
-	"tacho/run"
 	"tacho/stat"
 )
 
@@ -21,11 +21,13 @@ type share struct {
 	k, n   int      // the part of the level that it is
 	skip   []uint64 // sessions of it that are done already
 	taken  bool     // from an agent that was lost
-	left   bool     // to another agent
+	left   bool     // to another agent, which sends what was not here in time
+	until  int64    // likewise: the bytes of its stream that were
 	taker  string   // its name
 	by     *member
 	offset time.Duration // of the agent's clock, by which it was told to start
 	closed bool          // requests are due when there is a slot
+	absent atomic.Bool   // its agent has no such share
 
 	at       int64  // bytes of its stream that were taken in
 	rest     []byte // the beginning of a line whose end is to come
@@ -41,8 +43,8 @@ type share struct {
 }
 
 // prepare is the order to make it ready.
-func (s *share) prepare(t *run.Task) *order {
-	return &order{Kind: prepare, Level: t.Index, Task: t, Share: s.id, K: s.k, N: s.n, Skip: s.skip}
+func (s *share) prepare(l *levelRun) *order {
+	return &order{Kind: prepare, Try: l.try, Task: l.task, Share: s.id, K: s.k, N: s.n, Skip: s.skip}
 }
 
 // take takes a message of the share in. What was taken in before is left out:
@@ -51,6 +53,12 @@ func (s *share) take(h nats.Header, body []byte, sink tacho.Sink) error {
 	offset, err := strconv.ParseInt(h.Get(offsetHeader), 10, 64)
 	if err != nil {
 		return fmt.Errorf("agent %s: a message without its place", s.by.Name)
+	}
+	if s.left {
+		if offset >= s.until {
+			return nil
+		}
+		body = body[:min(int64(len(body)), s.until-offset)]
 	}
 	if h.Get(endHeader) != "" {
 		if offset > s.at {

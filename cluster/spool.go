@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"tacho"
 )
@@ -41,7 +42,7 @@ type spool struct {
 // spoolAbout says whose records these are.
 type spoolAbout struct {
 	Run   string `json:"run"`
-	Level int    `json:"level"`
+	Try   string `json:"try"`
 	Share int    `json:"share"`
 }
 
@@ -53,7 +54,7 @@ const (
 
 // newSpool makes a spool below a directory.
 func newSpool(root string, about spoolAbout, most int64) (*spool, error) {
-	dir := filepath.Join(root, fmt.Sprintf("%s-%d-%d", about.Run, about.Level, about.Share))
+	dir := filepath.Join(root, fmt.Sprintf("%s-%s-%d", about.Run, about.Try, about.Share))
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
@@ -194,6 +195,18 @@ func (s *spool) standing(handed int64) (waiting, peak int64, lost int, full erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.written + int64(len(s.waiting)) - handed, s.peak, s.lost, s.full
+}
+
+// age is for how long nothing was added.
+func (s *spool) age() time.Duration {
+	var last time.Time
+	entries, _ := os.ReadDir(s.dir) // none is as old as can be
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return time.Since(last)
 }
 
 // A segment is one file of a spool.

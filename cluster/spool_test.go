@@ -32,7 +32,7 @@ func all(t *testing.T, s *spool, at int64, piece int) []byte {
 
 // What is added comes out again, in order and whole, however it is read.
 func TestSpoolGivesBackWhatItGot(t *testing.T) {
-	s, err := newSpool(t.TempDir(), spoolAbout{Run: "r", Level: 2, Share: 1}, 1<<30)
+	s, err := newSpool(t.TempDir(), spoolAbout{Run: "r", Try: "2-x", Share: 1}, 1<<30)
 	must(t, err)
 	var want bytes.Buffer
 	for i := range 500 {

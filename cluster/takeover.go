@@ -14,12 +14,14 @@ func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
 		return
 	}
 	next := &share{id: len(l.shares), k: s.k, n: s.n, by: by, closed: s.closed, taken: true}
-	next.skip = slices.Clone(s.done)
+	next.skip = slices.Concat(s.skip, s.done)
 	slices.Sort(next.skip)
 	next.skip = slices.Compact(next.skip)
-	s.left, s.taker = true, by.Name
+	next.offset, _ = by.offset()
+	s.left, s.until, s.taker = true, s.at, by.Name
 	l.shares = append(l.shares, next)
-	go func() { l.taken <- takeover{next, c.ready(ctx, next, next.prepare(l.task))} }()
+	c.keepStanding(ctx, l)
+	go func() { l.taken <- takeover{next, c.ready(ctx, next, next.prepare(l))} }()
 }
 
 // A takeover is a share that another agent has made ready, or could not.
@@ -38,7 +40,7 @@ func (c *Coordinator) takenOver(ctx context.Context, l *levelRun, t takeover) {
 		return
 	}
 	c.Say(fmt.Sprintf("Agent %s takes over share %d.", t.by.Name, t.k+1))
-	c.startOne(ctx, l, t.share)
+	go c.startOne(ctx, l, t.share)
 }
 
 // freest is the agent that has the least to do; nil if none is left.

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +56,15 @@ func (i *Identity) Seed() ([]byte, error) { return i.pair.Seed() }
 func (i *Identity) Public() string {
 	key, _ := i.pair.PublicKey() // it has one
 	return key
+}
+
+// Derive makes a secret of the key: the same one each time, and none that tells
+// of the key.
+func (i *Identity) Derive(purpose string) string {
+	seed, _ := i.pair.Seed() // it has one
+	mac := hmac.New(sha256.New, seed)
+	_, _ = mac.Write([]byte(purpose)) // never fails
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
 }
 
 // A sealer writes envelopes.

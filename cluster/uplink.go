@@ -20,6 +20,7 @@ type uplink struct {
 	handed atomic.Int64 // bytes that JetStream has confirmed
 
 	flying []flight // sent, and not confirmed yet, in order
+	failed int      // times in a row
 }
 
 // A flight is a message that JetStream has not confirmed yet.
@@ -33,7 +34,9 @@ const (
 	mostFlying = 16
 	ackTimeout = 5 * time.Second
 	retryPause = 200 * time.Millisecond
-	gather     = 10 * time.Millisecond // for which records wait for others, so that a message is not spent on each
+
+	mostDoubled = 4                     // times that the pause doubles
+	gather      = 10 * time.Millisecond // for which records wait for others, so that a message is not spent on each
 )
 
 // run hands over all that comes, until the spool has ended or ctx is done. What
@@ -88,7 +91,7 @@ func (u *uplink) send(offset int64, body []byte) error {
 
 func (u *uplink) publish(offset, end int64, body []byte, more nats.Header) error {
 	a := u.spool.about
-	m := nats.NewMsg(recordSubject(a.Run, a.Level, a.Share))
+	m := nats.NewMsg(recordSubject(a.Run, a.Try, a.Share))
 	if more != nil {
 		m.Header = more
 	}
@@ -106,7 +109,7 @@ func (u *uplink) land(ctx context.Context) bool {
 	f := u.flying[0]
 	select {
 	case <-f.paper.Ok():
-		u.flying = u.flying[1:]
+		u.flying, u.failed = u.flying[1:], 0
 		u.handed.Store(f.end)
 		u.spool.handedOver(f.end)
 		return true
@@ -120,7 +123,8 @@ func (u *uplink) land(ctx context.Context) bool {
 // again forgets what is in flight, and says from where to send anew.
 func (u *uplink) again(ctx context.Context) int64 {
 	u.flying = nil
-	pause(ctx, retryPause)
+	pause(ctx, retryPause<<min(u.failed, mostDoubled))
+	u.failed++
 	return u.handed.Load()
 }
 

@@ -28,6 +28,8 @@ type work struct {
 	done   chan struct{}
 	sum    live.Totals // of the beats so far
 
+	dropped atomic.Bool // nobody wants it any more
+
 	mu    sync.Mutex
 	now   string // one of the states
 	err   error
@@ -48,7 +50,7 @@ func (a *Agent) prepare(o *order) error {
 	if a.at(o) != nil {
 		return nil // it was told before
 	}
-	if a.level != o.Level && !a.idle() {
+	if a.try != o.Try && !a.idle() {
 		return errors.New("it is busy with another level")
 	}
 	for _, target := range o.Task.Targets {
@@ -56,7 +58,7 @@ func (a *Agent) prepare(o *order) error {
 			return err
 		}
 	}
-	s, err := newSpool(a.Spool, spoolAbout{o.Run, o.Level, o.Share}, a.Most)
+	s, err := newSpool(a.Spool, spoolAbout{o.Run, o.Try, o.Share}, a.Most)
 	if err != nil {
 		return err
 	}
@@ -67,11 +69,11 @@ func (a *Agent) prepare(o *order) error {
 	all, cancel := context.WithCancel(a.ctx)
 	load, stop := context.WithCancel(all)
 	w.cancel, w.stop = cancel, stop
-	if a.level != o.Level || a.works == nil {
-		a.level, a.works = o.Level, map[int]*work{}
+	if a.try != o.Try || a.works == nil {
+		a.try, a.works = o.Try, map[int]*work{}
 	}
 	a.works[o.Share] = w
-	go a.carryOut(all, load, w)
+	a.working.Go(func() { a.carryOut(all, load, w) })
 	return nil
 }
 
@@ -88,7 +90,7 @@ func (a *Agent) carryOut(ctx, load context.Context, w *work) {
 	}
 	w.set(ended, err)
 	if bad := <-handed; bad != nil {
-		w.set(failed, bad)
+		a.notHanded(w, bad)
 		return
 	}
 	_, peak, lost, _ := w.spool.standing(w.up.handed.Load())
@@ -97,10 +99,32 @@ func (a *Agent) carryOut(ctx, load context.Context, w *work) {
 		last.Error = err.Error()
 	}
 	if bad := w.up.farewell(ctx, last); bad != nil {
-		w.set(failed, bad)
+		a.notHanded(w, bad)
 		return
 	}
 	_ = w.spool.remove() // it is handed over; the next start of an agent finds what is left
+}
+
+// notHanded says what becomes of records that were not handed over.
+func (a *Agent) notHanded(w *work, err error) {
+	w.set(failed, err)
+	if w.dropped.Load() {
+		_ = w.spool.remove() // nobody wants it
+		return
+	}
+	a.Say(fmt.Sprintf("Records that were not handed over stay in %s: an agent that is started with this --spool hands them over.", w.spool.dir))
+}
+
+// drop ends it, for nobody wants it any more.
+func (w *work) drop() {
+	w.dropped.Store(true)
+	w.cancel()
+}
+
+// hasBegun says whether the clock of the level has started here.
+func (w *work) hasBegun() bool {
+	s := w.state().State
+	return s != preparing && s != ready
 }
 
 // share opens the servers if that was not done yet, and sends the share.
@@ -227,7 +251,7 @@ func (w *work) idle() bool {
 
 func (w *work) beat(agent string) beat {
 	waiting, _, _, full := w.spool.standing(w.up.handed.Load())
-	b := beat{Agent: agent, Level: w.order.Level, Share: w.order.Share, Waiting: waiting}
+	b := beat{Agent: agent, Try: w.order.Try, Share: w.order.Share, Waiting: waiting}
 	if began := w.began.Load(); began != nil {
 		b.Tick = w.live.Tick(time.Since(began.epoch))
 		if !w.idle() {

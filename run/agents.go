@@ -23,6 +23,9 @@ import (
 // Agents send the load of a level from elsewhere, each its share of the one
 // schedule.
 type Agents interface {
+	// UnderWay says whether they are at a level already: somebody else has begun it
+	// and is gone, and this run goes on with it.
+	UnderWay(ctx context.Context, level int) (bool, error)
 	// Prepare has all agents make a level ready, and returns when they are.
 	Prepare(ctx context.Context, t *Task) error
 	// Drive has them start at one instant, and returns when all records are in.

@@ -38,6 +38,13 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	if err := r.enter(ctx, l); err != nil {
 		return nil, err
 	}
+	if r.env.Agents != nil {
+		under, err := r.env.Agents.UnderWay(ctx, l.Index)
+		if err != nil {
+			return nil, err
+		}
+		r.underWay = under
+	}
 	s, err := r.prepare(ctx, l)
 	if err != nil {
 		return nil, err
@@ -83,8 +90,10 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 			return nil, err
 		}
 	}
-	if err := r.Target.flush(ctx); err != nil {
-		return nil, err
+	if !r.underWay {
+		if err := r.Target.flush(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if r.env.Agents != nil || r.parts > 0 {
 		s.sample = sampleOf(s.work)
@@ -100,8 +109,10 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 			return nil, err
 		}
 	}
-	if err := r.warmUp(ctx, l, s.work); err != nil {
-		return nil, err
+	if !r.underWay {
+		if err := r.warmUp(ctx, l, s.work); err != nil {
+			return nil, err
+		}
 	}
 	r.fresh = false
 	if err := r.Target.warm(ctx, r.connections(l), r.spares(l)); err != nil {

@@ -52,6 +52,7 @@ type Manifest struct {
 	Label   string          `json:"label,omitempty"`
 	Args    []string        `json:"args,omitempty"` // the command line, secrets taken out
 	Seed    uint64          `json:"seed"`
+	Cluster string          `json:"cluster,omitempty"` // what agents know the run by
 	Host    Host            `json:"host"`
 	Varies  string          `json:"varies,omitempty"` // the options of the plan that are lists
 	Swept   string          `json:"swept,omitempty"`  // the option that found its own levels

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"tacho/metric"
+	"tacho/run"
+)
+
+// A standing is how a level stands. It is kept beside the records, so that another
+// coordinator can go on with the level when this one dies: the agents send on, and
+// all records of the level are still in the stream.
+type standing struct {
+	Level  int             `json:"level"`
+	Try    string          `json:"try"`
+	Epoch  int64           `json:"epoch"` // nanoseconds since 1970, by the coordinator's clock
+	Shares []standingShare `json:"shares"`
+}
+
+// A standingShare is what cannot be learned of a share from its records.
+type standingShare struct {
+	K      int           `json:"k"`
+	N      int           `json:"n"`
+	Skip   []uint64      `json:"skip,omitempty"`
+	Taken  bool          `json:"taken,omitempty"`
+	Left   bool          `json:"left,omitempty"`
+	Until  int64         `json:"until,omitempty"`
+	Taker  string        `json:"taker,omitempty"`
+	Lost   string        `json:"lost,omitempty"`
+	Agent  hello         `json:"agent"`
+	Offset time.Duration `json:"offset"`
+}
+
+// try is the name of the level that stands so; empty is none.
+func (s *standing) try() string {
+	if s == nil {
+		return ""
+	}
+	return s.Try
+}
+
+// rank is 0 for agents that have a share, and 1 for others.
+func (s *standing) rank(agent string) int {
+	if s != nil && slices.ContainsFunc(s.Shares, func(h standingShare) bool { return h.Agent.ID == agent }) {
+		return 0
+	}
+	return 1
+}
+
+// keepStanding writes down how the level stands. What NATS does not take now is
+// written down later.
+func (c *Coordinator) keepStanding(ctx context.Context, l *levelRun) {
+	now := standing{Level: l.task.Index, Try: l.try, Epoch: l.epoch.UnixNano()}
+	for _, s := range l.shares {
+		now.Shares = append(now.Shares, standingShare{
+			K: s.k, N: s.n, Skip: s.skip, Taken: s.taken, Left: s.left, Until: s.until, Taker: s.taker, Lost: s.lost, Agent: s.by.hello, Offset: s.offset,
+		})
+	}
+	text, err := json.Marshal(&now)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		_, err = c.js.Publish(ctx, standSubject(c.Run), text)
+	}
+	l.stale = err != nil
+}
+
+// readStanding is how the last level stood; nil where nobody knows.
+func (c *Coordinator) readStanding(ctx context.Context) *standing {
+	m, err := c.stream.GetLastMsgForSubject(ctx, standSubject(c.Run))
+	if err != nil {
+		return nil
+	}
+	var s standing
+	if json.Unmarshal(m.Data, &s) != nil || !plainName.MatchString(s.Try) {
+		return nil
+	}
+	return &s
+}
+
+// UnderWay implements run.Agents.
+func (c *Coordinator) UnderWay(ctx context.Context, level int) (bool, error) {
+	if err := c.gather(ctx); err != nil {
+		return false, err
+	}
+	return c.found != nil && c.found.Level == level, nil
+}
+
+// pickUp goes on with a level that a coordinator before this one has begun. All
+// records are read again from the first on.
+func (c *Coordinator) pickUp(ctx context.Context, t *run.Task) (err error) {
+	was := c.found
+	c.found = nil
+	l := &levelRun{task: t, try: was.Try, epoch: time.Unix(0, was.Epoch), taken: make(chan takeover, mostTakeovers), begun: true}
+	for id, h := range was.Shares {
+		s := &share{
+			id: id, k: h.K, n: h.N, skip: h.Skip, taken: h.Taken, left: h.Left, until: h.Until, taker: h.Taker, lost: h.Lost, offset: h.Offset,
+			by: c.memberOf(h.Agent), closed: t.Closed,
+		}
+		l.shares = append(l.shares, s)
+	}
+	l.behind = c.lastOf(ctx, triesOf(c.Run, l.try))
+	l.known = append(l.known, metric.Reason{Code: "coordinator-restarted", Severity: metric.Note, Text: fmt.Sprintf(
+		"the coordinator was started again %.1f s after the level had begun: agents went on meanwhile, and their records are here; the server's metrics were not read before",
+		time.Since(l.epoch).Seconds())})
+	if l.in, err = c.openIntake(ctx, l.try); err == nil {
+		c.level = l
+	}
+	return err
+}
+
+// memberOf is an agent that had a share. One that is not there is not heard, and
+// lost after a while.
+func (c *Coordinator) memberOf(h hello) *member {
+	for _, m := range c.members() {
+		if m.ID == h.ID {
+			m.Name = h.Name // as its records have it
+			return m
+		}
+	}
+	return &member{hello: h, heard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
+}
+
+// lastOf is the number of the last message of some subjects; 0 is none.
+func (c *Coordinator) lastOf(ctx context.Context, subjects string) uint64 {
+	m, err := c.stream.GetLastMsgForSubject(ctx, subjects)
+	if err != nil {
+		return 0
+	}
+	return m.Sequence
+}
+
+// goOn has the agents hear that somebody leads the level again, and begins shares
+// that did not hear of their start.
+func (c *Coordinator) goOn(ctx context.Context, l *levelRun) {
+	var g sync.WaitGroup
+	for _, s := range l.shares {
+		if s.lost == "" && slices.Contains(c.members(), s.by) {
+			g.Go(func() { c.startOne(ctx, l, s) })
+		}
+	}
+	g.Wait()
+}
