@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -95,7 +94,7 @@ func (es *Events) read(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
-	times := columns["at_ns"] // first absolute, then gaps
+	times := columns.named("at_ns") // first absolute, then gaps
 	*es = make(Events, len(times))
 	at := time.Duration(0)
 	for i, gap := range times {
@@ -111,7 +110,7 @@ func (es *Events) read(b []byte) error {
 		{"tokens", math.MaxInt16, func(e *Event, v int64) { e.Tokens = int16(v) }},
 		{"kind", math.MaxUint8, func(e *Event, v int64) { e.Kind = TokenKind(v) }},
 	} {
-		column := columns[c.name]
+		column := columns.named(c.name)
 		if len(column) != 0 && len(column) != len(times) {
 			return fmt.Errorf("events: a column of %d beside %d times", len(column), len(times))
 		}
@@ -122,7 +121,7 @@ func (es *Events) read(b []byte) error {
 			c.set(&(*es)[i], v)
 		}
 	}
-	return es.readSlack(columns["coalesced"], columns["slack_ns"])
+	return es.readSlack(columns.named("coalesced"), columns.named("slack_ns"))
 }
 
 // readSlack takes in which events are coalesced, and by how much. Older runs do
@@ -143,27 +142,47 @@ func (es *Events) readSlack(indices, nanos []int64) error {
 	return nil
 }
 
+// columns are lists of whole numbers that have names.
+type columns []column
+
+type column struct {
+	name    []byte
+	numbers []int64
+}
+
+// named is the last column of a name, empty where there is none.
+func (cs columns) named(name string) []int64 {
+	for _, c := range slices.Backward(cs) {
+		if string(c.name) == name {
+			return c.numbers
+		}
+	}
+	return nil
+}
+
 // readColumns reads an object whose values are lists of whole numbers, with
 // nothing between its parts.
-func readColumns(b []byte) (map[string][]int64, error) {
+func readColumns(b []byte) (columns, error) {
 	rest, begun := bytes.CutPrefix(b, []byte("{"))
 	rest, ended := bytes.CutSuffix(rest, []byte("}"))
 	if !begun || !ended {
 		return nil, errors.New("not columns of numbers")
 	}
-	out := map[string][]int64{}
+	out := make(columns, 0, 4)
+	numbers := make([]int64, 0, bytes.Count(rest, []byte(","))+1) // room for all
 	for more := len(rest) > 0; more; {
-		name, after, named := bytes.Cut(rest, []byte(`":[`))
-		name, quoted := bytes.CutPrefix(name, []byte(`"`))
-		list, after, closed := bytes.Cut(after, []byte("]"))
-		if !named || !quoted || !closed || !columnName.Match(name) {
+		name, after, named := memberName(rest)
+		list, opened := bytes.CutPrefix(after, []byte("["))
+		list, after, closed := bytes.Cut(list, []byte("]"))
+		if !named || !opened || !closed || bytes.ContainsFunc(name, notInColumnName) {
 			return nil, errors.New("not a list of numbers")
 		}
-		column, err := readNumbers(list)
-		if err != nil {
+		begin := len(numbers)
+		var err error
+		if numbers, err = readNumbers(numbers, list); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		out[string(name)] = column
+		out = append(out, column{name, numbers[begin:]})
 		if rest, more = bytes.CutPrefix(after, []byte(",")); !more && len(rest) > 0 {
 			return nil, errors.New("not columns of numbers")
 		}
@@ -171,14 +190,13 @@ func readColumns(b []byte) (map[string][]int64, error) {
 	return out, nil
 }
 
-var columnName = regexp.MustCompile(`^[a-z_]+$`)
+func notInColumnName(c rune) bool { return (c < 'a' || c > 'z') && c != '_' }
 
-// readNumbers reads whole numbers with commas between.
-func readNumbers(list []byte) ([]int64, error) {
+// readNumbers appends whole numbers with commas between.
+func readNumbers(out []int64, list []byte) ([]int64, error) {
 	if len(list) == 0 {
-		return nil, nil
+		return out, nil
 	}
-	out := make([]int64, 0, bytes.Count(list, []byte(","))+1)
 	n, digits, sign := int64(0), 0, int64(1)
 	for _, c := range list {
 		switch {

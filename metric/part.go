@@ -1,7 +1,10 @@
 package metric
 
 import (
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"tacho"
 	"tacho/stat"
@@ -120,20 +123,33 @@ func (p *part) merge(o *part) {
 	}
 }
 
-// summarize has intervals where there are series.
+// summarize has intervals where there are series. Metrics are told on all
+// processors: to sort a million values of each is most of the work.
 func (p *part) summarize(metrics []*Metric, percentiles []float64, all series) []Dist {
 	out := make([]Dist, len(metrics))
-	for i, m := range metrics {
-		out[i] = Dist{Name: m.Name, Unit: m.Unit}
-		if i < len(p.digests) {
-			values := p.digests[i].Distribution()
-			out[i].fill(&p.digests[i], values, percentiles)
-			if i < len(all) && out[i].Stats != nil {
-				out[i].Stats.addIntervals(&all[i], values)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(metrics); i = int(next.Add(1)) - 1 {
+				out[i] = p.dist(i, metrics[i], percentiles, all)
 			}
+		})
+	}
+	workers.Wait()
+	return out
+}
+
+func (p *part) dist(i int, m *Metric, percentiles []float64, all series) Dist {
+	d := Dist{Name: m.Name, Unit: m.Unit}
+	if i < len(p.digests) {
+		values := p.digests[i].Distribution()
+		d.fill(&p.digests[i], values, percentiles)
+		if i < len(all) && d.Stats != nil {
+			d.Stats.addIntervals(&all[i], values)
 		}
 	}
-	return out
+	return d
 }
 
 func (d *Dist) fill(digest *stat.Digest, values stat.Distribution, asked []float64) {

@@ -1,12 +1,11 @@
 package metric
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"tacho"
+	"tacho/stat"
 )
 
 // A moment is one mark of a request, tacho.Never where it did not come.
@@ -51,22 +50,21 @@ func (a *Accumulator) peaks() *Peaks {
 // record is under way from its first moment up to, not including, its second;
 // one without both is not counted.
 func peakOverlap(all []marks, from, to moment) int {
-	type edge struct {
-		at    time.Duration
-		delta int
-	}
-	edges := make([]edge, 0, 2*len(all))
+	begins, ends := make([]time.Duration, 0, len(all)), make([]time.Duration, 0, len(all))
 	for i := range all {
 		a, b := from(&all[i]), to(&all[i])
 		if a != tacho.Never && b > a {
-			edges = append(edges, edge{a, 1}, edge{b, -1})
+			begins, ends = append(begins, a), append(ends, b)
 		}
 	}
-	slices.SortFunc(edges, func(x, y edge) int { return cmp.Or(cmp.Compare(x.at, y.at), x.delta-y.delta) })
-	now, peak := 0, 0
-	for _, e := range edges {
-		now += e.delta
-		peak = max(peak, now)
+	stat.SortTimes(begins)
+	stat.SortTimes(ends)
+	over, peak := 0, 0
+	for i, at := range begins {
+		for ends[over] <= at {
+			over++
+		}
+		peak = max(peak, i+1-over)
 	}
 	return peak
 }
@@ -120,7 +118,7 @@ const driftMin = 20
 // drift is nil where too few requests were sent.
 func drift(all []marks, origin moment) *Drift {
 	type send struct{ origin, sent time.Duration }
-	var sends []send
+	sends := make([]send, 0, len(all))
 	for i := range all {
 		if m := &all[i]; m.sent != tacho.Never && origin(m) != tacho.Never {
 			sends = append(sends, send{origin(m), m.sent})
@@ -129,9 +127,8 @@ func drift(all []marks, origin moment) *Drift {
 	if len(sends) < driftMin {
 		return nil
 	}
-	slices.SortFunc(sends, func(a, b send) int {
-		return cmp.Or(cmp.Compare(a.origin, b.origin), cmp.Compare(a.sent, b.sent))
-	})
+	stat.SortBy(sends, func(s send) uint64 { return stat.TimeKey(s.sent) })
+	stat.SortBy(sends, func(s send) uint64 { return stat.TimeKey(s.origin) })
 	meanLag := func(part []send) float64 {
 		var total time.Duration
 		for _, s := range part {

@@ -162,7 +162,7 @@ func (d *Digest) Distribution() Distribution {
 // Sample is the observations of an exact Digest, in order.
 func (d *Digest) Sample() Sample {
 	SortBy(d.nanos, func(n int32) uint64 { return uint64(int64(n) - math.MinInt32) })
-	slices.Sort(d.others)
+	SortBy(d.others, inOrderOf)
 	out, others := make(Sample, 0, len(d.nanos)+len(d.others)), d.others
 	for _, n := range d.nanos {
 		x := float64(n) / millionth
@@ -172,6 +172,16 @@ func (d *Digest) Sample() Sample {
 		out = append(out, x)
 	}
 	return append(out, others...)
+}
+
+// inOrderOf is a key that is in the order of finite numbers: their bits, turned
+// round for those below zero.
+func inOrderOf(x float64) uint64 {
+	b := math.Float64bits(x)
+	if b>>63 == 1 {
+		return ^b
+	}
+	return b | 1<<63
 }
 
 // A Distribution answers questions about a set of observations.

@@ -43,14 +43,17 @@ func (s *Series) Add(at time.Duration, xs ...float64) {
 		return
 	}
 	i := s.part(at)
+	n, sum := int64(0), fixed{}
 	for _, x := range xs {
 		if x-x != 0 {
 			continue
 		}
-		s.n[i]++
-		s.sums[i].add(x)
+		n++
+		sum.add(x)
 		s.row(sizeOf(x))[i]++
 	}
+	s.n[i] += n
+	s.sums[i].merge(&sum)
 }
 
 // part is the part of the time that a moment is in. All become longer where

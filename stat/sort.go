@@ -3,6 +3,7 @@ package stat
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 const (
@@ -17,12 +18,15 @@ func SortBy[T any](items []T, key func(T) uint64) {
 		slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 		return
 	}
-	most := uint64(0)
+	same := ^uint64(0) // bits that all keys have alike
 	for _, item := range items {
-		most = max(most, key(item))
+		same &^= key(item) ^ key(items[0])
 	}
 	from, to := items, make([]T, len(items))
-	for shift := 0; shift < 64 && most>>shift > 0; shift += digitBits {
+	for shift := 0; shift < 64; shift += digitBits {
+		if ^same>>shift&(1<<digitBits-1) == 0 {
+			continue // they are in order
+		}
 		var next [1 << digitBits]int // where the next item with that digit goes
 		for _, item := range from {
 			next[key(item)>>shift&(1<<digitBits-1)]++
@@ -42,3 +46,9 @@ func SortBy[T any](items []T, key func(T) uint64) {
 		copy(items, from)
 	}
 }
+
+// SortTimes sorts times.
+func SortTimes(times []time.Duration) { SortBy(times, TimeKey) }
+
+// TimeKey is a key that is in the order of times.
+func TimeKey(t time.Duration) uint64 { return uint64(t) ^ 1<<63 }

@@ -55,7 +55,7 @@ func inOrder[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error,
 				return nil
 			}
 		}
-		if b.failed != nil && !errors.Is(b.failed, io.EOF) {
+		if b.failed != nil && !errors.Is(b.failed, io.EOF) && !errors.Is(b.failed, io.ErrUnexpectedEOF) {
 			return b.failed
 		}
 	}
@@ -64,11 +64,18 @@ func inOrder[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error,
 
 func readBatch[T any](in *bufio.Reader, whole bool) *batch[T] {
 	b := &batch[T]{decoded: make(chan struct{})}
-	for size := 0; size < batchBytes && b.failed == nil; {
-		var line []byte
-		line, b.failed = in.ReadBytes('\n')
-		if b.failed == nil || whole && len(line) > 0 {
-			b.lines, size = append(b.lines, line), size+len(line)
+	text := make([]byte, batchBytes, batchBytes+batchBytes/8) // room for the rest of the last line
+	var n int
+	n, b.failed = io.ReadFull(in, text)
+	text = text[:n]
+	if b.failed == nil {
+		var rest []byte // of the last line
+		rest, b.failed = in.ReadBytes('\n')
+		text = append(text, rest...)
+	}
+	for line := range bytes.Lines(text) {
+		if whole || line[len(line)-1] == '\n' {
+			b.lines = append(b.lines, line)
 		}
 	}
 	return b
