@@ -198,11 +198,13 @@ type Seen struct {
 	distinct float64 // how many independent observations their times to the first token are
 	windows  []window
 	waves    []wave
+	trains   []train
 	most     int     // answers that were written at once
 	tokens   int     // that these had at most
 	flying   int     // requests in flight when most were written
-	stall    float64 // ms for which nothing came, where that is out of all proportion
+	why      string  // it tells nothing of the server
 	report   bool    // only its summary is known
+	extra    int     // events of an answer beyond its tokens
 	kvTokens float64 // room for keys and values, by the server's metrics page; 0 unknown
 }
 
@@ -249,9 +251,10 @@ func See(name string, l *outcome.Level) (*Seen, error) {
 	s.distinct = float64(s.together())
 	s.windows = w.finish()
 	s.waves = w.waves()
+	s.trains = w.trains()
 	s.most, s.tokens, s.flying = w.peaks(s.sent)
 	if longest, next := w.silence(times); longest > leastSilence && longest > 5*next {
-		s.stall = longest
+		s.why = fmt.Sprintf("nothing came for %.1f s, and never else for a fifth of that", longest/1000)
 	}
 	s.serverTPOT(&l.Summary)
 	s.kvTokens = w.kvTokens(l)
@@ -298,7 +301,12 @@ func (s *Seen) Predict(ctx context.Context, p step.Profile, seed uint64) (Figure
 		Arrivals: s.arrivals(), Limit: s.Limit, Source: s, Server: server,
 		Cached: func(q *tacho.Request) int { return s.sent[q.Session].cached },
 	}, &g)
-	return g.figures(), err
+	f := g.figures()
+	if s.extra > 0 { // TPOT is by tokens
+		tokens := float64(g.tokens) / max(float64(g.n), 1)
+		f[TPOT] *= (tokens - 1) / max(tokens-1-float64(s.extra), 1)
+	}
+	return f, err
 }
 
 func (s *Seen) arrivals() iter.Seq2[uint64, time.Duration] {
@@ -322,7 +330,7 @@ func (s *Seen) Session(i uint64) (tacho.Session, error) {
 	}
 	q := s.sent[i]
 	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: tacho.Request{
-		Session: i, InputTokens: q.prompt, MaxTokens: q.output, IgnoreEOS: true,
+		Session: i, InputTokens: q.prompt, MaxTokens: q.output + s.extra, IgnoreEOS: true,
 	}}}}, nil
 }
 

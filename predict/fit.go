@@ -1,12 +1,12 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +20,9 @@ type Options struct {
 	Say    func(line string) // how it goes; may be nil
 	Rounds int               // most rounds; 0 is 12
 
-	Sure      []string // knobs that ReadOff is sure of
-	NoHoldOut bool     // do not fit again without each run
-	NoAdvice  bool     // do not look for runs that would tell more
+	Sure      map[string]float64 // standard errors, as shares, of what ReadOff read
+	NoHoldOut bool               // do not fit again without each run
+	NoAdvice  bool               // do not look for runs that would tell more
 
 	rough bool // nobody asks how sure it is
 }
@@ -57,7 +57,7 @@ type Explained struct {
 // sigma is how far off counts as one, on a scale of logarithms. What is to be
 // right to a few percent weighs most. A figure with 0 is left out.
 var sigma = Figures{
-	TTFT: 0.08, TTFT50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, TokensPerEvent: 0.05, ServerTPOT: 0.03, Head: 0.15, Stall1: 0.05, Stall2: 0.1, Stall8: 0.1, Earliest: 0.1,
+	TTFT: 0.08, TTFT50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, TokensPerEvent: 0.05, ServerTPOT: 0.03, Head: 0.15, Stall1: 0.05, Stall2: 0.05, Stall8: 0.05, Earliest: 0.1,
 }
 
 // reportSigma is the same where only a report is known, whose means count alike.
@@ -67,20 +67,11 @@ var reportSigma = Figures{TTFT: 0.04, TTFT99: 0.3, TPOT: 0.03, ITL: 0.04, E2EL: 
 // server's work: below it the network shows.
 const leastHead = 5 // ms
 
-// startSigma is how far a knob may go from where it started before that counts;
-// readSigma, where it started at what the runs themselves show.
-const (
-	startSigma = 0.7
-	readSigma  = 0.05
-)
+// startSigma is how far a knob may go from where it started before that counts.
+const startSigma = 0.7
 
-// sigma is that of a knob.
-func (f *fitter) sigma(k int) float64 {
-	if slices.Contains(f.Sure, f.knobs[k].name) {
-		return readSigma
-	}
-	return startSigma
-}
+// sigma is that of a knob: less where it started at what the runs themselves show.
+func (f *fitter) sigma(k int) float64 { return cmp.Or(f.Sure[f.knobs[k].name], startSigma) }
 
 // weight is how much a figure of a level counts: few requests, little. Times to
 // the first token of requests that went together are nearly one observation.
@@ -138,6 +129,8 @@ type fitter struct {
 	knobs  []knob
 	start  []float64
 	until  time.Time
+	sharp  float64 // by how much residuals count more than sigma says; 0 is 1
+	back   bool    // slopes are measured by turning knobs back
 }
 
 // FitTo turns the knobs of a profile until it explains the levels as well as it
@@ -154,12 +147,36 @@ func FitTo(ctx context.Context, start step.Profile, levels []*Seen, o Options) (
 	if f.Now != nil {
 		f.until = f.Now().Add(f.budget())
 	}
-	at, err := f.search()
+	at, off, err := f.search(f.start)
 	if err != nil {
 		return nil, err
 	}
+	if sharp := sharpness(off); sharp > 1 && !f.rough {
+		f.sharp = sharp
+		if at, _, err = f.search(at); err != nil {
+			return nil, err
+		}
+	}
 	return f.result(at)
 }
+
+// sharpness is by how much residuals may count more, where the engine explains the
+// levels far better than a real one ever is explained: records of a simulated one.
+func sharpness(off []float64) float64 {
+	sum, n := 0.0, 0.0
+	for _, r := range off {
+		if r != 0 {
+			sum += r * r
+			n++
+		}
+	}
+	return min(mostSharp, usuallyOff/math.Sqrt(sum/max(n, 1)))
+}
+
+const (
+	usuallyOff = 0.2 // root of the mean square of residuals: below it, an engine is explained too well
+	mostSharp  = 30
+)
 
 func (f *fitter) budget() time.Duration {
 	if f.Budget > 0 {
@@ -181,7 +198,9 @@ func (f *fitter) off(at []float64) ([]float64, error) {
 			return fmt.Errorf("%s: %w", f.levels[i].Name, err)
 		}
 		r := f.levels[i].residuals(got)
-		copy(out[i*figures:], r[:])
+		for k := range r {
+			out[i*figures+k] = r[k] * cmp.Or(f.sharp, 1)
+		}
 		return nil
 	})
 	return out, err
@@ -233,38 +252,39 @@ func (f *fitter) distance(off, at []float64) float64 {
 // search is Levenberg and Marquardt's method on residuals that are weighted anew
 // each round. Slopes are measured where the last ones led nowhere; else what a
 // step came to corrects them.
-func (f *fitter) search() ([]float64, error) {
-	at := append([]float64(nil), f.start...)
-	off, err := f.off(at)
-	if err != nil {
-		return nil, err
+func (f *fitter) search(from []float64) (at, off []float64, err error) {
+	at = append([]float64(nil), from...)
+	if off, err = f.off(at); err != nil {
+		return nil, nil, err
 	}
 	here := stand{at: at, off: off, best: f.distance(off, at), damping: 0.1}
 	var slopes [][]float64
+	f.back = false
 	fresh, wins := false, 0
 	for round := 0; round < f.Rounds && !f.late(); round++ {
 		f.say("round %d: distance %.1f", round, here.best)
 		if slopes == nil || wins >= anewAfter {
 			if slopes, err = f.slopes(here.at, here.off); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			fresh, wins = true, 0
 		}
 		gain, err := f.nearer(&here, slopes)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		wins++
 		if gain < enough*here.best {
-			if fresh && wins == 1 {
+			if fresh && f.back {
 				break
 			}
+			f.back = f.back || fresh // a knob may do nothing one way and much the other
 			slopes, here.damping = nil, min(here.damping, 1)
 		}
-		fresh = fresh && wins < 1
+		fresh = false
 	}
 	f.say("distance %.1f", here.best)
-	return here.at, f.ctx.Err()
+	return here.at, here.off, f.ctx.Err()
 }
 
 // A stand is where a search has come to.
@@ -331,15 +351,19 @@ const nudge = 0.06
 // slopes are how residuals change with each knob.
 func (f *fitter) slopes(at, off []float64) ([][]float64, error) {
 	out := make([][]float64, len(f.knobs))
+	turn := nudge
+	if f.back {
+		turn = -nudge
+	}
 	for k := range f.knobs {
 		there := append([]float64(nil), at...)
-		there[k] += nudge
+		there[k] += turn
 		r, err := f.off(there)
 		if err != nil {
 			return nil, err
 		}
 		for i := range r {
-			r[i] = (r[i] - off[i]) / nudge
+			r[i] = (r[i] - off[i]) / turn
 		}
 		out[k] = r
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,48 @@ func TestLearnFindsAnEngine(t *testing.T) {
 		if c.truth.Tokens != c.found.Tokens || math.Abs(c.found.Ms/c.truth.Ms-1) > 0.01 {
 			t.Errorf("%s takes %v, found %v", c.name, c.truth, c.found)
 		}
+	}
+}
+
+// Steps that were full of prompts tell what a prompt token costs, and prompts of
+// several lengths what a pair of tokens does.
+func TestTrainsTellWhatPromptsCost(t *testing.T) {
+	p := profile(t)
+	p.KV.PrefixCache = false
+	var levels []*Seen
+	for _, l := range []struct{ limit, prompt int }{{64, 512}, {96, 512}, {128, 512}, {12, 8000}, {16, 8000}} {
+		levels = append(levels, seen(t, fmt.Sprint("closed ", l.limit), p, Stage{Arrivals: asap, Limit: l.limit, Source: talks{sessions: 2 * l.limit, turns: 1, prompt: l.prompt, answer: 40}}))
+	}
+	q, sure := ReadOff(Plain(), levels)
+	if sure["cost.step at 8192"] == 0 {
+		t.Fatal("no step was full of prompts")
+	}
+	last := len(p.Cost.Step) - 1
+	if got, want := q.Cost.Step[1].Ms, p.Cost.Step[last].Ms; math.Abs(got/want-1) > 0.02 {
+		t.Errorf("a full step takes %.1f ms, read off %.1f", want, got)
+	}
+	if got, want := q.Cost.PrefillNsPerTokenAndContext, p.Cost.PrefillNsPerTokenAndContext; math.Abs(got/want-1) > 0.1 {
+		t.Errorf("a pair takes %.2f ns, read off %.2f", want, got)
+	}
+}
+
+// A report whose requests waited longer than those of a larger burst is left out, and
+// named; one that had other prompts is not.
+func TestReportsWithAStallAreLeftOut(t *testing.T) {
+	level := func(name string, n, prompt int, ttft float64) *Seen {
+		s := &Seen{Name: name, report: true, distinct: 1, sent: make([]sent, n)}
+		for i := range s.sent {
+			s.sent[i].prompt = prompt
+		}
+		s.Measured[TTFT] = ttft
+		return s
+	}
+	set := Set{Levels: []*Seen{level("one", 1, 80, 120), level("stalled", 2, 80, 860), level("four", 4, 80, 240), level("long", 1, 9000, 12_000), level("many", 64, 80, 2000)}}
+	stoodStill(set.Levels)
+	var l Learned
+	kept := l.leaveOut([]Set{set})
+	if len(l.LeftOut) != 1 || !strings.HasPrefix(l.LeftOut[0], "stalled: its requests waited for 0.9 s") || len(kept[0].Levels) != 4 {
+		t.Errorf("left out %q, kept %d", l.LeftOut, len(kept[0].Levels))
 	}
 }
 

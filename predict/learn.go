@@ -39,7 +39,7 @@ func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Le
 	}
 	fresh := false
 	if start == nil {
-		p, sure, err := structure(ctx, levels)
+		p, sure, err := structure(ctx, levels, o)
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +70,8 @@ func (l *Learned) leaveOut(sets []Set) (out []Set) {
 	for _, set := range sets {
 		kept := Set{Name: set.Name}
 		for _, s := range set.Levels {
-			if s.stall > 0 {
-				l.LeftOut = append(l.LeftOut, fmt.Sprintf("%s: nothing came for %.1f s, and never else for a fifth of that", s.Name, s.stall/1000))
+			if s.why != "" {
+				l.LeftOut = append(l.LeftOut, s.Name+": "+s.why)
 				continue
 			}
 			kept.Levels = append(kept.Levels, s)

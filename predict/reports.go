@@ -17,7 +17,7 @@ import (
 // they are made up so that they have the sums that it states.
 func SeeAll(name string, r *outcome.Run) (Set, error) {
 	set := Set{Name: name}
-	spread := math.NaN()
+	var shape *answers // of a report
 	for i := range r.Levels {
 		l := &r.Levels[i]
 		label := name
@@ -26,10 +26,10 @@ func SeeAll(name string, r *outcome.Run) (Set, error) {
 		}
 		see := func() (*Seen, error) { return See(label, l) }
 		if l.Records == nil {
-			if math.IsNaN(spread) {
-				spread = outputSpread(r.Levels)
+			if shape == nil {
+				shape = &answers{spread: outputSpread(r.Levels), extra: extraEvents(r.Levels)}
 			}
-			see = func() (*Seen, error) { return seeReport(label, l, spread) }
+			see = func() (*Seen, error) { return seeReport(label, l, *shape) }
 		}
 		s, err := see()
 		if err != nil {
@@ -40,8 +40,53 @@ func SeeAll(name string, r *outcome.Run) (Set, error) {
 	if len(set.Levels) == 0 {
 		return set, fmt.Errorf("%s: it has no level", name)
 	}
+	stoodStill(set.Levels)
 	return set, nil
 }
+
+// answers are what a report leaves open about the answers.
+type answers struct {
+	spread float64 // of their lengths: the standard deviation as a share of the mean
+	extra  int     // events of each beyond its tokens, such as the end of sequence
+}
+
+// extraEvents is how many events an answer has beyond its tokens: TPOT is by tokens
+// and ITL by events.
+func extraEvents(levels []outcome.Level) int {
+	var all []float64
+	for i := range levels {
+		s := &levels[i].Summary
+		tpot, itl := said(s, metric.TPOT), said(s, metric.ITL)
+		if tokens := float64(s.Tokens.Output) / float64(s.Completed); tpot > 0 && itl > 0 && tokens > 2 {
+			all = append(all, (tpot/itl-1)*(tokens-1))
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return min(2, int(math.Round(max(0, all[len(all)/2]))))
+}
+
+// stoodStill finds reports of bursts in which the server stood still: requests that
+// waited longer than those of a larger burst of such prompts, which had more to wait
+// for.
+func stoodStill(levels []*Seen) {
+	for _, s := range levels {
+		for _, larger := range levels {
+			if s.burst() && larger.burst() && len(larger.sent) > len(s.sent) && math.Abs(math.Log(meanPrompt([]*Seen{s})/meanPrompt([]*Seen{larger}))) < 0.1 &&
+				s.Measured[TTFT] > longerWait*larger.Measured[TTFT] {
+				s.why = fmt.Sprintf("its requests waited for %.1f s, and those of a burst of %d only for %.1f s: the server stood still", s.Measured[TTFT]/1000, len(larger.sent), larger.Measured[TTFT]/1000)
+			}
+		}
+	}
+}
+
+// longerWait is by how much a smaller burst must wait longer.
+const longerWait = 1.05
+
+// burst says whether it is the report of a burst.
+func (s *Seen) burst() bool { return s.report && s.Limit == 0 && s.distinct == 1 }
 
 // said is a mean that a report states; 0: it does not.
 func said(s *metric.Summary, m *metric.Metric) float64 {
@@ -98,15 +143,15 @@ func normalQuantile(i, n int) float64 {
 }
 
 // seeReport makes up the requests of a level of which only a summary is known.
-func seeReport(name string, l *outcome.Level, spread float64) (*Seen, error) {
+func seeReport(name string, l *outcome.Level, shape answers) (*Seen, error) {
 	sum := &l.Summary
 	n := sum.Completed
 	if n == 0 || sum.Tokens.Input == 0 || sum.Tokens.Output == 0 || sum.DurationS == 0 {
 		return nil, errors.New(name + ": the report states no requests, tokens or duration, so nothing can be fitted to it")
 	}
-	s := &Seen{Name: name, distinct: 1, report: true}
+	s := &Seen{Name: name, distinct: 1, report: true, extra: shape.extra}
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
-	outputs := lengths(n, sum.Tokens.Output, spread, rng)
+	outputs := lengths(n, sum.Tokens.Output, shape.spread, rng)
 	at := s.arrivalTimes(l, rng)
 	for i := range n {
 		prompt := sum.Tokens.Input / n
@@ -123,7 +168,11 @@ func seeReport(name string, l *outcome.Level, spread float64) (*Seen, error) {
 	s.most, s.flying = n, n
 	if m[TPOT] > 0 { // by Little's law so many were written at once
 		output := float64(sum.Tokens.Output) / float64(n)
-		running := min(float64(n), max(1, float64(n)*m[TPOT]*output/1000/sum.DurationS))
+		decoding := sum.DurationS
+		if s.burst() && s.together99() {
+			decoding = max(decoding-m[TTFT]/1000, decoding/10)
+		}
+		running := min(float64(n), max(1, float64(n)*m[TPOT]*output/1000/decoding))
 		if s.Limit == 0 && s.distinct == 1 {
 			s.most = min(n, int(math.Ceil(running))) // at least; a burst that ends together has no more
 		}

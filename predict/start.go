@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -21,6 +22,7 @@ func Generic() step.Profile {
 			Step:                        []step.Knot{{Tokens: 1, Ms: 5}, {Tokens: 8192, Ms: 200}},
 			Decode:                      []step.Knot{{Tokens: 1, Ms: 5}, {Tokens: 256, Ms: 10}},
 			DecodeNsPerContextToken:     20,
+			MixedUsPerSequence:          10,
 			PrefillNsPerTokenAndContext: 1,
 		},
 		Host: step.Host{
@@ -38,6 +40,7 @@ func Generic() step.Profile {
 func Plain() step.Profile {
 	p := Generic()
 	p.Host, p.API = step.Host{}, step.API{}
+	p.Cost.MixedUsPerSequence = 0
 	p.FrontEnd = step.FrontEnd{FixedMs: 3, PerRequestMs: 0.2}
 	return p
 }
@@ -47,6 +50,9 @@ var corners = []int{1, 16, 64, 128, 256, 512, 1024}
 
 // decodeKnots are those that levels tell of.
 func decodeKnots(levels []*Seen) []step.Knot {
+	if summariesOnly(levels) {
+		return meanKnots(levels)
+	}
 	most := 1
 	for _, s := range levels {
 		most = max(most, s.most)
@@ -58,6 +64,27 @@ func decodeKnots(levels []*Seen) []step.Knot {
 		}
 	}
 	return append(line, step.Knot{Tokens: max(most, 2)})
+}
+
+// meanKnots are at the batch sizes that levels had on average, where no more is known.
+func meanKnots(levels []*Seen) []step.Knot {
+	var sizes []int
+	for _, s := range levels {
+		for _, w := range s.windows {
+			sizes = append(sizes, int(math.Round(w.running)))
+		}
+	}
+	slices.Sort(sizes)
+	line := []step.Knot{{Tokens: 1}}
+	for _, n := range sizes {
+		if float64(n) >= 1.5*float64(line[len(line)-1].Tokens) {
+			line = append(line, step.Knot{Tokens: n})
+		}
+	}
+	if len(line) == 1 {
+		line = append(line, step.Knot{Tokens: 2})
+	}
+	return line
 }
 
 // near says whether a level decoded about so many answers at once.
@@ -100,10 +127,11 @@ func rises(line []step.Knot, n float64, row []float64) {
 
 // ReadOff is p with the costs that token times tell without any model: sums over
 // stretches of an answer, by how many others were written meanwhile, how long they
-// were, and what prompts were read. It names the knobs that are as sure as that.
-func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure []string) {
+// were, and what prompts were read. It says how sure the surest are.
+func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]float64) {
 	line := decodeKnots(levels)
 	k := len(line)
+	told := !summariesOnly(levels) || tellContext(levels)
 	var rows [][]float64
 	var y []float64
 	for _, s := range levels {
@@ -116,7 +144,12 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure []string) {
 			for i := range k {
 				row[i] *= w.tokens
 			}
-			row[k], row[k+1], row[k+2] = w.tokens*w.context, w.promptTokens, w.prompts
+			row[k+1], row[k+2] = w.promptTokens, w.prompts
+			if known := w.tokens * w.context * p.Cost.DecodeNsPerContextToken / 1e6; !told && known < w.took/2 {
+				rows, y = append(rows, row), append(y, w.took-known)
+				continue
+			}
+			row[k] = w.tokens * w.context
 			rows, y = append(rows, row), append(y, w.took)
 		}
 	}
@@ -133,19 +166,76 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure []string) {
 	if x[k] > 0 {
 		p.Cost.DecodeNsPerContextToken = 1e6 * x[k]
 	}
-	perToken := promptToken(levels, &p)
+	sure = map[string]float64{}
+	perToken := readTrains(&p, levels, sure)
+	if perToken == 0 {
+		perToken = promptToken(levels, &p)
+	}
 	if perToken == 0 {
 		perToken = x[k+1] + x[k+2]/meanPrompt(levels)
 	}
 	if perToken > 0 {
 		p.Cost.Step = []step.Knot{{Tokens: 1, Ms: line[0].Ms}, {Tokens: p.StepTokens, Ms: line[0].Ms + perToken*float64(p.StepTokens)}}
 	}
-	sure = readLaunches(&p, levels)
+	readLaunches(&p, levels, sure)
 	if p.KV.Blocks == 0 {
 		p.KV.Blocks = kvBlocks(levels, p.KV.BlockTokens)
 	}
 	return p, sure
 }
+
+// tellContext says whether answers were of so different lengths that their number
+// is one thing and their tokens are another.
+func tellContext(levels []*Seen) bool {
+	least, most := math.Inf(1), 0.0
+	for _, s := range levels {
+		for _, w := range s.windows {
+			if w.running >= 1 {
+				each := w.context / w.running
+				least, most = min(least, each), max(most, each)
+			}
+		}
+	}
+	return most > 2*least
+}
+
+// readTrains reads off what a prompt token costs, in ms, and what a pair of them
+// does, from steps that were full of prompts; 0: there are too few.
+func readTrains(p *step.Profile, levels []*Seen, sure map[string]float64) (perToken float64) {
+	var rows [][]float64
+	var y []float64
+	for _, s := range levels {
+		for _, t := range s.trains {
+			ms := t.ms - t.steps*p.Cost.Decode[0].Ms - t.context*p.Cost.DecodeNsPerContextToken/1e6 - t.sequences*p.Cost.MixedUsPerSequence/1e3
+			if ms > 0 {
+				rows, y = append(rows, []float64{t.tokens - t.steps, t.pairs}), append(y, ms)
+			}
+		}
+	}
+	if len(rows) < fewestTrains {
+		return 0
+	}
+	x := robustly(rows, y)
+	if x[1] == 0 { // prompts of one length say nothing of pairs
+		for i := range rows {
+			y[i] -= rows[i][1] * p.Cost.PrefillNsPerTokenAndContext / 1e6
+			rows[i] = rows[i][:1]
+		}
+		x = robustly(rows, y)
+	} else {
+		p.Cost.PrefillNsPerTokenAndContext = 1e6 * x[1]
+		sure["cost.prefill_ns_per_token_and_context"] = launchSigma
+	}
+	sure["cost.step at 1"] = launchSigma // it was taken for that of a decode
+	sure[fmt.Sprintf("cost.step at %d", p.StepTokens)] = trainSigma
+	return x[0]
+}
+
+const (
+	fewestTrains = 4    // tell a cost
+	trainSigma   = 0.01 // and so well
+	launchSigma  = 0.05
+)
 
 // promptToken is what a prompt token costs, in ms: the time in which prompts that
 // came together were read. The level that shows the least was held up least.
@@ -183,12 +273,11 @@ func meanPrompt(levels []*Seen) float64 {
 // fewestPromptTokens keep the processor of the engine busy.
 const fewestPromptTokens = 4096
 
-// readLaunches reads off what the launch of a step with prompt tokens takes, and
-// names what it found.
-func readLaunches(p *step.Profile, levels []*Seen) (sure []string) {
+// readLaunches reads off what the launch of a step with prompt tokens takes.
+func readLaunches(p *step.Profile, levels []*Seen, sure map[string]float64) {
 	h := &p.Host
 	if h.StepsInFlight < 2 {
-		return nil
+		return
 	}
 	var rows [][]float64
 	var y []float64
@@ -200,17 +289,16 @@ func readLaunches(p *step.Profile, levels []*Seen) (sure []string) {
 		}
 	}
 	if len(rows) < fewestWaves {
-		return nil
+		return
 	}
 	x := robustly(rows, y)
 	names := []string{"host.graph_ms", "host.eager_ms", "host.per_new_ms"}
 	for i, at := range []*float64{&h.GraphMs, &h.EagerMs, &h.PerNewMs} {
 		if x[i] > 0 {
 			*at = x[i]
-			sure = append(sure, names[i])
+			sure[names[i]] = launchSigma
 		}
 	}
-	return sure
 }
 
 // launchesOf is the equation of a wave: how many graph and eager launches and new

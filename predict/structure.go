@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"tacho/sim/step"
 )
@@ -12,23 +13,87 @@ import (
 // steps in flight, its policy, how many tokens a step has, and what limits the
 // batch. Each choice is simulated, and the one that explains most is kept; what
 // makes no difference stays as most engines have it.
-func structure(ctx context.Context, levels []*Seen) (p step.Profile, sure []string, err error) {
+func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, sure map[string]float64, err error) {
 	best, least := step.Profile{}, math.Inf(1)
-	for _, p := range []step.Profile{Generic(), Plain()} {
-		p, sure := ReadOff(p, levels)
-		p, _ = choose(ctx, p, levels, caps)
-		f, err := FitTo(ctx, p, levels, Options{Rounds: 3, Sure: sure, rough: true})
+	for _, p := range shapes(levels) {
+		p, d, err := built(ctx, p, levels)
 		if err != nil {
 			return p, nil, err
 		}
-		p, d := choose(ctx, f.Profile, levels, schedules)
-		if d += float64(len(knobs(p))) * perKnob; d < least {
+		o.say("%s: distance %.1f", Structure(&p), d)
+		if d < least {
 			best, least = p, d
 		}
+	}
+	if summariesOnly(levels) {
+		return best, nil, nil
 	}
 	// Costs begin again at what was read off: a rough fit leads away from it.
 	p, sure = ReadOff(best, levels)
 	return p, sure, nil
+}
+
+// built is an engine of a shape, with roughly fitted costs and the limits that
+// explain most, and how far off it is.
+func built(ctx context.Context, p step.Profile, levels []*Seen) (step.Profile, float64, error) {
+	p, sure := ReadOff(p, levels)
+	if !summariesOnly(levels) {
+		p, _ = choose(ctx, p, levels, caps)
+	}
+	rough := Options{Rounds: 3, Sure: sure, rough: true}
+	f, err := FitTo(ctx, p, levels, rough)
+	if err != nil {
+		return p, 0, err
+	}
+	p, d := choose(ctx, f.Profile, levels, schedules)
+	if summariesOnly(levels) { // nothing was read off, so the costs hid the limits
+		p, _ = choose(ctx, p, levels, caps)
+		if f, err = FitTo(ctx, p, levels, rough); err != nil {
+			return p, 0, err
+		}
+		p, d = choose(ctx, f.Profile, levels, schedules)
+	}
+	return p, d + float64(len(knobs(p)))*perKnob, nil
+}
+
+func summariesOnly(levels []*Seen) bool {
+	return !slices.ContainsFunc(levels, func(s *Seen) bool { return !s.report })
+}
+
+// shapes are engines to begin with.
+func shapes(levels []*Seen) []step.Profile {
+	out := []step.Profile{Plain(), Plain(), Plain()}
+	out[1].Policy = "prefill-first"
+	out[2].Policy, out[2].Reserve, out[2].StepTokens = "reserve", step.Reserve{WaitSteps: 20, WaitingRatio: 0.3}, 65536 // TGI's defaults
+	if !summariesOnly(levels) {
+		return append(out, Generic()) // summaries do not tell what stands around an engine
+	}
+	small := Plain() // as engines had it when chunks were new
+	small.StepTokens = 512
+	out = append(out, small)
+	for i := range out {
+		for out[i].StepTokens < readTogether(levels) {
+			out[i].StepTokens *= 2
+		}
+	}
+	return out
+}
+
+// readTogether is how many prompt tokens were read in one step, at least: those of a
+// burst in which all got their first token together.
+func readTogether(levels []*Seen) int {
+	most := 0
+	for _, s := range levels {
+		if s.burst() && s.together99() {
+			most = max(most, int(meanPrompt([]*Seen{s})*float64(len(s.sent))))
+		}
+	}
+	return most
+}
+
+// together99 says whether all got their first token at about the same time.
+func (s *Seen) together99() bool {
+	return len(s.sent) > 2 && s.Measured[TTFT99] > 0 && s.Measured[TTFT99] < 1.1*s.Measured[TTFT]
 }
 
 // perKnob is by how much a knob must make the distance smaller to be worth having.
@@ -42,25 +107,23 @@ const worthwhile = 0.15
 type choice func(*step.Profile)
 
 // caps are what may limit the batch.
-func caps(_ step.Profile, levels []*Seen) []choice {
-	return []choice{
-		func(q *step.Profile) { q.MaxSequences = capOf(levels) },
-		func(q *step.Profile) { q.KV.Blocks = cmp.Or(tokensOf(levels)/q.KV.BlockTokens, q.KV.Blocks) },
+func caps(_ step.Profile, levels []*Seen) (out []choice) {
+	for _, times := range []float64{1, 1.25, 1.5, 2} {
+		out = append(out, func(q *step.Profile) { q.MaxSequences = int(times * float64(capOf(levels))) })
+		if !slices.ContainsFunc(levels, func(s *Seen) bool { return s.report }) {
+			break // it was seen, not worked out from means
+		}
 	}
+	return append(out, func(q *step.Profile) { q.KV.Blocks = cmp.Or(tokensOf(levels)/q.KV.BlockTokens, q.KV.Blocks) })
 }
 
 // schedules are what a step may be made up of.
 func schedules(p step.Profile, _ []*Seen) []choice {
-	out := []choice{
-		func(q *step.Profile) { q.Policy = "prefill-first" },
-		func(q *step.Profile) {
-			q.Policy, q.Reserve = "reserve", step.Reserve{WaitSteps: 20, WaitingRatio: 0.3} // TGI's defaults
-		},
-	}
+	var out []choice
 	if p.FrontEnd != (step.FrontEnd{}) {
 		out = append(out, func(q *step.Profile) { q.FrontEnd.HoldsBurst = true })
 	}
-	for _, tokens := range []int{512, 1024, 2048, 4096, 16384, 32768} {
+	for _, tokens := range []int{512, 1024, 2048, 4096, 16384, 32768, 65536} {
 		out = append(out, func(q *step.Profile) { q.StepTokens = tokens })
 	}
 	return out

@@ -177,6 +177,76 @@ func (w *watcher) wave(i int, over time.Duration) (v wave, next, step int, idle 
 	return v, i, step, idle
 }
 
+// A batch is requests whose first tokens came from one step.
+type batch struct {
+	at      time.Duration
+	prompt  float64 // tokens read for them
+	pairs   float64 // of a prompt token and one before it
+	running float64 // answers that were being written
+	context float64 // tokens of these
+	head    time.Duration
+}
+
+// batches are those of a level.
+func (w *watcher) batches() (out []batch) {
+	for i := range w.lives {
+		l := &w.lives[i]
+		if i == 0 || l.first > w.lives[i-1].first+oneStep {
+			b := batch{at: l.first}
+			b.running, b.context = running(w.lives, l.first-1)
+			out = append(out, b)
+		}
+		b := &out[len(out)-1]
+		n := float64(l.prompt - l.cached)
+		b.prompt += n
+		b.pairs += n * (float64(l.cached) + n/2)
+		b.head = max(b.head, l.head)
+	}
+	return out
+}
+
+// A train is steps one after the other that were full of prompts, while more were
+// waiting: what passes between their answers is the engine's own time.
+type train struct {
+	ms, steps float64
+	tokens    float64 // of prompts, and one for each answer that grew in a step
+	sequences float64 // these answers, summed over steps
+	pairs     float64
+	context   float64 // tokens of these answers, summed over steps
+}
+
+// trains are those of a level.
+func (w *watcher) trains() (out []train) {
+	all := w.batches()
+	fullest := float64(fewestPromptTokens)
+	for i := range all {
+		fullest = max(fullest, all[i].prompt)
+	}
+	var t train
+	for i := 1; i <= len(all); i++ {
+		if i < len(all) && all[i].head < all[i-1].at && all[i].prompt+all[i].running > fullStep*fullest {
+			b := &all[i]
+			t.ms += inMs(b.at - all[i-1].at)
+			t.steps++
+			t.tokens += b.prompt + b.running
+			t.sequences += b.running
+			t.pairs += b.pairs
+			t.context += b.context
+			continue
+		}
+		if t.steps >= shortestTrain {
+			out = append(out, t)
+		}
+		t = train{}
+	}
+	return out
+}
+
+const (
+	shortestTrain = 2
+	fullStep      = 0.85 // of the fullest: a prompt may end in the next
+)
+
 // peaks are how many answers were written at once at most, the tokens they had, and
 // how many requests were in flight then.
 func (w *watcher) peaks(sent []sent) (most, tokens, flying int) {

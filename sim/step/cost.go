@@ -15,6 +15,7 @@ type Cost struct {
 	Decode  []Knot `yaml:"decode"`  // and for steps that only decode; empty: Step serves both
 
 	DecodeNsPerContextToken     float64 `yaml:"decode_ns_per_context_token"`      // for each token of context of each decode
+	MixedUsPerSequence          float64 `yaml:"mixed_us_per_sequence"`            // for each decode in a step that has prompt tokens, too
 	PrefillNsPerTokenAndContext float64 `yaml:"prefill_ns_per_token_and_context"` // for each pair of a computed token and one it attends to
 
 	LongContextTokens int     `yaml:"long_context_tokens"` // a pure decode step with a longer context than this ...
@@ -57,6 +58,9 @@ func (c *Cost) stepTime(l load, rng *rand.Rand) time.Duration {
 	}
 	ms := interpolate(line, float64(l.prefill+l.decode))
 	ms += (c.DecodeNsPerContextToken*l.decodeContext + c.PrefillNsPerTokenAndContext*l.prefillPairs) / 1e6
+	if l.prefill > 0 {
+		ms += c.MixedUsPerSequence * float64(l.sequences) / 1e3
+	}
 	if l.prefill == 0 && c.LongContextTokens > 0 && l.longestContext > c.LongContextTokens {
 		ms += c.LongContextMs
 	}
@@ -111,6 +115,7 @@ func (c *Cost) validate() error {
 		hi    float64
 	}{
 		{"decode_ns_per_context_token", c.DecodeNsPerContextToken, 1e9},
+		{"mixed_us_per_sequence", c.MixedUsPerSequence, 1e6},
 		{"prefill_ns_per_token_and_context", c.PrefillNsPerTokenAndContext, 1e9},
 		{"long_context_tokens", float64(c.LongContextTokens), maxCount},
 		{"long_context_ms", c.LongContextMs, maxMs},

@@ -15,6 +15,7 @@ func TestStepTime(t *testing.T) {
 		PrefillNsPerTokenAndContext: 100,
 		LongContextTokens:           500,
 		LongContextMs:               3,
+		MixedUsPerSequence:          500,
 	}
 	tick := c
 	tick.TickMs = 12
@@ -30,6 +31,8 @@ func TestStepTime(t *testing.T) {
 		{"in the second piece", c, load{decode: 12}, 24},
 		{"beyond the last knot", c, load{decode: 24}, 36},
 		{"prefill and decode together", c, load{decode: 2, prefill: 4}, 15},
+		{"decodes among prompts", c, load{decode: 2, sequences: 2, prefill: 4}, 16},
+		{"decodes alone", c, load{decode: 4, sequences: 4}, 10},
 		{"prefill alone", c, load{prefill: 15}, 6},
 		{"context of decodes", c, load{decode: 4, decodeContext: 400}, 10.4},
 		{"context of prefill", c, load{prefill: 10, prefillPairs: 20_000}, 7},
