@@ -81,7 +81,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	}()
 	drained := make(chan error, 1)
 	go func() { drained <- drain(r.records, s.Live, sink) }()
-	err := r.begin(ctx, ahead)
+	err := r.begin(ctx, r.arriving, ahead)
 	if err == nil {
 		err = r.dispatch(ctx, r.arriving, ahead)
 	}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 // several machines begin at one instant. A start that has passed is kept: the
 // requests that were due since then are late, and are counted so. What is due at
 // once is on its mark before, and garbage is collected.
-func (r *runner) begin(ctx context.Context, a *ahead) error {
+func (r *runner) begin(ctx, arriving context.Context, a *ahead) error {
 	if r.Precise {
 		runtime.GC()
 	}
@@ -118,7 +118,7 @@ func (r *runner) begin(ctx context.Context, a *ahead) error {
 			r.Begin(r.epoch)
 		}
 	}
-	_ = first.release(r.arriving) // dispatch will tell
+	_ = first.release(arriving) // dispatch will tell
 	return err
 }
 

@@ -165,23 +165,22 @@ func (p *poller) run() {
 // How the thread asks to be scheduled. When hundreds of streams end at once our
 // own threads compete with it, besides whatever else runs on the machine.
 const (
-	hurryPriority = 1 // the least of a thread in real time
-	hurryNice     = -10
-	hurrySlice    = 100 * time.Microsecond
+	hurryNice  = -10
+	hurrySlice = 100 * time.Microsecond
 )
 
-// hurry asks the kernel to run this thread soon whenever it has work: in real
-// time, or else before others, which both the user may not be allowed; or else
-// with short turns, which Linux since 6.12 grants the earlier for being short.
-// Being before others helps among the processes of one session alone, where the
-// kernel shares processors among sessions. The thread never runs for long.
+// hurry asks the kernel to run this thread soon whenever it has work: before
+// others, which the user may not be allowed; or else with short turns, which Linux
+// since 6.12 grants the earlier for being short. Being before others helps among
+// the processes of one session alone, where the kernel shares processors among
+// sessions.
+//
+// Note: it must not run in real time. Go's scheduler waits for its other threads by
+// spinning, and they would never run: the thread spun for the 0.95 s that the kernel
+// allows, and all streams stood still.
 func hurry() {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
-		return
-	}
-	inRealTime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: hurryPriority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-	if unix.SchedSetAttr(0, &inRealTime, 0) == nil {
 		return
 	}
 	usual := attr.Nice

@@ -133,7 +133,7 @@ type watched struct {
 }
 
 func (c watched) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
-	c.Call.Do(watchedContext{ctx, c.watch}, epoch, rec)
+	c.Call.Do(watchedContext{ctx, c.watch}, epoch, rec) //nolint:contextcheck // it is in there
 }
 
 // watchedContext is a context and its gate.

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -28,6 +29,7 @@ type trial struct {
 	flags   []string
 	busy    int           // loops that want the client's core, too
 	churn   int           // processes beside it that use memory, disk and the kernel
+	build   bool          // a compiler on all cores
 	stops   int           // how often the client is stopped,
 	stopAt  time.Duration // from when on,
 	stopFor time.Duration // and for how long
@@ -78,6 +80,9 @@ var kinds = []struct {
 		c.busy, c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = 2, between(r, 600, 1000), 50*time.Millisecond, 40, time.Second
 	}},
 	{"beside a build", func(_ *rand.Rand, c *trial) { c.churn = 2 }},
+	{"starved beside a compiler", func(r *rand.Rand, c *trial) {
+		c.busy, c.build, c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = 2, true, between(r, 800, 1000), 50*time.Millisecond, 100, time.Second
+	}},
 	{"stopped", func(r *rand.Rand, c *trial) {
 		c.stops, c.stopAt, c.stopFor = 1, c.speech.TTFT+millis(r, 300, 1500), millis(r, 20, 600)
 	}},
@@ -239,6 +244,9 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		scheme, flags = "https://", append(flags, "--insecure")
 	}
 	url := scheme + w.line()
+	if c.build {
+		defer start(t, "compile", t.TempDir()).stop()
+	}
 	onCore(there, func() {
 		for range c.busy {
 			defer start(t, "busy").stop()
@@ -373,6 +381,28 @@ func busyLoop([]string) error { //nolint:unparam // a role may fail
 		default:
 		}
 	}
+}
+
+// compile is the role of a heavy build: the standard library, as if for the first
+// time, again and again.
+func compile(args []string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		cancel()
+	}()
+	for i := 0; ctx.Err() == nil; i++ {
+		cache := filepath.Join(args[0], strconv.Itoa(i))
+		cmd := exec.CommandContext(ctx, "go", "build", "net/http", "go/types", "encoding/json")
+		cmd.Dir, cmd.Env = args[0], append(os.Environ(), "GOCACHE="+cache, roleVar+"=")
+		cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true} // the compilers go with it
+		cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+		if out, err := cmd.CombinedOutput(); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		_ = os.RemoveAll(cache) // what is left goes with the test
+	}
+	return nil
 }
 
 // churn is the role of a process that does what a compiler does: it touches
