@@ -303,7 +303,8 @@ func (r *runner) ask(f *flight) *step.Request {
 	p := words.Prompt{Every: r.BlockTokens}
 	fill(&p, &q.Input)
 	f.seed = p.Seed
-	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Of: f}
+	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Adapter: q.Model, Of: f}
+	out.Priority, _ = q.Extra["priority"].(int)
 	if r.ByPrefix {
 		out.Prefix = route.Prefix(&q.Input)
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type ask struct {
 	limit     int    // most tokens to generate
 	ignoreEOS bool   // generate exactly limit
 	stream    bool   // token by token
+	adapter   string // of the model; empty: none
+	priority  int
 	form
 	voice voice
 	fx    effects
@@ -164,6 +167,7 @@ type wish struct {
 	min       int    // fewest tokens
 	ignoreEOS bool
 	stream    bool
+	priority  *int // nil: none
 }
 
 // An incoming is a request that a dialect has yet to understand.
@@ -205,8 +209,15 @@ func (in *incoming) ask(p prompt, w wish) (*ask, error) {
 	if id == "" {
 		id = fmt.Sprintf("sim-%d", in.serial.Add(1))
 	}
-	return &ask{
+	a := &ask{
 		prompt: p, id: id, model: in.modelName(w.model), limit: w.limit, ignoreEOS: w.ignoreEOS || w.min >= w.limit,
 		stream: w.stream, fx: in.fx, clock: in.clock,
-	}, nil
+	}
+	if slices.Contains(in.opt.Adapters, w.model) {
+		a.adapter = w.model
+	}
+	if w.priority != nil {
+		a.priority = *w.priority
+	}
+	return a, nil
 }

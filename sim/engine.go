@@ -77,7 +77,7 @@ func (m *batched) emit(e *step.Emission) {
 
 func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
 	// The same prompt gets an answer of the same length, whenever it comes.
-	q := &step.Request{Prompt: a.Tokens, MaxNew: a.limit, IgnoreEOS: a.ignoreEOS, Draw: a.Seed}
+	q := &step.Request{Prompt: a.Tokens, MaxNew: a.limit, IgnoreEOS: a.ignoreEOS, Draw: a.Seed, Adapter: a.adapter, Priority: a.priority}
 	if m.profile.KV.PrefixCache {
 		q.Blocks = a.WithAnswer(a.limit)
 	}

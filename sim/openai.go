@@ -97,7 +97,7 @@ func readCompletion(in *incoming) (*ask, error) {
 	p := in.newPrompt()
 	p.AddText(q.Prompt.Text)
 	p.AddIDs(q.Prompt.IDs)
-	w := wish{model: q.Model, limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream} // 16 is the protocol's default
+	w := wish{model: q.Model, limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream, priority: q.Priority} // 16 is the protocol's default
 	if q.MaxTokens != nil {
 		w.limit = max(*q.MaxTokens, 1)
 	}
@@ -181,7 +181,7 @@ func readChat(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	p.addMessages(q.Messages)
-	w := wish{model: q.Model, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream}
+	w := wish{model: q.Model, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream, priority: q.Priority}
 	if limit := q.limit(); limit != nil {
 		w.limit = max(*limit, 1)
 	}

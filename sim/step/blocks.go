@@ -5,7 +5,7 @@ package step
 // garbage collector would follow, and are found in one look at a small list.
 type blockTable struct {
 	n      int     // blocks that are in it
-	blocks []block // the first is the end of the ring of idle ones: its next is the one to go first
+	blocks []block // the first is the end of the ring: its next is the one to go first
 	unused []int32 // places in blocks
 	places []int32 // where a block is, at the first free place from the end of its hash on; 0: nowhere. At most half is taken
 }
@@ -13,7 +13,7 @@ type blockTable struct {
 type block struct {
 	hash       uint64
 	holders    int32
-	prev, next int32 // in the ring of idle ones, while holders is 0
+	prev, next int32 // in the ring: of blocks that nobody holds, in the order in which they were let go
 }
 
 func newBlockTable() blockTable {
@@ -79,4 +79,26 @@ func (t *blockTable) remove(at int32) {
 	t.places[free] = 0
 	t.unused = append(t.unused, at)
 	t.n--
+}
+
+// link puts a block at the end of the ring.
+func (t *blockTable) link(at int32) {
+	last := t.blocks[0].prev
+	t.blocks[at].prev, t.blocks[at].next = last, 0
+	t.blocks[last].next, t.blocks[0].prev = at, at
+}
+
+// unlink takes it out of the ring.
+func (t *blockTable) unlink(at int32) {
+	b := t.blocks[at]
+	t.blocks[b.prev].next, t.blocks[b.next].prev = b.next, b.prev
+}
+
+// drop removes the first block of the ring.
+func (t *blockTable) drop() (hash uint64) {
+	at := t.blocks[0].next
+	hash = t.blocks[at].hash
+	t.unlink(at)
+	t.remove(at)
+	return hash
 }

@@ -40,6 +40,10 @@ type load struct {
 	prefillPairs   float64 // sum over prompt tokens of the context each attends to
 	decodeContext  float64 // sum over decoding sequences of their context
 	longestContext int     // of the decoding sequences
+
+	adapters int // different ones that its sequences use
+	loaded   int // adapters that were not there before it
+	moved    int // tokens whose keys and values go to another memory, or come from it
 }
 
 // shortestStep keeps time moving when a profile's lines reach zero or below.
@@ -48,7 +52,24 @@ const shortestStep = time.Microsecond
 // longestStep keeps sums of step times within a time.Duration.
 const longestStep = time.Hour
 
-func (c *Cost) stepTime(l load, rng *rand.Rand) time.Duration {
+// stepTime is how long a step takes, with all that it is made longer by.
+func (p *Profile) stepTime(l load, rng *rand.Rand) time.Duration {
+	ms := p.Cost.millis(l)
+	if n := p.Parallel.Tensor; n > 1 {
+		ms = ms/float64(n) + p.Parallel.AllReduceMs + p.Parallel.AllReducePerTokenUs*float64(l.prefill+l.decode)/1e3
+	}
+	if l.sequences > 0 {
+		ms += float64(p.Speculation.DraftTokens) * (p.Speculation.DraftMs + p.Speculation.DraftPerSequenceUs*float64(l.sequences)/1e3)
+	}
+	ms += p.LoRA.LoadMs*float64(l.loaded) + p.LoRA.PerAdapterUs*float64(l.adapters)/1e3
+	if l.moved > 0 {
+		ms += p.KV.moveMs(l.moved, p.Offload.GBPerS)
+	}
+	return p.Cost.settle(ms, rng)
+}
+
+// millis is the time of a step by the cost lines.
+func (c *Cost) millis(l load) float64 {
 	line := c.Step
 	switch {
 	case l.decode == 0 && len(c.Prefill) > 0:
@@ -64,6 +85,11 @@ func (c *Cost) stepTime(l load, rng *rand.Rand) time.Duration {
 	if l.prefill == 0 && c.LongContextTokens > 0 && l.longestContext > c.LongContextTokens {
 		ms += c.LongContextMs
 	}
+	return ms
+}
+
+// settle is the time that a step of so many milliseconds takes this once.
+func (c *Cost) settle(ms float64, rng *rand.Rand) time.Duration {
 	if c.Noise > 0 {
 		ms *= math.Exp(c.Noise * rng.NormFloat64())
 	}

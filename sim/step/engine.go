@@ -40,6 +40,8 @@ type Request struct {
 	Session   uint64   // that it belongs to, for routers
 	Turn      int      // of it
 	Prefix    []uint64 // what it begins with, for those that go by it
+	Adapter   string   // of the model that it is for; empty: none
+	Priority  int      // the lower, the sooner; only where the profile has priorities
 	Of        any      // whose it is: emissions say so too
 }
 
@@ -114,11 +116,14 @@ type Engine struct {
 	front     frontEnd
 	waiting   fifo   // through the front end, never run
 	preempted []*seq // to run again before anything waiting; the last one first
-	running   []*seq // in order of admission
+	aside     []*seq // waiting for an adapter, while a step is planned
+	running   []*seq // in order of admission, or of their priority
+	adapters  adapters
 	live      map[uint64]*seq
 	kv        kvCache
 	flow      flow
 	orders    uint64 // admissions so far
+	plans     int64  // so far
 
 	waitedSteps int // decode steps since the last prefill, for the reserve policy
 
@@ -162,7 +167,10 @@ type seq struct {
 	preempts  int
 	blocks    holding
 
-	work     int // tokens of it in the step under way
+	work     int   // tokens of it in the step under way
+	inPlan   int64 // the number of the plan that it is in
+	swapped  int   // blocks of it that are in the other memory
+	adapter  *adapter
 	decoding bool
 	order    uint64 // of its admission
 	place    place
@@ -214,7 +222,9 @@ func New(p Profile, seed uint64) (*Engine, error) {
 		rng:   rand.New(rand.NewPCG(seed, 0)),
 		front: newFrontEnd(p.FrontEnd),
 		live:  map[uint64]*seq{},
-		kv:    newKVCache(p.KV),
+		kv:    newKVCache(p.KV, p.Offload),
+
+		adapters: adapters{slots: p.LoRA.Slots},
 	}, nil
 }
 
@@ -301,6 +311,7 @@ func (e *Engine) Cancel(id uint64) bool {
 	}
 	if !s.inBatch { // its queue drops it when it gets there
 		e.stats.Waiting--
+		e.swapIn(s)
 		return true
 	}
 	if e.flying > 0 {
@@ -333,15 +344,18 @@ func (e *Engine) Next(now time.Duration) (end time.Duration, ok bool) {
 func (e *Engine) plan(now time.Duration) *batch {
 	e.now = now
 	for s := e.front.pop(now); s != nil; s = e.front.pop(now) {
-		e.waiting.push(s)
+		e.enqueue(s)
 	}
 	e.load, e.planned, e.admitted, e.flow.step = load{}, e.planned[:0], 0, false
+	e.plans++
 	e.policy.plan(e)
+	e.takeBack()
+	e.load.adapters = different(e.planned, e.plans+1)
 	if len(e.planned) == 0 && !e.flow.step {
 		return nil
 	}
 	b := e.newBatch()
-	b.load, b.new, b.took = e.load, e.admitted, e.p.Cost.stepTime(e.load, e.rng)
+	b.load, b.new, b.took = e.load, e.admitted, e.p.stepTime(e.load, e.rng)
 	for _, s := range e.planned {
 		if tokens := e.advance(s); tokens > 0 {
 			s.generated += tokens
@@ -435,6 +449,7 @@ func (e *Engine) finish(s *seq) {
 		e.gone = true
 	} else { // preempted while its last token was under way
 		e.stats.Waiting--
+		e.swapIn(s)
 	}
 }
 
@@ -486,6 +501,7 @@ func (e *Engine) leave() {
 			return false
 		}
 		e.kv.release(&s.blocks)
+		e.adapters.leave(s)
 		e.stats.Running--
 		return true
 	})

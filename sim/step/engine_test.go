@@ -125,6 +125,9 @@ func randomProfile(rng *rand.Rand) Profile {
 		p.Speculation = Speculation{DraftTokens: rng.IntN(4), Acceptance: rng.Float64()}
 	}
 	p.Output = Lengths{Kind: lengthKinds[rng.IntN(len(lengthKinds))].Name, Mean: 8, SD: 6, Min: 1, Max: 20}
+	if p.Output.Kind == histogram {
+		p.Output.Histogram = []LengthBin{{To: 4, Share: 1}, {To: 20, Share: 3}}
+	}
 	p.FrontEnd = FrontEnd{FixedMs: 3 * rng.Float64(), PerRequestMs: rng.Float64(), HoldsBurst: rng.IntN(2) == 0}
 	p.Cost.Noise = 0.1 * rng.Float64()
 	return p
@@ -155,12 +158,30 @@ func randomArrivals(rng *rand.Rand, p Profile, n int) []Arrival {
 	return arrivals
 }
 
+// complicate adds priorities, adapters and a second memory, or some of these.
+func complicate(rng *rand.Rand, p *Profile, arrivals []Arrival) {
+	p.Priority = rng.IntN(2) == 0
+	if rng.IntN(2) == 0 {
+		p.LoRA = LoRA{Slots: 1 + rng.IntN(3), LoadMs: 2, PerAdapterUs: 100}
+	}
+	if p.KV.Blocks > 0 && rng.IntN(2) == 0 {
+		p.KV.BytesPerToken, p.Offload = 1000, Offload{Blocks: 1 + rng.IntN(40), GBPerS: 0.01}
+	}
+	for i := range arrivals {
+		arrivals[i].Priority = rng.IntN(3)
+		arrivals[i].Adapter = []string{"", "a", "b", "c", "d"}[rng.IntN(5)]
+	}
+}
+
 func TestProperties(t *testing.T) {
 	preemptions := map[string]int64{}
 	for trial := range uint64(400) {
 		rng := rand.New(rand.NewPCG(trial, 7))
 		p := randomProfile(rng)
 		arrivals := randomArrivals(rng, p, 1+rng.IntN(60))
+		if trial%2 == 1 {
+			complicate(rng, &p, arrivals)
+		}
 		got, stats := drive(t, p, trial, arrivals)
 		preemptions[p.Policy] += stats.Preemptions
 		name := fmt.Sprintf("trial %d (%s)", trial, p.Policy)

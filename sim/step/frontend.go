@@ -1,6 +1,9 @@
 package step
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A frontEnd is where requests are before the scheduler can see them. They
 // come out in the order in which they went in.
@@ -94,4 +97,14 @@ func (q *fifo) pop() *seq {
 		q.queue.pop()
 	}
 	return s
+}
+
+// unpop puts the one back in front that was taken last.
+func (q *fifo) unpop(s *seq) {
+	if q.head == 0 {
+		q.items = slices.Insert(q.items, 0, s)
+		return
+	}
+	q.head--
+	q.items[q.head] = s
 }

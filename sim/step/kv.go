@@ -18,6 +18,7 @@ type kvCache struct {
 	private int // blocks held by one sequence
 	shared  blockTable
 	idle    int // shared blocks that nobody holds
+	tier    tier
 }
 
 // A holding is the blocks of one sequence.
@@ -29,8 +30,9 @@ type holding struct {
 
 func (h *holding) blocks() int { return h.private + len(h.shared) }
 
-func newKVCache(c KV) kvCache {
+func newKVCache(c KV, o Offload) kvCache {
 	k := kvCache{blockTokens: c.BlockTokens, total: c.Blocks, prefixes: c.PrefixCache, shared: newBlockTable()}
+	k.tier = tier{total: o.Blocks, cached: newBlockTable()}
 	if c.Blocks == 0 {
 		k.total = math.MaxInt
 	}
@@ -47,12 +49,13 @@ func (k *kvCache) used() int { return k.private + k.shared.n - k.idle }
 
 // match counts the leading blocks of hashes that are there, among those that
 // lie wholly before the last of tokens: a model must compute at least one
-// token to say anything.
-func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle int) {
+// token to say anything. away are those that follow and are in the other memory.
+func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle, away int) {
 	if !k.prefixes {
-		return 0, 0
+		return 0, 0, 0
 	}
-	for _, hash := range hashes[:min(len(hashes), (tokens-1)/k.blockTokens)] {
+	hashes = hashes[:min(len(hashes), (tokens-1)/k.blockTokens)]
+	for _, hash := range hashes {
 		at := k.shared.find(hash)
 		if at == 0 {
 			break
@@ -62,7 +65,10 @@ func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle int) {
 			idle++
 		}
 	}
-	return blocks, idle
+	for k.tier.total > 0 && blocks+away < len(hashes) && k.tier.cached.find(hashes[blocks+away]) != 0 {
+		away++
+	}
+	return blocks, idle, away
 }
 
 // admit gives an empty holding the blocks of its prefix that are there and
@@ -76,7 +82,8 @@ func (k *kvCache) admit(h *holding, hashes []uint64, hits, idleHits, tokens, spa
 		at := k.shared.find(hash)
 		b := &k.shared.blocks[at]
 		if b.holders == 0 {
-			k.unlink(b)
+			k.shared.unlink(at)
+			k.idle--
 		}
 		b.holders++
 		h.shared = append(h.shared, at)
@@ -150,7 +157,8 @@ func (k *kvCache) release(h *holding) {
 	for _, at := range slices.Backward(h.shared) {
 		b := &k.shared.blocks[at]
 		if b.holders--; b.holders == 0 {
-			k.link(at)
+			k.shared.link(at)
+			k.idle++
 		}
 	}
 	*h = holding{}
@@ -163,20 +171,6 @@ func (k *kvCache) dropIdle() {
 }
 
 func (k *kvCache) evict() {
-	at := k.shared.blocks[0].next
-	k.unlink(&k.shared.blocks[at])
-	k.shared.remove(at)
-}
-
-func (k *kvCache) link(at int32) {
-	all := k.shared.blocks
-	last := all[0].prev
-	all[at].prev, all[at].next = last, 0
-	all[last].next, all[0].prev = at, at
-	k.idle++
-}
-
-func (k *kvCache) unlink(b *block) {
-	k.shared.blocks[b.prev].next, k.shared.blocks[b.next].prev = b.next, b.prev
 	k.idle--
+	k.tier.put(k.shared.drop())
 }

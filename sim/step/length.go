@@ -1,6 +1,7 @@
 package step
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -15,6 +16,15 @@ type Lengths struct {
 	SD   float64 `yaml:"sd"`   // normal, lognormal
 	Min  int     `yaml:"min"`  // least there is; 0: 1
 	Max  int     `yaml:"max"`  // most there is, and the limit of a request that names none
+
+	Histogram []LengthBin `yaml:"histogram"` // histogram
+}
+
+// A LengthBin is lengths that are equally likely: those above the bin before, or
+// from Lengths.Min on, up to To.
+type LengthBin struct {
+	To    int     `yaml:"to"`
+	Share float64 `yaml:"share"` // of all lengths, or any number in proportion to that
 }
 
 // A lengthKind is one shape of Lengths.
@@ -34,6 +44,44 @@ var lengthKinds = []lengthKind{
 		variance := math.Log1p(l.SD * l.SD / (l.Mean * l.Mean))
 		return l.Mean * math.Exp(math.Sqrt(variance)*rng.NormFloat64()-variance/2)
 	}},
+	{histogram, func(l *Lengths, rng *rand.Rand) float64 { return float64(l.drawBin(rng)) }},
+}
+
+const histogram = "histogram"
+
+func (l *Lengths) drawBin(rng *rand.Rand) int {
+	all := 0.0
+	for _, b := range l.Histogram {
+		all += b.Share
+	}
+	at, above := rng.Float64()*all, max(l.Min, 1)-1
+	for i, b := range l.Histogram {
+		if at -= b.Share; at < 0 || i == len(l.Histogram)-1 {
+			return above + 1 + rng.IntN(b.To-above)
+		}
+		above = b.To
+	}
+	return above // there is a bin, as was validated
+}
+
+func (l *Lengths) validateBins() error {
+	if len(l.Histogram) == 0 {
+		return errors.New("histogram: it has no bins: write at least one {to, share}")
+	}
+	above, all := max(l.Min, 1)-1, 0.0
+	for i, b := range l.Histogram {
+		if b.To <= above || b.To > l.Max {
+			return fmt.Errorf("histogram[%d].to: %d must be above %d, and at most max: %d", i, b.To, above, l.Max)
+		}
+		if err := within(fmt.Sprintf("histogram[%d].share", i), b.Share, 0, maxCount); err != nil {
+			return err
+		}
+		above, all = b.To, all+b.Share
+	}
+	if all == 0 {
+		return errors.New("histogram: all shares are 0")
+	}
+	return nil
 }
 
 func (l *Lengths) kind() (lengthKind, bool) {
@@ -66,8 +114,14 @@ func (l *Lengths) validate() error {
 	if err := within("min", float64(l.Min), 0, float64(l.Max)); err != nil {
 		return err
 	}
-	if k.Name == "uniform" {
+	if len(l.Histogram) > 0 && k.Name != histogram {
+		return errors.New("histogram: it is used only with kind: histogram")
+	}
+	switch k.Name {
+	case "uniform":
 		return nil
+	case histogram:
+		return l.validateBins()
 	}
 	if err := within("mean", l.Mean, 1, maxCount); err != nil {
 		return err

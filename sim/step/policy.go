@@ -1,5 +1,10 @@
 package step
 
+import (
+	"slices"
+	"sort"
+)
+
 // A policy decides what goes into a step.
 type policy struct {
 	Name string
@@ -17,9 +22,37 @@ func policyNames() []string {
 	return names
 }
 
-// nextWaiting is the request to admit next, or nil. Preempted ones come
-// before those that never ran.
+// nextWaiting is the request to admit next, or nil. Those whose adapter has no
+// room are passed over for this step.
 func (e *Engine) nextWaiting() *seq {
+	for {
+		s := e.firstWaiting()
+		if s == nil {
+			return nil
+		}
+		if _, ok := e.adapters.place(s); ok {
+			return s
+		}
+		e.dequeue()
+		e.aside = append(e.aside, s)
+	}
+}
+
+// takeBack puts those back in front that were passed over.
+func (e *Engine) takeBack() {
+	for _, s := range slices.Backward(e.aside) {
+		if s.preempts > 0 && !e.p.Priority {
+			e.preempted = append(e.preempted, s)
+		} else {
+			e.waiting.unpop(s)
+		}
+	}
+	e.aside = e.aside[:0]
+}
+
+// firstWaiting is the first that waits, or nil. Preempted ones come before those
+// that never ran.
+func (e *Engine) firstWaiting() *seq {
 	for n := len(e.preempted); n > 0; n = len(e.preempted) {
 		if s := e.preempted[n-1]; !s.gone() {
 			return s
@@ -29,18 +62,72 @@ func (e *Engine) nextWaiting() *seq {
 	return e.waiting.peek()
 }
 
-// lookUp is what an admission of s would find in the prefix cache.
+// dequeue takes the first that waits out of its queue.
+func (e *Engine) dequeue() {
+	if n := len(e.preempted); n > 0 {
+		e.preempted = e.preempted[:n-1]
+	} else {
+		e.waiting.pop()
+	}
+}
+
+// enqueue has a request wait: behind all others, or behind those of its priority.
+func (e *Engine) enqueue(s *seq) {
+	if !e.p.Priority {
+		e.waiting.push(s)
+		return
+	}
+	q := &e.waiting
+	q.items = insertAfter(q.items, q.head, s, func(o *seq) bool { return o.Priority <= s.Priority })
+}
+
+// insertAfter puts s behind all of a sorted list, from a place on, that go before it.
+func insertAfter(list []*seq, from int, s *seq, before func(*seq) bool) []*seq {
+	i := from + sort.Search(len(list)-from, func(i int) bool { return !before(list[from+i]) })
+	return slices.Insert(list, i, s)
+}
+
+// lookUp is what an admission of s would find computed.
 func (e *Engine) lookUp(s *seq) prefixMatch {
-	blocks, idle := e.kv.match(s.Blocks, s.prefill)
-	tokens := blocks * e.p.KV.BlockTokens
+	if s.swapped > 0 {
+		return prefixMatch{tokens: s.prefill, moved: s.prefill, whole: true}
+	}
+	blocks, idle, away := e.kv.match(s.Blocks, s.prefill)
+	tokens := (blocks + away) * e.p.KV.BlockTokens
 	if len(s.Blocks) == 0 {
 		tokens = min(s.Cached, s.prefill-1)
 	}
-	return prefixMatch{blocks: blocks, idle: idle, tokens: tokens}
+	return prefixMatch{blocks: blocks, idle: idle, tokens: tokens, moved: away * e.p.KV.BlockTokens}
 }
 
-// A prefixMatch is the part of a prompt that is in the prefix cache.
-type prefixMatch struct{ blocks, idle, tokens int }
+// A prefixMatch is the part of a prompt that is there already: in the prefix
+// cache, or in the other memory.
+type prefixMatch struct {
+	blocks, idle, tokens int
+	moved                int  // of tokens, those that come from the other memory
+	whole                bool // nothing is missing: it goes on where it was
+}
+
+// missing is how many tokens of a prompt are to be computed; 1 where it is all
+// there, and the next token is made.
+func (m *prefixMatch) missing(s *seq) int {
+	if m.whole {
+		return 1
+	}
+	return s.prefill - m.tokens
+}
+
+// planFirst puts the first n tokens of a sequence into the step that lets it in.
+func (e *Engine) planFirst(s *seq, m prefixMatch, n int) {
+	if m.whole {
+		e.planDecode(s, n)
+	} else {
+		e.planPrefill(s, n)
+	}
+}
+
+// swapIn takes the blocks of a sequence out of the other memory.
+func (e *Engine) swapIn(s *seq) { e.kv.tier.swapped, s.swapped = e.kv.tier.swapped-s.swapped, 0 }
 
 // admit moves s, the next waiting request, into the batch with room for that
 // many tokens; it says no if there is none.
@@ -52,10 +139,11 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 	if !e.kv.admit(&s.blocks, s.Blocks, m.blocks, m.idle, tokens, spare) {
 		return false
 	}
-	if n := len(e.preempted); n > 0 {
-		e.preempted = e.preempted[:n-1]
-	} else {
-		e.waiting.pop()
+	e.dequeue()
+	e.swapIn(s)
+	e.load.moved += m.moved
+	if e.adapters.bringIn(s) {
+		e.load.loaded++
 	}
 	s.inBatch = true
 	s.computed = m.tokens
@@ -70,15 +158,19 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 	e.orders++
 	s.order = e.orders
 	e.flow.admitted(s)
-	e.running = append(e.running, s)
+	if e.p.Priority {
+		e.running = insertAfter(e.running, 0, s, func(o *seq) bool { return o.Priority <= s.Priority })
+	} else {
+		e.running = append(e.running, s)
+	}
 	e.stats.Waiting--
 	e.stats.Running++
 	return true
 }
 
 // makeRoom gives s, a running sequence, room for that many tokens. Where there
-// is none it preempts the sequence that was admitted last, again and again;
-// when that is s itself the answer is no.
+// is none it preempts the sequence that was admitted last, or that has the lowest
+// priority, again and again; when that is s itself the answer is no.
 func (e *Engine) makeRoom(s *seq, tokens int) bool {
 	for !e.kv.grow(&s.blocks, tokens) {
 		last := len(e.running) - 1
@@ -93,20 +185,49 @@ func (e *Engine) makeRoom(s *seq, tokens int) bool {
 }
 
 // preempt puts s back: its blocks go, and all it had is to be computed again.
+// Where there is another memory it goes there instead.
 func (e *Engine) preempt(s *seq) {
+	if n := s.blocks.blocks(); s.prefilled() && e.kv.tier.swapOut(n) {
+		s.swapped = n
+		e.load.moved += s.context()
+	}
 	e.kv.release(&s.blocks)
+	e.adapters.leave(s)
+	e.unplan(s)
 	s.inBatch = false
 	s.computed, s.prefill = 0, s.context()
 	s.preempts++
-	e.preempted = append(e.preempted, s)
+	if e.p.Priority { // before those of its own that came later
+		e.waiting.items = insertAfter(e.waiting.items, e.waiting.head, s, func(o *seq) bool { return o.Priority < s.Priority })
+	} else {
+		e.preempted = append(e.preempted, s)
+	}
 	e.stats.Preemptions++
 	e.stats.Running--
 	e.stats.Waiting++
 }
 
+// unplan takes a sequence out of the step that is being planned. Only one of a
+// lower priority can be in it when room is made for another.
+func (e *Engine) unplan(s *seq) {
+	if s.inPlan != e.plans {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(e.planned), func(o *seq) bool { return o == s })
+	moved, loaded := e.load.moved, e.load.loaded
+	e.load, e.planned = load{moved: moved, loaded: loaded}, e.planned[:0]
+	for _, o := range rest {
+		if o.decoding {
+			e.planDecode(o, o.work)
+		} else {
+			e.planPrefill(o, o.work)
+		}
+	}
+}
+
 // planPrefill puts the next n tokens of a prompt into the step.
 func (e *Engine) planPrefill(s *seq, n int) {
-	s.work, s.decoding = n, false
+	s.work, s.decoding, s.inPlan = n, false, e.plans
 	e.planned = append(e.planned, s)
 	e.kv.share(&s.blocks, s.Blocks, s.computed+n)
 	e.load.prefill += n
@@ -124,14 +245,14 @@ func (e *Engine) planPrompts(room func(*seq) int) {
 			return
 		}
 		m := e.lookUp(s)
-		n := s.prefill - m.tokens
+		n := m.missing(s)
 		if n > budget && len(e.planned) > 0 { // a prompt above the budget goes alone
 			return
 		}
 		if !e.admit(s, m, room(s)) {
 			return
 		}
-		e.planPrefill(s, n)
+		e.planFirst(s, m, n)
 		budget -= n
 	}
 }
@@ -139,7 +260,7 @@ func (e *Engine) planPrompts(room func(*seq) int) {
 // planDecode puts a decode of n tokens, all but one of them drafts, into the
 // step.
 func (e *Engine) planDecode(s *seq, n int) {
-	s.work, s.decoding = n, true
+	s.work, s.decoding, s.inPlan = n, true, e.plans
 	e.planned = append(e.planned, s)
 	context := s.context()
 	e.kv.share(&s.blocks, s.Blocks, context)

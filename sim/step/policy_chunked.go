@@ -10,9 +10,17 @@ func planChunked(e *Engine) {
 	budget := e.planDecodes(e.p.StepTokens)
 	// A prompt is cut only where the budget ends, so at most one is unfinished
 	// and it is the last of the batch: making room for it preempts nothing
-	// that is already in the step, except for itself.
-	if last := len(e.running) - 1; last >= 0 && budget > 0 && !e.running[last].prefilled() {
-		s := e.running[last]
+	// that is already in the step, except for itself. With priorities it may be
+	// any of them.
+	first := len(e.running) - 1
+	if e.p.Priority {
+		first = 0
+	}
+	for i := max(first, 0); i < len(e.running) && budget > 0; i++ {
+		s := e.running[i]
+		if s.prefilled() {
+			continue
+		}
 		n := min(budget, s.prefill-s.computed)
 		if e.makeRoom(s, s.computed+n) {
 			e.planPrefill(s, n)
@@ -28,11 +36,11 @@ func planChunked(e *Engine) {
 			return
 		}
 		m := e.lookUp(s)
-		n := min(budget, s.prefill-m.tokens)
-		if !e.admit(s, m, m.tokens+n) {
+		n := min(budget, m.missing(s))
+		if !e.admit(s, m, min(m.tokens+n, s.prefill)) {
 			return
 		}
-		e.planPrefill(s, n)
+		e.planFirst(s, m, n)
 		budget -= n
 	}
 }

@@ -32,6 +32,7 @@ type Profile struct {
 	MaxSequences  int    `yaml:"max_sequences"`  // most sequences that run together
 	StepTokens    int    `yaml:"step_tokens"`    // most tokens one step computes
 	ContextTokens int    `yaml:"context_tokens"` // most tokens of prompt and output together; 0: no limit of its own
+	Priority      bool   `yaml:"priority"`       // requests of a lower priority number go first, and are preempted last
 
 	KV          KV          `yaml:"kv"`
 	Reserve     Reserve     `yaml:"reserve"`
@@ -41,6 +42,9 @@ type Profile struct {
 	API         API         `yaml:"api"`
 	Host        Host        `yaml:"host"`
 	Cost        Cost        `yaml:"cost"`
+	LoRA        LoRA        `yaml:"lora"`
+	Offload     Offload     `yaml:"offload"`
+	Parallel    Parallel    `yaml:"parallel"`
 
 	// Errors are the standard errors of numbers that were fitted, as shares of
 	// them, by their names: api.event_us, "cost.step at 64".
@@ -53,6 +57,13 @@ type KV struct {
 	Blocks      int     `yaml:"blocks"`       // blocks there are; 0: never the limit
 	Watermark   float64 `yaml:"watermark"`    // share of blocks kept free when a sequence is let in
 	PrefixCache bool    `yaml:"prefix_cache"` // blocks with a known hash are kept and shared
+
+	BytesPerToken int `yaml:"bytes_per_token"` // what a token takes: only where it goes to another memory
+}
+
+// moveMs is how long the keys and values of so many tokens take over a link.
+func (k *KV) moveMs(tokens int, gbPerS float64) float64 {
+	return float64(tokens) * float64(k.BytesPerToken) / gbPerS / 1e6
 }
 
 // Reserve is how the policy of that name waits before it interrupts decoding
@@ -67,6 +78,16 @@ type Reserve struct {
 type Speculation struct {
 	DraftTokens int     `yaml:"draft_tokens"`
 	Acceptance  float64 `yaml:"acceptance"` // probability that a draft token is kept, given those before it were
+
+	DraftMs            float64 `yaml:"draft_ms"`              // longer is a step for each of DraftTokens: the draft model makes them one after the other ...
+	DraftPerSequenceUs float64 `yaml:"draft_per_sequence_us"` // ... and by this much for each sequence that decodes
+}
+
+// Parallel is an engine on several GPUs. The costs of the profile are those of one.
+type Parallel struct {
+	Tensor              int     `yaml:"tensor"`                  // GPUs that share each layer: each step takes this part of its time ...
+	AllReduceMs         float64 `yaml:"all_reduce_ms"`           // ... and then so much, for they tell each other what they have ...
+	AllReducePerTokenUs float64 `yaml:"all_reduce_per_token_us"` // ... of each token
 }
 
 // FrontEnd is what happens to a request between its arrival and the scheduler.
@@ -182,6 +203,13 @@ func (p *Profile) validateNumbers() error {
 		{"reserve.waiting_ratio", p.Reserve.WaitingRatio, 0, maxCount},
 		{"speculation.draft_tokens", float64(p.Speculation.DraftTokens), 0, 1024},
 		{"speculation.acceptance", p.Speculation.Acceptance, 0, 1},
+		{"speculation.draft_ms", p.Speculation.DraftMs, 0, maxMs},
+		{"speculation.draft_per_sequence_us", p.Speculation.DraftPerSequenceUs, 0, maxMs},
+		{"kv.bytes_per_token", float64(p.KV.BytesPerToken), 0, maxCount},
+		{"lora.slots", float64(p.LoRA.Slots), 0, maxCount},
+		{"offload.blocks", float64(p.Offload.Blocks), 0, maxCount},
+		{"offload.gb_per_s", p.Offload.GBPerS, 0, maxCount},
+		{"parallel.tensor", float64(p.Parallel.Tensor), 0, 1024},
 		{"front_end.fixed_ms", p.FrontEnd.FixedMs, 0, maxMs},
 		{"front_end.per_request_ms", p.FrontEnd.PerRequestMs, 0, maxMs},
 		{"front_end.per_event_ms", p.FrontEnd.PerEventMs, 0, maxMs},
@@ -195,15 +223,27 @@ func (p *Profile) validateNumbers() error {
 			return err
 		}
 	}
-	for name, v := range allTimes("host", reflect.ValueOf(p.Host)) {
-		if err := within(name, v, 0, maxMs); err != nil {
-			return err
+	for section, of := range map[string]any{"host": p.Host, "api": p.API, "lora": p.LoRA, "parallel": p.Parallel} {
+		for name, v := range allTimes(section, reflect.ValueOf(of)) {
+			if err := within(name, v, 0, maxMs); err != nil {
+				return err
+			}
 		}
 	}
-	for name, v := range allTimes("api", reflect.ValueOf(p.API)) {
-		if err := within(name, v, 0, maxMs); err != nil {
-			return err
-		}
+	return p.validateTogether()
+}
+
+// validateTogether says which fields do not go with others.
+func (p *Profile) validateTogether() error {
+	switch {
+	case p.LoRA.Slots == 0 && p.LoRA != (LoRA{}):
+		return errors.New("lora.slots: say how many adapters fit in memory together")
+	case p.Offload != (Offload{}) && (p.Offload.Blocks == 0 || p.Offload.GBPerS == 0 || p.KV.BytesPerToken == 0):
+		return errors.New("offload: it needs blocks, gb_per_s and kv.bytes_per_token")
+	case p.Offload.Blocks > 0 && p.KV.Blocks == 0:
+		return errors.New("offload: kv.blocks is 0, and memory that never ends has nothing to offload")
+	case p.Parallel.Tensor <= 1 && (p.Parallel.AllReduceMs > 0 || p.Parallel.AllReducePerTokenUs > 0):
+		return errors.New("parallel.tensor: say over how many GPUs a layer goes, or leave all_reduce out")
 	}
 	if p.API != (API{}) && p.FrontEnd != (FrontEnd{}) {
 		return errors.New("front_end and api: both describe what is before the engine: keep one of them")

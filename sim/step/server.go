@@ -39,9 +39,14 @@ func (s *Server) Add(now time.Duration, r *Request) error {
 // before the first Add.
 func (s *Server) TellLate() {
 	f := &s.engine.flow
-	f.on = s.api.direct() && s.engine.p.Speculation.DraftTokens == 0
+	f.on = s.api.direct() && s.engine.p.decodesAlike()
 	f.longest = nobody
 	f.needs = make([]int, s.engine.p.KV.BlockTokens)
+}
+
+// decodesAlike says whether a step does the same to all sequences that decode.
+func (p *Profile) decodesAlike() bool {
+	return p.Speculation.DraftTokens == 0 && !p.Priority && p.LoRA.Slots == 0
 }
 
 // Cancel forgets a request: nothing more is delivered for it. What came out of it

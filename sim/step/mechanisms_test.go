@@ -1,0 +1,205 @@
+package step
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// times are when the tokens of a story came out, in milliseconds.
+func times(story []Emission) (out []float64) {
+	for _, m := range story {
+		out = append(out, m.At.Seconds()*1e3)
+	}
+	return out
+}
+
+func wantTimes(t *testing.T, what string, story []Emission, want ...float64) {
+	t.Helper()
+	got := times(story)
+	if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-3 }) {
+		t.Errorf("%s came out at %v ms, want %v", what, got, want)
+	}
+}
+
+func exactly(id uint64, prompt, output int) Request {
+	return Request{ID: id, Prompt: prompt, MaxNew: output, IgnoreEOS: true}
+}
+
+func TestLengthHistogram(t *testing.T) {
+	l := Lengths{Kind: "histogram", Min: 3, Max: 100, Histogram: []LengthBin{{To: 4, Share: 2}, {To: 10, Share: 0}, {To: 100, Share: 6}}}
+	if err := l.validate(); err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	const n = 100_000
+	short, sum := 0, 0
+	for range n {
+		switch x := l.draw(rng); {
+		case x == 3 || x == 4:
+			short++
+		case x < 11 || x > 100:
+			t.Fatalf("drew %d, which has no share", x)
+		default:
+			sum += x
+		}
+	}
+	if share := float64(short) / n; math.Abs(share-0.25) > 0.01 {
+		t.Errorf("%v are short, want a quarter", share)
+	}
+	if mean := float64(sum) / float64(n-short); math.Abs(mean-55.5) > 0.5 {
+		t.Errorf("the long ones have a mean of %v, want 55.5", mean)
+	}
+}
+
+// A draft model works for each token that it proposes, and for each sequence.
+func TestDraftCost(t *testing.T) {
+	p := plain("chunked")
+	p.Speculation = Speculation{DraftTokens: 2, DraftMs: 3, DraftPerSequenceUs: 500}
+	got, _ := drive(t, p, 1, []Arrival{{Request: exactly(1, 4, 5)}})
+	// A prompt of 4 takes 4 ms. A decode computes three tokens, and two drafts of 3.5 ms; the last two have one draft and none left to propose.
+	wantTimes(t, "what was drafted", got[1], 4, 14, 24, 33, 41)
+}
+
+// Layers over four GPUs take a quarter of the time, and then they tell each other.
+func TestTensorParallel(t *testing.T) {
+	p := plain("chunked")
+	p.Parallel = Parallel{Tensor: 4, AllReduceMs: 0.5, AllReducePerTokenUs: 10}
+	got, _ := drive(t, p, 1, []Arrival{{Request: exactly(1, 40, 3)}})
+	wantTimes(t, "a request", got[1], 10+0.5+0.4, 10.9+0.25+0.51, 10.9+2*(0.25+0.51))
+}
+
+// An adapter that is not there makes the step longer that brings it in, and each
+// different one makes every step longer.
+func TestAdapterCost(t *testing.T) {
+	p := plain("chunked")
+	p.LoRA = LoRA{Slots: 2, LoadMs: 100, PerAdapterUs: 250}
+	requests := []Request{exactly(1, 4, 3), exactly(2, 4, 3), exactly(3, 4, 3)}
+	requests[0].Adapter, requests[1].Adapter, requests[2].Adapter = "a", "b", "b"
+	var arrivals []Arrival
+	for _, r := range requests {
+		arrivals = append(arrivals, Arrival{Request: r})
+	}
+	again := exactly(4, 4, 1)
+	again.Adapter = "b" // it is still there
+	arrivals = append(arrivals, Arrival{At: time.Second, Request: again})
+	got, _ := drive(t, p, 1, arrivals)
+	wantTimes(t, "the first", got[1], 12+200+0.5, 212.5+3.5, 212.5+7)
+	wantTimes(t, "the later one", got[4], 1000+4+0.25)
+}
+
+// With room for one adapter requests of another wait until it is no longer used;
+// those that come after them and need none do not.
+func TestAdaptersWaitForRoom(t *testing.T) {
+	p := plain("chunked")
+	p.LoRA = LoRA{Slots: 1, LoadMs: 1}
+	a, b, none := exactly(1, 4, 5), exactly(2, 4, 2), exactly(3, 4, 2)
+	a.Adapter, b.Adapter = "a", "b"
+	got, _ := drive(t, p, 1, []Arrival{{Request: a}, {Request: b}, {Request: none}})
+	last := got[1][4].At
+	if admitted := got[2][0].Admitted; admitted != last {
+		t.Errorf("b was let in at %v, and a was over at %v", admitted, last)
+	}
+	if got[3][0].Admitted != 0 {
+		t.Errorf("the one without was let in at %v", got[3][0].Admitted)
+	}
+}
+
+// The lower number goes first, whoever came first, and the highest is preempted,
+// though it was let in before the others.
+func TestPriority(t *testing.T) {
+	p := plain("chunked")
+	p.Priority, p.MaxSequences = true, 1
+	var arrivals []Arrival
+	for i, priority := range []int{5, 7, 5, 1} {
+		r := exactly(uint64(i), 4, 2)
+		r.Priority = priority
+		arrivals = append(arrivals, Arrival{At: time.Duration(i), Request: r})
+	}
+	got, _ := drive(t, p, 1, arrivals)
+	for i, want := range []float64{0, 15, 10, 5} { // 4 ms for a prompt and 1 for the second token
+		if at := got[uint64(i)][0].Admitted.Seconds() * 1e3; math.Abs(at-want) > 1e-3 {
+			t.Errorf("request %d was let in at %v ms, want %v", i, at, want)
+		}
+	}
+
+	p.MaxSequences, p.KV.Blocks = 8, 5
+	low, high := exactly(1, 8, 8), exactly(2, 8, 8)
+	low.Priority = 9
+	got, stats := drive(t, p, 1, []Arrival{{Request: low}, {Request: high}})
+	if stats.Preemptions == 0 || got[2][7].Preemptions != 0 || got[1][7].Preemptions == 0 {
+		t.Errorf("%d preemptions: %d of the one that goes first", stats.Preemptions, got[2][7].Preemptions)
+	}
+}
+
+// What is preempted comes back over the link, and is not computed again.
+func TestSwapInsteadOfRecompute(t *testing.T) {
+	p := plain("chunked")
+	p.KV.Blocks, p.KV.BytesPerToken = 5, 1_000_000
+	p.Offload = Offload{Blocks: 8, GBPerS: 1} // a token takes a millisecond
+	arrivals := []Arrival{{Request: exactly(1, 8, 8)}, {Request: exactly(2, 8, 8)}}
+	got, stats := drive(t, p, 1, arrivals)
+	if stats.PromptTokens != 16 || stats.Preemptions != 1 {
+		t.Errorf("%d prompt tokens were computed and %d requests preempted, want 16 and 1", stats.PromptTokens, stats.Preemptions)
+	}
+	// Prompts of 16 tokens; then 2, which had 9, goes out while 1 makes its second token; 1 ends; 2 comes in and goes on.
+	wantTimes(t, "the first", got[1], 16, 16+1+9, 27, 28, 29, 30, 31, 32)
+	wantTimes(t, "the second", got[2], 16, 32+1+9, 43, 44, 45, 46, 47, 48)
+}
+
+// What the prefix cache has no room for is found in the second memory.
+func TestPrefixFromSecondMemory(t *testing.T) {
+	blocks := func(family uint64) (out []uint64) {
+		for i := range uint64(4) {
+			out = append(out, family<<32|i)
+		}
+		return out
+	}
+	p := plain("chunked")
+	p.KV = KV{BlockTokens: 4, Blocks: 5, PrefixCache: true, BytesPerToken: 1_000_000}
+	serve := func() []Emission {
+		var arrivals []Arrival
+		for i, family := range []uint64{1, 2, 1} {
+			r := exactly(uint64(i), 17, 1)
+			r.Blocks = blocks(family)
+			arrivals = append(arrivals, Arrival{At: time.Duration(i) * time.Second, Request: r})
+		}
+		got, _ := drive(t, p, 1, arrivals)
+		return got[2]
+	}
+	without := serve()
+	p.Offload = Offload{Blocks: 100, GBPerS: 10}
+	with := serve()
+	if without[0].Cached != 0 || with[0].Cached != 16 {
+		t.Fatalf("%d and %d tokens were cached, want none and 16", without[0].Cached, with[0].Cached)
+	}
+	wantTimes(t, "without", without, 2000+17)
+	wantTimes(t, "with", with, 2000+1+1.6)
+}
+
+func TestMechanismsAreValidated(t *testing.T) {
+	for want, change := range map[string]func(p *Profile){
+		"histogram: it has no bins": func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9} },
+		"histogram[1].to: 5 must be above 5": func(p *Profile) {
+			p.Output = Lengths{Kind: "histogram", Max: 9, Histogram: []LengthBin{{5, 1}, {5, 1}}}
+		},
+		"histogram[0].to: 12 must be above 0": func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9, Histogram: []LengthBin{{12, 1}}} },
+		"all shares are 0":                    func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9, Histogram: []LengthBin{{5, 0}}} },
+		"only with kind: histogram":           func(p *Profile) { p.Output.Histogram = []LengthBin{{5, 1}} },
+		"lora.slots: say how many":            func(p *Profile) { p.LoRA.LoadMs = 3 },
+		"lora.load_ms: -1":                    func(p *Profile) { p.LoRA = LoRA{Slots: 1, LoadMs: -1} },
+		"offload: it needs":                   func(p *Profile) { p.Offload.Blocks = 10 },
+		"offload: kv.blocks is 0":             func(p *Profile) { p.Offload = Offload{10, 10}; p.KV.BytesPerToken = 8 },
+		"parallel.tensor: say over how many":  func(p *Profile) { p.Parallel.AllReduceMs = 1 },
+		"speculation.draft_ms: -2":            func(p *Profile) { p.Speculation.DraftMs = -2 },
+	} {
+		p := plain("chunked")
+		change(&p)
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
+		}
+	}
+}
