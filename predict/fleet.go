@@ -184,7 +184,7 @@ func (f *Fleet) end(r *replica) {
 // forget lets the server of a replica go, with all it had.
 func (f *Fleet) forget(r *replica) {
 	if r.server != nil {
-		f.past = sumStats(f.past, countersOf(r.server.Stats()))
+		f.past = f.past.Plus(countersOf(r.server.Stats()))
 		r.server = nil
 	}
 	if r.place >= 0 {
@@ -287,7 +287,7 @@ func (f *Fleet) Stats() (all step.Stats, kvShare float64) {
 	for _, r := range f.replicas {
 		if r.server != nil {
 			s := r.server.Stats()
-			all = sumStats(all, s)
+			all = all.Plus(s)
 			if s.KVBlocks > 0 {
 				kvShare = max(kvShare, float64(s.KVUsedBlocks)/float64(s.KVBlocks))
 			}
@@ -299,15 +299,6 @@ func (f *Fleet) Stats() (all step.Stats, kvShare float64) {
 func countersOf(s step.Stats) step.Stats {
 	s.Running, s.Waiting, s.KVBlocks, s.KVUsedBlocks = 0, 0, 0, 0
 	return s
-}
-
-func sumStats(a, b step.Stats) step.Stats {
-	return step.Stats{
-		Running: a.Running + b.Running, Waiting: a.Waiting + b.Waiting, KVBlocks: a.KVBlocks + b.KVBlocks, KVUsedBlocks: a.KVUsedBlocks + b.KVUsedBlocks,
-		PrefixQueryTokens: a.PrefixQueryTokens + b.PrefixQueryTokens, PrefixHitTokens: a.PrefixHitTokens + b.PrefixHitTokens,
-		Steps: a.Steps + b.Steps, PromptTokens: a.PromptTokens + b.PromptTokens, GeneratedTokens: a.GeneratedTokens + b.GeneratedTokens,
-		Preemptions: a.Preemptions + b.Preemptions, Finished: a.Finished + b.Finished, Cancelled: a.Cancelled + b.Cancelled, BusyTime: a.BusyTime + b.BusyTime,
-	}
 }
 
 // at has something happen at a time.

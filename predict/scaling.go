@@ -36,7 +36,7 @@ var (
 		for _, r := range f.replicas {
 			if r.state == serving {
 				s := r.server.Stats()
-				used := float64(s.Running) / float64(f.plan.Engines[r.engine].Profile.MaxSequences)
+				used := float64(s.Running) / float64(f.plan.Engines[r.engine].Profile.MostRunning())
 				if s.KVBlocks > 0 {
 					used = max(used, float64(s.KVUsedBlocks)/float64(s.KVBlocks))
 				}

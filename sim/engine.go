@@ -109,7 +109,7 @@ func (m *batched) load() load {
 		kvBlocks: s.KVBlocks, kvUsed: s.KVUsedBlocks,
 		prefixQueries: s.PrefixQueryTokens, prefixHits: s.PrefixHitTokens,
 		preemptions: s.Preemptions, steps: s.Steps, promptTokens: s.PromptTokens, busy: s.BusyTime,
-		maxRunning: m.profile.MaxSequences, blockTokens: m.profile.KV.BlockTokens,
+		maxRunning: m.profile.MostRunning(), blockTokens: m.profile.KV.BlockTokens,
 	}
 }
 

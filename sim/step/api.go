@@ -25,7 +25,6 @@ type API struct {
 type api struct {
 	c        API
 	on       bool
-	engine   *Engine
 	perEvent time.Duration // of a FrontEnd
 
 	arrivals queue[*seq]  // not yet seen
@@ -65,8 +64,8 @@ const (
 	taskEnd                     // end an answer
 )
 
-func newAPI(e *Engine, p Profile) api {
-	a := api{c: p.API, on: p.API != API{}, engine: e}
+func newAPI(p Profile) api {
+	a := api{c: p.API, on: p.API != API{}}
 	if !a.on {
 		a.c = API{EventUs: 1e3 * p.FrontEnd.PerEventMs}
 		a.perEvent = milliseconds(p.FrontEnd.PerEventMs)
@@ -81,7 +80,7 @@ func newAPI(e *Engine, p Profile) api {
 // arrive takes a request that comes from a client.
 func (a *api) arrive(now time.Duration, s *seq) {
 	if !a.on {
-		a.engine.front.add(now, s)
+		s.home.front.add(now, s)
 		return
 	}
 	s.arrived = now + milliseconds(a.c.LatencyMs)
@@ -201,7 +200,7 @@ func (a *api) end(t task, deliver func(*Emission)) bool {
 		a.tasks.push(task{kind, s})
 	case taskSubmit:
 		if !s.cancelled {
-			a.engine.front.add(a.free+milliseconds(a.c.HandOverMs), s)
+			s.home.front.add(a.free+milliseconds(a.c.HandOverMs), s)
 		}
 	case taskOutput:
 		return a.handOn()

@@ -125,6 +125,8 @@ type Engine struct {
 	orders    uint64 // admissions so far
 	plans     int64  // so far
 
+	handOver func(at time.Duration, s *seq) // takes what has read its prompt; nil: it goes on here
+
 	waitedSteps int // decode steps since the last prefill, for the reserve policy
 
 	load     load          // of the step being planned
@@ -170,6 +172,8 @@ type seq struct {
 	work     int   // tokens of it in the step under way
 	inPlan   int64 // the number of the plan that it is in
 	swapped  int   // blocks of it that are in the other memory
+	whole    bool  // its keys and values came from another engine, and it has not run here yet
+	home     *Engine
 	adapter  *adapter
 	decoding bool
 	order    uint64 // of its admission
@@ -428,6 +432,9 @@ func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int
 		e.stats.GeneratedTokens += int64(o.tokens)
 		if s.said == s.emits {
 			e.finish(s)
+		} else if e.handOver != nil {
+			e.leaveFor(at, s)
+			continue
 		}
 		emit(s, o.tokens)
 	}

@@ -72,6 +72,19 @@ func TestTellLate(t *testing.T) {
 		},
 		"long contexts": func(p *Profile) { p.Cost.LongContextTokens, p.Cost.LongContextMs = 260, 3 },
 		"drafts":        func(p *Profile) { p.Speculation = Speculation{DraftTokens: 2, Acceptance: 0.5} },
+		"priorities":    func(p *Profile) { p.Priority, p.KV.Blocks = true, 300 },
+		"adapters":      func(p *Profile) { p.LoRA = LoRA{Slots: 1, LoadMs: 20} },
+		"pipeline":      func(p *Profile) { p.Parallel = Parallel{Pipeline: 3, HopMs: 1}; p.KV.Blocks = 300 },
+		"two ranks":     func(p *Profile) { p.Parallel = Parallel{Data: 2}; p.KV.Blocks = 150 },
+		"lock step":     func(p *Profile) { p.Parallel = Parallel{Data: 2, LockStep: true, Tensor: 2}; p.KV.Blocks = 150 },
+		"split": func(p *Profile) {
+			p.KV.BytesPerToken, p.KV.Blocks = 131072, 200
+			p.Split = Split{Prefill: 2, Decode: 2, GBPerS: 1, LatencyMs: 3}
+		},
+		"a second memory": func(p *Profile) {
+			p.KV.BytesPerToken, p.KV.Blocks = 131072, 300
+			p.Offload = Offload{Blocks: 200, GBPerS: 20}
+		},
 		"an API process": func(p *Profile) {
 			p.FrontEnd, p.API = FrontEnd{}, API{RequestMs: 1, StepMs: 0.1, TokenUs: 10, EventUs: 20}
 		},
@@ -86,7 +99,7 @@ func TestTellLate(t *testing.T) {
 				at := time.Duration(0)
 				for i := range uint64(300) {
 					at += time.Duration(rng.ExpFloat64() * float64(15*time.Millisecond))
-					r := Request{ID: i, Prompt: 100 + rng.IntN(100), MaxNew: 1 + rng.IntN(90), IgnoreEOS: i%3 > 0}
+					r := Request{ID: i, Prompt: 100 + rng.IntN(100), MaxNew: 1 + rng.IntN(90), IgnoreEOS: i%3 > 0, Priority: int(i % 4), Adapter: []string{"", "a", "b"}[i%3]}
 					for k := range uint64(12) { // others have the first of them too
 						r.Blocks = append(r.Blocks, 1000*(i%5)+k+1)
 						if k >= 4 {
@@ -113,7 +126,7 @@ func TestTellLate(t *testing.T) {
 				if stats.Preemptions == 0 && name == "little memory" {
 					t.Error("nothing was preempted: the memory was not little")
 				}
-				if stats.Running != 0 || stats.KVUsedBlocks != 0 {
+				if stats.Running+stats.Waiting != 0 || stats.Finished+stats.Cancelled != int64(len(arrivals)) || stats.KVUsedBlocks != 0 {
 					t.Errorf("at the end: %+v", lateStats)
 				}
 			})

@@ -2,6 +2,7 @@ package step
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -25,21 +26,44 @@ type Host struct {
 	PerArrivalTokenUs float64 `yaml:"per_arrival_token_us"` // by this much more for each token of its prompt
 }
 
-// A host launches the steps of an engine and hands out their results.
+// A host launches the steps of an engine and hands out their results. Several
+// engines in lock step have one host: each step is a step of all of them.
 type host struct {
-	c      Host
-	engine *Engine
-	phase  phase
-	at     time.Duration // when the phase ends
-	began  time.Duration // the launch, while there is one
-	launch *batch
-	flying []flying      // launched, in order
-	gpu    time.Duration // when the GPU is done with all that was launched
+	c       Host
+	engines []*Engine
+	stages  int           // of a pipeline
+	hop     time.Duration // from one stage to the next
+	phase   phase
+	at      time.Duration // when the phase ends
+	began   time.Duration // the launch, while there is one
+	launch  joint
+	flying  []flying      // launched, in order
+	free    time.Duration // when the GPU, or the first of a pipeline, can begin the next step
+	done    time.Duration // when all that was launched is done
+	spare   []joint
+}
+
+// A joint step is one batch of each engine; nil is an engine with nothing to do.
+type joint []*batch
+
+// took is how long the slowest takes.
+func (j joint) took() (longest time.Duration) {
+	for _, b := range j {
+		if b != nil {
+			longest = max(longest, b.took)
+		}
+	}
+	return longest
+}
+
+// prefills says whether there are prompt tokens in it.
+func (j joint) prefills() bool {
+	return slices.ContainsFunc(j, func(b *batch) bool { return b != nil && b.load.prefill > 0 })
 }
 
 // A flying step is one that the GPU works on, or will.
 type flying struct {
-	*batch
+	joint
 	done time.Duration
 }
 
@@ -52,9 +76,10 @@ const (
 	waiting         // for the GPU
 )
 
-func newHost(e *Engine, c Host) host {
-	c.StepsInFlight = max(c.StepsInFlight, 1)
-	return host{c: c, engine: e}
+func newHost(p *Profile, engines ...*Engine) host {
+	h := host{c: p.Host, engines: engines, stages: max(p.Parallel.Pipeline, 1), hop: milliseconds(p.Parallel.HopMs)}
+	h.c.StepsInFlight = max(h.c.StepsInFlight, h.stages) // each stage has a step of its own
+	return h
 }
 
 // next is when the host has something to do; false: nothing until a request
@@ -63,21 +88,25 @@ func (h *host) next() (time.Duration, bool) {
 	if h.phase != idle {
 		return h.at, true
 	}
-	at, ok := h.engine.front.ready()
-	if ok {
-		at = h.takenIn(at)
+	first, found := time.Duration(0), false
+	for _, e := range h.engines {
+		if at, ok := e.front.ready(); ok {
+			if at = h.takenIn(e, at); !found || at < first {
+				first, found = at, true
+			}
+		}
 	}
-	return max(at, h.at), ok
+	return max(first, h.at), found
 }
 
 // takenIn is when an idle engine has taken in the request that comes at that time,
 // and those that come while it does so.
-func (h *host) takenIn(at time.Duration) time.Duration {
+func (h *host) takenIn(e *Engine, at time.Duration) time.Duration {
 	if h.c.PerArrivalMs == 0 && h.c.PerArrivalTokenUs == 0 {
 		return at
 	}
-	for _, s := range h.engine.front.queue.items[h.engine.front.queue.head:] {
-		if s.slot.through+h.engine.front.fixed > at {
+	for _, s := range e.front.queue.items[e.front.queue.head:] {
+		if s.slot.through+e.front.fixed > at {
 			break
 		}
 		at += h.arrivalTime(s)
@@ -106,7 +135,12 @@ func (h *host) step(a *api, deliver func(*Emission)) {
 	case waiting:
 		first := h.flying[0]
 		h.flying = append(h.flying[:0], h.flying[1:]...)
-		h.engine.result(h.at, first.batch, func(s *seq, tokens int) { a.take(h.at, s, tokens, deliver) })
+		for i, b := range first.joint {
+			if b != nil {
+				h.engines[i].result(h.at, b, func(s *seq, tokens int) { a.take(h.at, s, tokens, deliver) })
+			}
+		}
+		h.spare = append(h.spare, first.joint)
 		a.taken()
 		h.phase, h.at = planning, h.at+milliseconds(h.c.UpdateMs)
 	}
@@ -114,11 +148,30 @@ func (h *host) step(a *api, deliver func(*Emission)) {
 
 // plan begins a step, if there is anything to compute.
 func (h *host) plan() {
-	if h.launch = h.engine.plan(h.at); h.launch != nil {
-		h.phase, h.began, h.at = launching, h.at, h.at+h.launchTime(h.launch)
+	j := h.joint()
+	busy, launch := false, time.Duration(0)
+	for i, e := range h.engines {
+		if j[i] = e.plan(h.at); j[i] != nil {
+			busy, launch = true, max(launch, h.launchTime(e, j[i]))
+		}
+	}
+	if h.launch = j; busy {
+		h.phase, h.began, h.at = launching, h.at, h.at+launch
 		return
 	}
+	h.spare = append(h.spare, j)
 	h.await()
+}
+
+// joint is an empty one; its room may be that of an old one.
+func (h *host) joint() joint {
+	last := len(h.spare) - 1
+	if last < 0 {
+		return make(joint, len(h.engines))
+	}
+	j := h.spare[last]
+	h.spare = h.spare[:last]
+	return j
 }
 
 // await waits for the step that is over next, if any is under way.
@@ -132,13 +185,18 @@ func (h *host) await() {
 // launched is called when a launch is over: a step of decodes then begins on the
 // GPU. One with prompt tokens began while it was launched.
 func (h *host) launched() {
-	b := h.launch
-	if b.load.prefill == 0 {
-		h.gpu = max(h.gpu, h.at) + b.took
-	} else {
-		h.gpu = max(max(h.gpu, h.began+milliseconds(h.c.LaunchMs))+b.took, h.at+milliseconds(h.c.TailMs))
+	took := h.launch.took()
+	begins, least := max(h.free, h.at), time.Duration(0)
+	if h.launch.prefills() {
+		begins, least = max(h.free, h.began+milliseconds(h.c.LaunchMs)), h.at+milliseconds(h.c.TailMs)
 	}
-	h.flying = append(h.flying, flying{b, h.gpu})
+	// A step goes through the stages one after the other, behind the one before it.
+	stage := took / time.Duration(h.stages)
+	h.done = max(begins+took+time.Duration(h.stages-1)*h.hop, h.done+stage, least)
+	if h.free = begins + stage; h.stages == 1 {
+		h.free = h.done
+	}
+	h.flying = append(h.flying, flying{h.launch, h.done})
 	if len(h.flying) < h.c.StepsInFlight {
 		h.phase = planning
 		return
@@ -146,7 +204,7 @@ func (h *host) launched() {
 	h.await()
 }
 
-func (h *host) launchTime(b *batch) time.Duration {
+func (h *host) launchTime(e *Engine, b *batch) time.Duration {
 	ms := h.c.LaunchMs
 	if b.load.prefill > 0 {
 		ms = h.c.EagerMs
@@ -154,7 +212,7 @@ func (h *host) launchTime(b *batch) time.Duration {
 			ms = h.c.GraphMs
 		}
 		if h.c.Noise > 0 {
-			ms *= math.Exp(h.c.Noise*h.engine.rng.NormFloat64() - h.c.Noise*h.c.Noise/2)
+			ms *= math.Exp(h.c.Noise*e.rng.NormFloat64() - h.c.Noise*h.c.Noise/2)
 		}
 		ms += h.c.PerNewMs * float64(b.new)
 	}
@@ -166,9 +224,13 @@ func (h *host) heldUp() time.Duration {
 	if h.c.PerArrivalMs == 0 && h.c.PerArrivalTokenUs == 0 {
 		return 0
 	}
-	more := time.Duration(0)
-	for _, s := range h.engine.front.fresh(h.at) {
-		more += h.arrivalTime(s)
+	longest := time.Duration(0)
+	for _, e := range h.engines {
+		more := time.Duration(0)
+		for _, s := range e.front.fresh(h.at) {
+			more += h.arrivalTime(s)
+		}
+		longest = max(longest, more)
 	}
-	return more
+	return longest
 }

@@ -3,6 +3,7 @@ package step
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +181,85 @@ func TestPrefixFromSecondMemory(t *testing.T) {
 	wantTimes(t, "with", with, 2000+1+1.6)
 }
 
+// simulate serves requests that all come at once, by a server.
+func simulate(t *testing.T, p Profile, requests ...Request) (out [][]float64) {
+	t.Helper()
+	var arrivals []Arrival
+	for _, r := range requests {
+		arrivals = append(arrivals, Arrival{Request: r})
+	}
+	traces, stats, err := Simulate(p, 1, arrivals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Running+stats.Waiting+stats.KVUsedBlocks != 0 || stats.Finished != int64(len(requests)) {
+		t.Errorf("at the end: %+v", stats)
+	}
+	for _, trace := range traces {
+		var at []float64
+		for _, e := range trace.Events {
+			at = append(at, e.At.Seconds()*1e3)
+		}
+		out = append(out, at)
+	}
+	return out
+}
+
+func TestSeveralEngines(t *testing.T) {
+	// A step takes a millisecond for each token of it, in the first two.
+	short, long := exactly(1, 4, 3), exactly(2, 10, 3)
+	for name, tt := range map[string]struct {
+		change func(p *Profile)
+		want   [][]float64
+	}{
+		"one":       {func(*Profile) {}, [][]float64{{14, 16, 18}, {14, 16, 18}}},
+		"two ranks": {func(p *Profile) { p.Parallel.Data = 2 }, [][]float64{{4, 5, 6}, {10, 11, 12}}},
+		"lock step": {func(p *Profile) { p.Parallel = Parallel{Data: 2, LockStep: true} }, [][]float64{{10, 11, 12}, {10, 11, 12}}},
+		// A step of 10 ms has two stages of 5 and a hop between. Steps have 4 tokens: the short prompt from 0 to 11 ms, and then the long one,
+		// from 5 to 16, with a decode from 11 to 22, and from 16 to 27.
+		"pipeline": {func(p *Profile) {
+			p.Parallel, p.Cost, p.StepTokens = Parallel{Pipeline: 2, HopMs: 1}, Cost{Step: []Knot{{1, 10}}}, 4
+			p.KV.BlockTokens = 16
+		}, [][]float64{{11, 22, 33}, {27, 38, 49}}},
+		// Prompts of 14 tokens are read in one step. They go over the link one after the other, a millisecond a token and 2 more.
+		"split": {func(p *Profile) {
+			p.KV.BytesPerToken, p.Split = 1_000_000, Split{Prefill: 1, Decode: 1, GBPerS: 1, LatencyMs: 2}
+		}, [][]float64{{20, 21, 22}, {30, 31, 32}}},
+		"split, two that write": {func(p *Profile) {
+			p.KV.BytesPerToken, p.Split = 1_000_000, Split{Prefill: 2, Decode: 2, GBPerS: 1, LatencyMs: 2}
+		}, [][]float64{{4 + 4 + 2, 11, 12}, {10 + 10 + 2, 23, 24}}},
+	} {
+		p := plain("chunked")
+		tt.change(&p)
+		if got := simulate(t, p, short, long); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: tokens at %v ms, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// A request that is given up on its way from one engine to the other is gone.
+func TestCancelInTransfer(t *testing.T) {
+	p := plain("chunked")
+	p.KV.BytesPerToken, p.Split = 1_000_000, Split{Prefill: 1, Decode: 1, GBPerS: 1}
+	s, err := NewServer(p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := exactly(1, 10, 3)
+	if err := s.Add(0, &r); err != nil {
+		t.Fatal(err)
+	}
+	for at, ok := s.Next(); ok; at, ok = s.Next() {
+		s.Advance(at, func(m *Emission) { t.Errorf("%+v", m) })
+		if at == 10*time.Millisecond { // it was read, and is on its way for as long again
+			s.Cancel(1)
+		}
+	}
+	if stats := s.Stats(); stats.Running+stats.Waiting+stats.KVUsedBlocks != 0 || stats.Cancelled != 1 {
+		t.Errorf("at the end: %+v", stats)
+	}
+}
+
 func TestMechanismsAreValidated(t *testing.T) {
 	for want, change := range map[string]func(p *Profile){
 		"histogram: it has no bins": func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9} },
@@ -194,6 +274,11 @@ func TestMechanismsAreValidated(t *testing.T) {
 		"offload: it needs":                   func(p *Profile) { p.Offload.Blocks = 10 },
 		"offload: kv.blocks is 0":             func(p *Profile) { p.Offload = Offload{10, 10}; p.KV.BytesPerToken = 8 },
 		"parallel.tensor: say over how many":  func(p *Profile) { p.Parallel.AllReduceMs = 1 },
+		"parallel.pipeline: say how many":     func(p *Profile) { p.Parallel.HopMs = 1 },
+		"parallel.data: say how many":         func(p *Profile) { p.Parallel.LockStep = true },
+		"parallel.data: 5000":                 func(p *Profile) { p.Parallel.Data = 5000 },
+		"split: it needs":                     func(p *Profile) { p.Split.Prefill = 1 },
+		"split and parallel.data":             func(p *Profile) { p.Split = Split{1, 1, 1, 1}; p.KV.BytesPerToken = 1; p.Parallel.Data = 2 },
 		"speculation.draft_ms: -2":            func(p *Profile) { p.Speculation.DraftMs = -2 },
 	} {
 		p := plain("chunked")

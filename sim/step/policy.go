@@ -89,6 +89,9 @@ func insertAfter(list []*seq, from int, s *seq, before func(*seq) bool) []*seq {
 
 // lookUp is what an admission of s would find computed.
 func (e *Engine) lookUp(s *seq) prefixMatch {
+	if s.whole {
+		return prefixMatch{tokens: s.prefill, whole: true}
+	}
 	if s.swapped > 0 {
 		return prefixMatch{tokens: s.prefill, moved: s.prefill, whole: true}
 	}
@@ -145,7 +148,7 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 	if e.adapters.bringIn(s) {
 		e.load.loaded++
 	}
-	s.inBatch = true
+	s.inBatch, s.whole = true, false
 	s.computed = m.tokens
 	if !s.wasAdmitted {
 		s.wasAdmitted, s.admitted, s.cached = true, e.now, m.tokens
@@ -276,6 +279,12 @@ func (e *Engine) decodeTokens(s *seq) int {
 	return 1 + min(e.p.Speculation.DraftTokens, s.MaxNew-s.generated-1)
 }
 
+// elsewhere says whether a sequence that could decode is not to: its token before is
+// still in the pipeline, or another engine goes on with it.
+func (e *Engine) elsewhere(s *seq) bool {
+	return s.generated > s.said && (e.p.Parallel.Pipeline > 1 || e.handOver != nil)
+}
+
 // planDecodes puts running sequences that decode into the step, in order of
 // admission, for as long as there is budget, and returns what is left of it.
 func (e *Engine) planDecodes(budget int) (left int) {
@@ -286,7 +295,7 @@ func (e *Engine) planDecodes(budget int) (left int) {
 	}
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		s := e.running[i]
-		if !s.prefilled() || s.generated == s.emits {
+		if !s.prefilled() || s.generated == s.emits || e.elsewhere(s) {
 			continue
 		}
 		n := min(e.decodeTokens(s), budget)

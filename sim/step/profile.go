@@ -45,6 +45,7 @@ type Profile struct {
 	LoRA        LoRA        `yaml:"lora"`
 	Offload     Offload     `yaml:"offload"`
 	Parallel    Parallel    `yaml:"parallel"`
+	Split       Split       `yaml:"split"`
 
 	// Errors are the standard errors of numbers that were fitted, as shares of
 	// them, by their names: api.event_us, "cost.step at 64".
@@ -88,6 +89,33 @@ type Parallel struct {
 	Tensor              int     `yaml:"tensor"`                  // GPUs that share each layer: each step takes this part of its time ...
 	AllReduceMs         float64 `yaml:"all_reduce_ms"`           // ... and then so much, for they tell each other what they have ...
 	AllReducePerTokenUs float64 `yaml:"all_reduce_per_token_us"` // ... of each token
+
+	Pipeline int     `yaml:"pipeline"` // groups of layers, one behind the other: as many steps are under way, each of other sequences
+	HopMs    float64 `yaml:"hop_ms"`   // from one of them to the next
+
+	Data     int  `yaml:"data"`      // whole engines behind one address, each with memory and a batch of its own
+	LockStep bool `yaml:"lock_step"` // they step together, and the slowest says how long that takes
+}
+
+// Split is engines that only read prompts and engines that only write, with keys
+// and values sent from one to the other. The first token comes out when they are
+// there. Each engine is one of the profile.
+type Split struct {
+	Prefill   int     `yaml:"prefill"` // engines that read
+	Decode    int     `yaml:"decode"`  // engines that write
+	GBPerS    float64 `yaml:"gb_per_s"`
+	LatencyMs float64 `yaml:"latency_ms"` // of a transfer; those of one engine go one after the other
+}
+
+// engines is how many engines a server of this profile has.
+func (p *Profile) engines() int { return max(p.Split.Prefill+p.Split.Decode, p.Parallel.Data, 1) }
+
+// MostRunning is how many sequences can run together in a server.
+func (p *Profile) MostRunning() int { return p.engines() * p.MaxSequences }
+
+// GPUs is how many a server has.
+func (p *Profile) GPUs() int {
+	return p.engines() * max(p.Parallel.Tensor, 1) * max(p.Parallel.Pipeline, 1)
 }
 
 // FrontEnd is what happens to a request between its arrival and the scheduler.
@@ -163,6 +191,8 @@ func parse(b []byte) (Profile, error) {
 const (
 	maxCount = 1 << 31
 	maxMs    = 3.6e6
+
+	mostEngines = 1024
 )
 
 // Validate says which field cannot be used, and what it may be.
@@ -209,7 +239,13 @@ func (p *Profile) validateNumbers() error {
 		{"lora.slots", float64(p.LoRA.Slots), 0, maxCount},
 		{"offload.blocks", float64(p.Offload.Blocks), 0, maxCount},
 		{"offload.gb_per_s", p.Offload.GBPerS, 0, maxCount},
-		{"parallel.tensor", float64(p.Parallel.Tensor), 0, 1024},
+		{"parallel.tensor", float64(p.Parallel.Tensor), 0, mostEngines},
+		{"parallel.pipeline", float64(p.Parallel.Pipeline), 0, mostEngines},
+		{"parallel.data", float64(p.Parallel.Data), 0, mostEngines},
+		{"split.prefill", float64(p.Split.Prefill), 0, mostEngines},
+		{"split.decode", float64(p.Split.Decode), 0, mostEngines},
+		{"split.gb_per_s", p.Split.GBPerS, 0, maxCount},
+		{"split.latency_ms", p.Split.LatencyMs, 0, maxMs},
 		{"front_end.fixed_ms", p.FrontEnd.FixedMs, 0, maxMs},
 		{"front_end.per_request_ms", p.FrontEnd.PerRequestMs, 0, maxMs},
 		{"front_end.per_event_ms", p.FrontEnd.PerEventMs, 0, maxMs},
@@ -244,6 +280,14 @@ func (p *Profile) validateTogether() error {
 		return errors.New("offload: kv.blocks is 0, and memory that never ends has nothing to offload")
 	case p.Parallel.Tensor <= 1 && (p.Parallel.AllReduceMs > 0 || p.Parallel.AllReducePerTokenUs > 0):
 		return errors.New("parallel.tensor: say over how many GPUs a layer goes, or leave all_reduce out")
+	case p.Parallel.Pipeline <= 1 && p.Parallel.HopMs > 0:
+		return errors.New("parallel.pipeline: say how many stages there are, or leave hop_ms out")
+	case p.Parallel.Data <= 1 && p.Parallel.LockStep:
+		return errors.New("parallel.data: say how many engines go in lock step, or leave lock_step out")
+	case p.Split != (Split{}) && (p.Split.Prefill == 0 || p.Split.Decode == 0 || p.Split.GBPerS == 0 || p.KV.BytesPerToken == 0):
+		return errors.New("split: it needs prefill, decode, gb_per_s and kv.bytes_per_token")
+	case p.Split.Prefill > 0 && p.Parallel.Data > 1:
+		return errors.New("split and parallel.data: both say how many engines there are: keep one of them")
 	}
 	if p.API != (API{}) && p.FrontEnd != (FrontEnd{}) {
 		return errors.New("front_end and api: both describe what is before the engine: keep one of them")
