@@ -300,6 +300,9 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 		return cmp.Or(ctx.Err(), err)
 	}
 	limit := f.search.Limit(err == nil)
+	if f.runner.Plan.Virtual {
+		limit.Sentence = metric.PredictedWord + limit.Sentence
+	}
 	f.run.Notes = append(f.run.Notes, outcome.LimitNote(limit.Sentence))
 	f.note(f.keep.Limit(limit))
 	err = f.benchRun.conclude(ctx, err)

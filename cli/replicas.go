@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"tacho"
+	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/search"
@@ -170,7 +171,7 @@ func (s *sizing) conclude(ctx context.Context, found, low, high int, err error) 
 		return err
 	}
 	s.note(s.table())
-	if _, err := fmt.Fprintln(s.env.Stdout, "PREDICTED: "+sentence); err != nil {
+	if _, err := fmt.Fprintln(s.env.Stdout, metric.PredictedWord+sentence); err != nil {
 		return err
 	}
 	if found == 0 {

@@ -209,6 +209,9 @@ var early = []string{"no-success", "failures", "lag-median", "lag-p99", "resent"
 
 // verdict judges what has finished so far.
 func (b *Board) verdict() metric.Verdict {
+	if b.level.Predicted {
+		return metric.Verdict{Severity: metric.Predicted}
+	}
 	if b.totals.Finished == 0 {
 		return metric.Verdict{Severity: metric.Valid}
 	}

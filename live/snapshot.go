@@ -49,6 +49,7 @@ type Level struct {
 	Sessions    int      `json:"sessions,omitempty"`           // requests, or conversations; 0 is until the time is over
 	Seconds     float64  `json:"max_seconds,omitempty"`        // 0 is until all are sent
 	LaterS      *float64 `json:"later_s,omitempty"`            // what the levels after it take, where the plan tells
+	Predicted   bool     `json:"predicted,omitempty"`          // nobody sends it: it is computed
 }
 
 // Planned is how long requests are sent, where the plan tells.

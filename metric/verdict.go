@@ -24,6 +24,8 @@ const (
 
 	// Predicted is the verdict on what nobody measured, whatever else is known of it.
 	Predicted Severity = "PREDICTED"
+	// PredictedWord begins every sentence on it.
+	PredictedWord = "PREDICTED: "
 )
 
 // A Verdict says how far the numbers of a run can be trusted, and why.

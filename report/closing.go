@@ -27,7 +27,7 @@ func Closing(run *outcome.Run) []string {
 	k := climb{levels: levels, places: places, option: option, load: load}
 	out := []string{k.holds()}
 	if levels[0].Summary.Verdict.Severity == metric.Predicted {
-		out[0] = "Predicted, not measured: " + out[0]
+		out[0] = metric.PredictedWord + out[0]
 	}
 	if clock := k.clock(); clock != "" {
 		out = append(out, clock)

@@ -32,7 +32,7 @@ func (r *Runner) Watched(number int) live.Level {
 
 // watched is what a level of the plan asks for.
 func (r *Runner) watched(l plan.Level) live.Level {
-	out := live.Level{Name: l.Name, Concurrency: l.Concurrency, Sessions: l.Prompts, Seconds: l.Plan.MaxSeconds.Duration().Seconds()}
+	out := live.Level{Name: l.Name, Concurrency: l.Concurrency, Sessions: l.Prompts, Seconds: l.Plan.MaxSeconds.Duration().Seconds(), Predicted: l.Plan.Virtual}
 	if rate := r.rate(l); !math.IsInf(rate, 0) {
 		out.Rate = rate
 	}

@@ -30,6 +30,9 @@ func Answer(levels []outcome.Level) []string {
 	if s.Completed == 0 {
 		serves = fmt.Sprintf("None of %s requests succeeded", whole(s.Requests))
 	}
+	if s.Verdict.Severity == metric.Predicted {
+		serves = metric.PredictedWord + serves
+	}
 	at, next := outcome.Knee(levels)
 	if at == nil {
 		if len(levels) > 1 {

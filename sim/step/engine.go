@@ -354,7 +354,9 @@ func (e *Engine) plan(now time.Duration) *batch {
 	e.plans++
 	e.policy.plan(e)
 	e.takeBack()
-	e.load.adapters = different(e.planned, e.plans+1)
+	if e.p.LoRA.Slots > 0 {
+		e.load.adapters = different(e.planned, e.plans+1)
+	}
 	if len(e.planned) == 0 && !e.flow.step {
 		return nil
 	}
