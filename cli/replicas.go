@@ -224,7 +224,7 @@ func (s *sizing) cost(best *sized) string {
 	if price == 0 || best == nil {
 		return ""
 	}
-	text := fmt.Sprintf(". They cost %.2f an hour", price*float64(best.replicas*max(s.plan.GPUs.Count(), 1)))
+	text := fmt.Sprintf(". They cost %.2f an hour", price*best.level.Summary.Config.GPUs)
 	if best.replicas == 1 {
 		text = strings.Replace(text, "They cost", "It costs", 1)
 	}

@@ -29,6 +29,15 @@ type FleetPlan struct {
 	Failures  Failures
 }
 
+// GPUs is how many a replica has, on average where there are several kinds.
+func (p *FleetPlan) GPUs() float64 {
+	all, replicas := 0, 0
+	for _, e := range p.Engines {
+		all, replicas = all+e.Count*e.Profile.GPUs(), replicas+e.Count
+	}
+	return float64(all) / float64(max(replicas, 1))
+}
+
 // A Fleet is several servers behind a router.
 type Fleet struct {
 	plan     FleetPlan

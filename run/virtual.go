@@ -45,7 +45,10 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	err = predict.Run(ctx, stage, computed{finisher{sink, r, sum}, feed})
 	out.Samples = readings.samples
 	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
-	s.config.GPUs = max(s.config.GPUs, 1) * fleet.Use().Mean()
+	if s.config.GPUs == 0 {
+		s.config.GPUs = made.GPUs()
+	}
+	s.config.GPUs *= fleet.Use().Mean()
 	if err == nil {
 		err = r.ranges(ctx, s, &made, sum)
 	}

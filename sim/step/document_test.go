@@ -1,0 +1,44 @@
+package step
+
+import (
+	"bytes"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The document on profiles names every field, and its examples are read.
+func TestProfileDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/profile.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var walk func(path string, of reflect.Type)
+	walk = func(path string, of reflect.Type) {
+		for i := range of.NumField() {
+			name := strings.TrimPrefix(path+"."+of.Field(i).Tag.Get("yaml"), ".")
+			if of.Field(i).Type.Kind() == reflect.Struct && name != "output" {
+				walk(name, of.Field(i).Type)
+			} else if !bytes.Contains(text, []byte("`"+name+"`")) {
+				t.Errorf("it does not tell of %s", name)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[Profile]())
+
+	var whole Profile
+	for i, part := range strings.Split(string(text), "```yaml\n")[1:] {
+		example, _, _ := strings.Cut(part, "```")
+		d := yaml.NewDecoder(strings.NewReader(example))
+		d.KnownFields(true)
+		if err := d.Decode(&whole); err != nil { // each says more of the first
+			t.Fatalf("example %d: %v", i, err)
+		}
+		if err := whole.Validate(); err != nil {
+			t.Errorf("example %d: %v", i, err)
+		}
+	}
+}
