@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/haste"
 )
 
 const (
@@ -16,11 +17,13 @@ const (
 	// readyMost how long that of all of a crowd may.
 	readyTime = 50 * time.Microsecond
 	readyMost = time.Second
+	// share is how many requests are worth a thread to write them.
+	share = 32
 )
 
 // A crowd is sessions that are due at one time. A moment before each goes as far
 // as it can without sending anything. All that is left to do at that time is to
-// write, which a few goroutines do for all of them: to wake each of a thousand
+// write, which a few threads do for all of them: to wake each of a thousand
 // takes as long as to send its request.
 type crowd struct {
 	runner *runner
@@ -34,6 +37,7 @@ type crowd struct {
 	mu    sync.Mutex
 	ready []*place
 	open  bool // it is due
+	next  atomic.Int64
 }
 
 // crowd makes one without anybody in it.
@@ -106,33 +110,38 @@ func (c *crowd) release(ctx context.Context) error {
 	due := c.runner.epoch.Add(c.due)
 	err := nap{}.until(ctx, due.Add(-c.lead()))
 	close(c.marks)
+	var writers sync.WaitGroup
+	for range min(c.size/share, runtime.NumCPU()) {
+		writers.Go(func() {
+			if c.runner.Precise {
+				runtime.LockOSThread() // for good: the thread ends with its goroutine, and its priority with it
+				haste.Ask()
+			}
+			_ = c.runner.nap.until(ctx, due) // or nobody sends
+			c.send()
+		})
+	}
 	if err == nil {
 		err = c.runner.nap.until(ctx, due)
 	}
-	c.mu.Lock()
-	c.open = true
-	c.mu.Unlock()
-	c.send()
+	if c.size < share {
+		c.send()
+	}
+	writers.Wait()
 	close(c.sent)
+	c.ready = nil
 	c.ahead.release(c.bytes)
 	return err
 }
 
-// send writes what is ready, on every processor.
+// send writes what is ready, together with others that do.
 func (c *crowd) send() {
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(c.ready)); i = next.Add(1) - 1 {
-			c.ready[i].leave()
-		}
+	c.mu.Lock()
+	c.open = true
+	c.mu.Unlock()
+	for i := c.next.Add(1) - 1; i < int64(len(c.ready)); i = c.next.Add(1) - 1 {
+		c.ready[i].leave()
 	}
-	var others sync.WaitGroup
-	for range min(len(c.ready), runtime.NumCPU()) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
-	c.ready = nil
 }
 
 // A place is where a request of a crowd waits: its tacho.Gate.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tacho/internal/haste"
 )
 
 const (
@@ -127,7 +129,7 @@ func (p *poller) load() int {
 
 func (p *poller) run() {
 	runtime.LockOSThread() // for good: the thread ends with its goroutine, and its priority with it
-	hurry()
+	haste.Ask()            // when hundreds of streams end at once our own threads compete with it, too
 	events := make([]unix.EpollEvent, batch)
 	ready := make([]*polled, 0, len(events))
 	r := newReceiver()
@@ -159,35 +161,6 @@ func (p *poller) run() {
 		}
 		p.release()
 		gather(p.pause(n, now()))
-	}
-}
-
-// How the thread asks to be scheduled. When hundreds of streams end at once our
-// own threads compete with it, besides whatever else runs on the machine.
-const (
-	hurryNice  = -10
-	hurrySlice = 100 * time.Microsecond
-)
-
-// hurry asks the kernel to run this thread soon whenever it has work: before
-// others, which the user may not be allowed; or else with short turns, which Linux
-// since 6.12 grants the earlier for being short. Being before others helps among
-// the processes of one session alone, where the kernel shares processors among
-// sessions.
-//
-// Note: it must not run in real time. Go's scheduler waits for its other threads by
-// spinning, and they would never run: the thread spun for the 0.95 s that the kernel
-// allows, and all streams stood still.
-func hurry() {
-	attr, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		return
-	}
-	usual := attr.Nice
-	attr.Nice, attr.Runtime = min(usual, hurryNice), uint64(hurrySlice)
-	if unix.SchedSetAttr(0, attr, 0) != nil {
-		attr.Nice = usual
-		_ = unix.SchedSetAttr(0, attr, 0) // an old kernel does not know of turns
 	}
 }
 
