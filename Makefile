@@ -89,6 +89,11 @@ test-oracles:
 test-k8s:
 	cd deploy/check && go test ./...
 
+## test-cluster: agents, NATS and coordinator in network namespaces: killed, cut off, with full spools and slow links (as root; some minutes)
+.PHONY: test-cluster
+test-cluster:
+	go test -tags netns -run TestNamespaces -count 1 -timeout 30m -v ./cluster
+
 ## test-tokenizers: token ids on 67 vocabularies, 100,000 random texts each, and speed (1.7 GB in .cache, half an hour)
 .PHONY: test-tokenizers
 test-tokenizers:
@@ -211,7 +216,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags browser,terminal,shells,release,engines,vllm,oracle,hostile,large,coverage ./... # what only the slower targets run must compile too
+	go vet -tags browser,terminal,shells,release,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

@@ -185,10 +185,15 @@ func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Pl
 	return b.publish(ctx)
 }
 
-// close lets go of the servers.
+// close lets go of the servers and the agents.
 func (b *benchRun) close() {
-	b.unpublish()
+	b.disconnect()
 	b.agents.close()
+}
+
+// disconnect lets go of the servers.
+func (b *benchRun) disconnect() {
+	b.unpublish()
 	b.runner.Close()
 	b.progress.stop()
 }

@@ -114,6 +114,7 @@ type serverSweep struct {
 func (s *serverSweep) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	defer s.free() //nolint:contextcheck // as in bench
 	var failed error
 	for i, at := range s.command.settings() {
 		err := s.setting(ctx, stop, i, at)
@@ -137,6 +138,13 @@ func (s *serverSweep) run(ctx context.Context) error {
 		err = errors.Join(err, show(s.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{s.bench.run}}))
 	}
 	return err
+}
+
+// free lets the agents go, if there are any.
+func (s *serverSweep) free() {
+	if s.bench != nil {
+		s.bench.agents.close()
+	}
 }
 
 // nameOf is a setting in words.
@@ -168,7 +176,7 @@ func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc,
 		return s.why(up, err)
 	}
 	b := s.bench
-	defer b.close() //nolint:contextcheck // as in bench
+	defer b.disconnect()
 	b.stop, b.outer, b.base = stop, at, len(b.run.Levels)
 	b.opened = func(dir string) error { return s.server.keep(logName(dir, i)) }
 	err := b.runner.Run(up, b, b.end)

@@ -221,6 +221,17 @@ func (a *Agent) idle() bool {
 	return true
 }
 
+// busy says whether it has a share that is not sent to its end. One that is being
+// handed over keeps it from nothing.
+func (a *Agent) busy() bool {
+	for _, w := range a.works {
+		if s := w.state().State; s != ended && s != failed {
+			return true
+		}
+	}
+	return false
+}
+
 // sending says whether a share is being sent. The coordinator may be back before
 // it is over.
 func (a *Agent) sending() bool {

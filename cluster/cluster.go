@@ -118,7 +118,7 @@ type beat struct {
 	Totals  live.Totals `json:"totals"`         // since the level began
 	Tick    live.Tick   `json:"tick"`           // since the last beat
 	Waiting int64       `json:"waiting"`        // bytes of records that were not handed over yet
-	Full    string      `json:"full,omitempty"` // why records cannot be kept any more
+	Full    string      `json:"full,omitempty"` // why records wait in memory
 }
 
 // A farewell is the last that an agent says of a level.
@@ -127,7 +127,8 @@ type farewell struct {
 	Known   []metric.Reason `json:"known,omitempty"`
 	Error   string          `json:"error,omitempty"`   // that ended it early
 	Cut     bool            `json:"cut,omitempty"`     // the agent died, and another process hands over what it had finished
-	Lost    int             `json:"lost,omitempty"`    // records for which there was no room
+	Full    string          `json:"full,omitempty"`    // why records had to wait in memory
+	Lost    int             `json:"lost,omitempty"`    // records for which there was no room there either
 	Waiting int64           `json:"waiting,omitempty"` // bytes that waited to be handed over, at most
 }
 

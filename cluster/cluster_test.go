@@ -58,6 +58,26 @@ func (a *asked) note(id, body string) {
 	a.bodies[id] = body
 }
 
+// count is how many requests there were.
+func (a *asked) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.bodies)
+}
+
+// midway does something when the load is well under way.
+func (a *asked) midway(t *testing.T, do func()) {
+	go func() {
+		for a.count() < 15 {
+			if t.Context().Err() != nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		do()
+	}()
+}
+
 // A pool is NATS with agents in this process.
 type pool struct {
 	access   cluster.Access

@@ -13,15 +13,14 @@ import (
 
 // Access is how NATS is reached.
 type Access struct {
-	URL    string // of one server or several, with commas between
-	Name   string // that NATS shows for the connection
-	Creds  string // file
-	NKey   string // file with a seed
-	Token  string
-	CA     string // file
-	Cert   string // file
-	Key    string // file
-	Secure bool   // TLS though the address does not say so
+	URL   string // of one server or several, with commas between
+	Name  string // that NATS shows for the connection
+	Creds string // file
+	NKey  string // file with a seed
+	Token string
+	CA    string // file
+	Cert  string // file
+	Key   string // file
 }
 
 // Known says whether NATS is told who this is.
@@ -58,6 +57,8 @@ func (a *Access) connect(more ...nats.Option) (*nats.Conn, error) {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
 		return nil, errors.New("NATS does not let us in: give --creds, --nkey or --token (of bench: --nats-creds, --nats-nkey or --nats-token)")
+	case err != nil && (a.CA != "" || a.Cert != ""):
+		return nil, fmt.Errorf("join NATS by TLS: %w: see that --ca-cert, --cert and --key (of bench: --nats-ca-cert, --nats-cert and --nats-key) are those that the server knows", err)
 	case errors.Is(err, nats.ErrNoServers):
 		return nil, errors.New("no NATS server answers there: see that it runs, and that the address is right")
 	}

@@ -132,7 +132,9 @@ func (c *Coordinator) gather(ctx context.Context) (err error) {
 		return err
 	}
 	if c.GoOn {
-		c.found = c.readStanding(ctx)
+		if err := c.readStanding(ctx); err != nil {
+			return err
+		}
 	}
 	if err := c.recruitFirst(ctx); err != nil {
 		return err
@@ -331,7 +333,7 @@ func (c *Coordinator) hear(msg *nats.Msg) {
 			if m.heard = time.Now(); m.last == nil {
 				m.last = map[int]beat{}
 			}
-			if b.Try != "" {
+			if b.Try != "" && (b.Share >= 0 && b.Share < mostShares) {
 				m.last[b.Share] = b
 			}
 			if m.ticks = append(m.ticks, b.Tick); len(m.ticks) > mostTicks {
@@ -342,8 +344,10 @@ func (c *Coordinator) hear(msg *nats.Msg) {
 	}
 }
 
-// mostTicks bounds what waits to be shown.
-const mostTicks = 100
+const (
+	mostTicks  = 100    // that wait to be shown
+	mostShares = 100000 // of a level, with those that were taken over
+)
 
 // silent is for how long an agent was not heard.
 func (m *member) silent() time.Duration {

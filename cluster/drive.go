@@ -229,7 +229,8 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 			l.in.took(m)
 		case <-tick.C:
 			l.count(d)
-			c.excuse(ctx)
+			c.tellFull(l)
+			c.seeNATS(ctx)
 			c.findLost(ctx, l)
 			c.look(ctx, l)
 			if l.stale {
@@ -255,17 +256,21 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 	return ctx.Err()
 }
 
-// excuse does not count it against agents that they are not heard while NATS is
-// away from here. Whoever has stopped the run does not wait for it.
-func (c *Coordinator) excuse(ctx context.Context) {
+// seeNATS tells when NATS is away, and when it is back. Whoever has stopped the
+// run does not wait for it.
+func (c *Coordinator) seeNATS(ctx context.Context) {
 	away := !c.control.IsConnected()
 	if away != c.away {
 		c.away = away
 		c.Say(map[bool]string{true: "NATS is away: the agents go on, and their records wait for it.", false: "NATS is here again."}[away])
 	}
-	if !away || ctx.Err() != nil {
-		return
+	if away && ctx.Err() == nil {
+		c.excuse()
 	}
+}
+
+// excuse does not count it against agents that they were not heard so far.
+func (c *Coordinator) excuse() {
 	for _, m := range c.members() {
 		m.mu.Lock()
 		m.heard = time.Now()
@@ -319,6 +324,19 @@ func (l *levelRun) count(d *run.Drive) {
 	to.Sessions.Store(sum.Sessions)
 }
 
+// tellFull says once of each agent that its spool is full.
+func (c *Coordinator) tellFull(l *levelRun) {
+	for _, s := range l.shares {
+		s.by.mu.Lock()
+		b := s.by.last[s.id]
+		s.by.mu.Unlock()
+		if b.Full != "" && b.Try == l.try && !s.toldFull {
+			s.toldFull = true
+			c.Say(fmt.Sprintf("Agent %s keeps records in memory: %s. It goes on, up to %d MiB of them.", s.by.Name, b.Full, memoryBytes>>20))
+		}
+	}
+}
+
 // fares is how the agents fare while a level runs.
 func (l *levelRun) fares() *metric.Client {
 	var all []metric.Agent
@@ -355,11 +373,15 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	}
 }
 
-// waiting says whether there are records of a share that were not taken in yet.
+// waiting says whether there may be records of a share that were not taken in yet.
+// Where NATS does not say, nobody can be blamed for being silent.
 func (c *Coordinator) waiting(ctx context.Context, l *levelRun, s *share) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-	defer cancel()
-	return c.lastOf(ctx, recordSubject(c.Run, l.try, s.id)) > l.in.done
+	last, err := c.lastOf(ctx, recordSubject(c.Run, l.try, s.id))
+	if err != nil && ctx.Err() == nil {
+		c.excuse()
+		return true
+	}
+	return last > l.in.done
 }
 
 // reasons are what a reader should know of the share.
@@ -382,6 +404,9 @@ func (s *share) reasons() (out []metric.Reason) {
 	}
 	if s.last.Lost > 0 {
 		degraded("agent-spool", fmt.Sprintf("%s had no room for %d records: give it more with --spool-limit, or a faster way to NATS", who, s.last.Lost))
+	}
+	if s.last.Full != "" && s.last.Lost == 0 {
+		out = append(out, metric.Reason{Code: "agent-spool-full", Severity: metric.Note, Text: fmt.Sprintf("%s had records wait in memory, for %s: all of them are here", who, s.last.Full)})
 	}
 	return append(out, s.last.Known...)
 }

@@ -29,7 +29,7 @@ func TestLostAgent(t *testing.T) {
 	die := p.join(t, "dies", nil)
 	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout = time.Second })
 	url, got := serve(t)
-	time.AfterFunc(1500*time.Millisecond, die)
+	got.midway(t, die)
 	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
 	must(t, out.err)
 	seen := map[string]int{}
@@ -61,7 +61,7 @@ func TestShareIsTakenOver(t *testing.T) {
 	die := p.join(t, "dies", nil)
 	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Second, plan.Reassign })
 	url, got := serve(t)
-	time.AfterFunc(1500*time.Millisecond, die)
+	got.midway(t, die)
 	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
 	must(t, out.err)
 	seen := map[uint64]int{}
@@ -104,9 +104,9 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 // Whoever stops the run stops all agents; what has finished is kept.
 func TestStopReachesAll(t *testing.T) {
 	c := many(t, 3)
-	url, _ := serve(t)
+	url, got := serve(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(1500*time.Millisecond, cancel)
+	got.midway(t, cancel)
 	out := execute(ctx, planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 1000 }), c)
 	if !errors.Is(out.err, context.Canceled) || len(out.levels) != 1 || !out.levels[0].Summary.Config.Interrupted {
 		t.Fatalf("%v, %d levels", out.err, len(out.levels))

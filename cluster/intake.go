@@ -97,11 +97,12 @@ func (c *Coordinator) look(ctx context.Context, l *levelRun) {
 		return
 	}
 	in.looked = time.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // what has finished is wanted even if the run was stopped
-	defer cancel()
-	if !in.from.broken.Load() && c.lastOf(ctx, triesOf(c.Run, l.try)) <= in.done {
+	last, err := c.lastOf(ctx, triesOf(c.Run, l.try))
+	if err != nil || !in.from.broken.Load() && last <= in.done {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
 	if again, err := c.read(ctx, in, l.try); err == nil {
 		in.close()
 		in.from = again

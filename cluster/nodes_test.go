@@ -89,7 +89,7 @@ func TestLostNode(t *testing.T) {
 			leader = s
 		}
 	}
-	time.AfterFunc(2*time.Second, leader.Shutdown)
+	got.midway(t, leader.Shutdown)
 	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 30, 150 }), c)
 	whole(t, out, got, 150)
 }
@@ -156,8 +156,10 @@ func TestCutLink(t *testing.T) {
 	p.join(t, "far", func(o *cluster.AgentOptions) { o.Access.URL = far })
 	url, got := serve(t)
 	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout = 20 * time.Second })
-	time.AfterFunc(1500*time.Millisecond, func() { k.set(true) })
-	time.AfterFunc(4*time.Second, func() { k.set(false) })
+	got.midway(t, func() {
+		k.set(true)
+		time.AfterFunc(2500*time.Millisecond, func() { k.set(false) })
+	})
 	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 30, 90 }), c)
 	whole(t, out, got, 90)
 	if n := len(out.levels[0].Summary.Config.Agents); n != 2 {

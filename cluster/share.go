@@ -34,6 +34,7 @@ type share struct {
 	ended    bool
 	lost     string // why it is not whole
 	last     farewell
+	toldFull bool // that its spool is full
 	requests int
 	lag      stat.Digest // milliseconds
 	moved    time.Duration

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type spool struct {
 	line    []byte
 	ended   bool // nothing is added any more
 	full    error
+	wasFull error // the first time
 	lost    int
 	peak    int64         // of what waited to be handed over
 	more    chan struct{} // told that there is more
@@ -88,6 +90,7 @@ func (s *spool) Add(r *tacho.Record) (err error) {
 	}
 	s.waiting = append(s.waiting, s.line...)
 	s.full = s.flush()
+	s.wasFull = cmp.Or(s.wasFull, s.full)
 	s.peak = max(s.peak, s.written+int64(len(s.waiting))-s.kept)
 	s.wake()
 	return nil
@@ -190,11 +193,19 @@ func (s *spool) remove() error {
 	return os.RemoveAll(s.dir)
 }
 
-// standing is what the beats and the farewell tell of the spool.
-func (s *spool) standing(handed int64) (waiting, peak int64, lost int, full error) {
+// A spoolState is what the beats and the farewell tell of a spool.
+type spoolState struct {
+	waiting int64 // bytes that were not handed over yet
+	peak    int64 // of them
+	lost    int   // records
+	full    error // why records wait in memory; nil is no reason
+	wasFull error // why they did
+}
+
+func (s *spool) state(handed int64) spoolState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.written + int64(len(s.waiting)) - handed, s.peak, s.lost, s.full
+	return spoolState{s.written + int64(len(s.waiting)) - handed, s.peak, s.lost, s.full, s.wasFull}
 }
 
 // age is for how long nothing was added.

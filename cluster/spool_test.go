@@ -66,9 +66,8 @@ func TestFullSpoolLosesNothing(t *testing.T) {
 		want.Write(append(line, '\n'))
 		must(t, s.Add(record(i)))
 	}
-	waiting, _, lost, full := s.standing(0)
-	if full == nil || lost != 0 || waiting != int64(want.Len()) {
-		t.Fatalf("%d of %d bytes wait, %d are lost, %v", waiting, want.Len(), lost, full)
+	if now := s.state(0); now.full == nil || now.lost != 0 || now.waiting != int64(want.Len()) {
+		t.Fatalf("%d of %d bytes wait, %d are lost, %v", now.waiting, want.Len(), now.lost, now.full)
 	}
 	got := all(t, s, 0, 300)
 	if !bytes.Equal(got, want.Bytes()) {
@@ -76,8 +75,8 @@ func TestFullSpoolLosesNothing(t *testing.T) {
 	}
 	s.most = 1 << 20
 	s.handedOver(s.written)
-	if _, _, _, full := s.standing(0); full != nil || len(s.waiting) != 0 {
-		t.Errorf("there is room, and %d bytes wait: %v", len(s.waiting), full)
+	if now := s.state(0); now.full != nil || now.wasFull == nil || len(s.waiting) != 0 {
+		t.Errorf("there is room, and %d bytes wait: %v; it was %v", len(s.waiting), now.full, now.wasFull)
 	}
 }
 
@@ -91,7 +90,7 @@ func TestLostRecordsAreCounted(t *testing.T) {
 	}
 	line, err := record(10).Encode()
 	must(t, err)
-	if _, _, lost, _ := s.standing(0); lost < 20-500/len(line)-1 || lost >= 20 {
+	if lost := s.state(0).lost; lost < 20-500/len(line)-1 || lost >= 20 {
 		t.Errorf("%d are lost", lost)
 	}
 }

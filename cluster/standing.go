@@ -3,10 +3,13 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"tacho/metric"
 	"tacho/run"
@@ -70,17 +73,35 @@ func (c *Coordinator) keepStanding(ctx context.Context, l *levelRun) {
 	l.stale = err != nil
 }
 
-// readStanding is how the last level stood; nil where nobody knows.
-func (c *Coordinator) readStanding(ctx context.Context) *standing {
-	m, err := c.stream.GetLastMsgForSubject(ctx, standSubject(c.Run))
-	if err != nil {
-		return nil
-	}
+// readStanding learns how the last level stood, where somebody wrote it down.
+func (c *Coordinator) readStanding(ctx context.Context) error {
+	return c.persist(ctx, func(ctx context.Context) error {
+		m, err := c.stream.GetLastMsgForSubject(ctx, standSubject(c.Run))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		c.found, err = parseStanding(m.Data)
+		return err
+	})
+}
+
+// parseStanding reads a standing.
+func parseStanding(text []byte) (*standing, error) {
 	var s standing
-	if json.Unmarshal(m.Data, &s) != nil || !plainName.MatchString(s.Try) {
-		return nil
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("how the level stood cannot be read: %w", err)
 	}
-	return &s
+	for _, h := range s.Shares {
+		if h.N < 1 || h.K < 0 || h.K >= h.N {
+			return nil, errors.New("the level stood with a share that is none")
+		}
+	}
+	if !plainName.MatchString(s.Try) || s.Try == "" {
+		return nil, errors.New("the level that stood has no name")
+	}
+	return &s, nil
 }
 
 // UnderWay implements run.Agents.
@@ -104,7 +125,12 @@ func (c *Coordinator) pickUp(ctx context.Context, t *run.Task) (err error) {
 		}
 		l.shares = append(l.shares, s)
 	}
-	l.behind = c.lastOf(ctx, triesOf(c.Run, l.try))
+	if err := c.persist(ctx, func(ctx context.Context) (err error) {
+		l.behind, err = c.lastOf(ctx, triesOf(c.Run, l.try))
+		return err
+	}); err != nil {
+		return fmt.Errorf("NATS does not say what it has of the level: %w", err)
+	}
 	l.known = append(l.known, metric.Reason{Code: "coordinator-restarted", Severity: metric.Note, Text: fmt.Sprintf(
 		"the coordinator was started again %.1f s after the level had begun: agents went on meanwhile, and their records are here; the server's metrics were not read before",
 		time.Since(l.epoch).Seconds())})
@@ -127,12 +153,17 @@ func (c *Coordinator) memberOf(h hello) *member {
 }
 
 // lastOf is the number of the last message of some subjects; 0 is none.
-func (c *Coordinator) lastOf(ctx context.Context, subjects string) uint64 {
+func (c *Coordinator) lastOf(ctx context.Context, subjects string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // what has finished is wanted even if the run was stopped
+	defer cancel()
 	m, err := c.stream.GetLastMsgForSubject(ctx, subjects)
-	if err != nil {
-		return 0
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
 	}
-	return m.Sequence
+	return m.Sequence, nil
 }
 
 // goOn has the agents hear that somebody leads the level again, and begins shares

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 	"github.com/nats-io/nuid"
 
@@ -209,5 +210,28 @@ func FuzzRecords(f *testing.F) {
 			h[endHeader] = []string{end}
 		}
 		_ = s.take(h, body, nothing{}) // an error is fine; a panic is not
+	})
+}
+
+// FuzzHeard throws what agents and a coordinator before this one say at a
+// coordinator.
+func FuzzHeard(f *testing.F) {
+	f.Add([]byte(`{"agent":"a1","try":"0-x","share":1,"totals":{"sent":5},"tick":{"at_ns":1}}`))
+	f.Add([]byte(`{"agent":"a1","share":-1}`))
+	f.Add([]byte(`{"level":1,"try":"1-x","epoch":5,"shares":[{"k":0,"n":1,"agent":{"id":"a1"},"left":true,"until":-5}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c := &Coordinator{agents: []*member{{hello: hello{ID: "a1"}}}}
+		c.hear(&nats.Msg{Data: body})
+		if n := len(c.agents[0].last); n > 1 {
+			t.Errorf("%d shares of one beat", n)
+		}
+		s, err := parseStanding(body)
+		if err != nil {
+			return
+		}
+		for _, h := range s.Shares {
+			again := &share{by: &member{}, left: h.Left, until: h.Until}
+			_ = again.take(map[string][]string{offsetHeader: {"0"}}, body, nothing{}) // an error is fine; a panic is not
+		}
 	})
 }

@@ -50,7 +50,7 @@ func (a *Agent) prepare(o *order) error {
 	if a.at(o) != nil {
 		return nil // it was told before
 	}
-	if a.try != o.Try && !a.idle() {
+	if a.try != o.Try && a.busy() {
 		return errors.New("it is busy with another level")
 	}
 	for _, target := range o.Task.Targets {
@@ -93,8 +93,11 @@ func (a *Agent) carryOut(ctx, load context.Context, w *work) {
 		a.notHanded(w, bad)
 		return
 	}
-	_, peak, lost, _ := w.spool.standing(w.up.handed.Load())
-	last := farewell{Client: client, Known: known, Lost: lost, Waiting: peak}
+	spooled := w.spool.state(w.up.handed.Load())
+	last := farewell{Client: client, Known: known, Lost: spooled.lost, Waiting: spooled.peak}
+	if spooled.wasFull != nil {
+		last.Full = spooled.wasFull.Error()
+	}
 	if err != nil {
 		last.Error = err.Error()
 	}
@@ -250,8 +253,8 @@ func (w *work) idle() bool {
 }
 
 func (w *work) beat(agent string) beat {
-	waiting, _, _, full := w.spool.standing(w.up.handed.Load())
-	b := beat{Agent: agent, Try: w.order.Try, Share: w.order.Share, Waiting: waiting}
+	spooled := w.spool.state(w.up.handed.Load())
+	b := beat{Agent: agent, Try: w.order.Try, Share: w.order.Share, Waiting: spooled.waiting}
 	if began := w.began.Load(); began != nil {
 		b.Tick = w.live.Tick(time.Since(began.epoch))
 		if !w.idle() {
@@ -260,8 +263,8 @@ func (w *work) beat(agent string) beat {
 		w.sum = w.sum.Plus(b.Tick.Totals)
 	}
 	b.Totals = w.sum
-	if full != nil {
-		b.Full = full.Error()
+	if spooled.full != nil {
+		b.Full = spooled.full.Error()
 	}
 	return b
 }

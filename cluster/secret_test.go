@@ -1,0 +1,67 @@
+package cluster_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The key of a plan reaches the agents, who show it to the server, and no disk:
+// neither that of NATS, nor a spool, nor the directory of the run.
+func TestSecretsReachNoDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds of real time")
+	}
+	const secret, header = "sk-canary-4711-of-the-plan", "canary-of-a-header"
+	f := newField(t, here)
+	nodes := f.nats()
+	f.sim()
+	agents := []*process{f.agent("agent-0"), f.agent("agent-1")}
+	key := filepath.Join(t.TempDir(), "key") // the one place where it is
+	must(t, os.WriteFile(key, []byte(secret), 0o600))
+	p := f.bench(2, "--api-key-file", key, "--header", "X-Private="+header, "--num-prompts", "120")
+	for len(f.kept()) < 30 { // spools and streams are full of it now, or never
+		time.Sleep(10 * time.Millisecond)
+	}
+	noneHas(t, f.dir, secret, header)
+	agents[1].kill() // its spool stays
+	f.end(p, "agent-lost")
+	for _, n := range nodes {
+		n.kill()
+	}
+	noneHas(t, f.dir, secret, header)
+	for _, p := range append(agents, p) {
+		if said := p.out.String(); strings.Contains(said, secret) || strings.Contains(said, header) {
+			t.Errorf("somebody said it:\n%s", said)
+		}
+	}
+}
+
+// noneHas complains about files below a directory that hold a word.
+func noneHas(t *testing.T, dir string, words ...string) {
+	t.Helper()
+	files := 0
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // files come and go
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil //nolint:nilerr // likewise
+		}
+		files++
+		for _, w := range words {
+			if bytes.Contains(text, []byte(w)) {
+				t.Errorf("%s holds %q", path, w)
+			}
+		}
+		return nil
+	}))
+	if files < 10 {
+		t.Errorf("only %d files were looked at", files)
+	}
+}
