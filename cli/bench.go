@@ -33,11 +33,11 @@ import (
 
 func newBench(env *Env) *cobra.Command {
 	p := plan.Default()
-	return benchCommand(&p, env)
+	return benchCommand(&p, env, bench)
 }
 
-// benchCommand is bench with a plan to begin with.
-func benchCommand(p *plan.Plan, env *Env) *cobra.Command {
+// benchCommand is bench with a plan to begin with, and with who carries it out.
+func benchCommand(p *plan.Plan, env *Env, do func(context.Context, *Env, plan.Plan, benchOptions) error) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -77,18 +77,17 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 			if len(o.compare) > 0 {
 				return compareTwo(env, o.compare)
 			}
-			if err := errors.Join(readPlan(env, o.from, p), readResumed(env, &o, p)); err != nil {
+			if err := errors.Join(o.read(env, p), readResumed(env, &o, p)); err != nil {
 				return usage(err)
 			}
 			if err := chooseTarget(env, p); err != nil {
 				return err
 			}
-			return bench(cmd.Context(), env, *p, o)
+			return do(cmd.Context(), env, *p, o)
 		},
 	}
 	cmd.Flags().SortFlags = false
-	bindPlan(cmd.Flags(), &o.from)
-	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "print the plan and its levels, and send nothing")
+	o.planFlags.bind(cmd.Flags(), "print the plan and its levels, and send nothing")
 	cmd.Flags().StringArrayVar(&o.compare, "compare", nil, "two runs or results: show how they differ and measure nothing, as tacho compare does")
 	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept")
 	bind(cmd.Flags(), p)
@@ -97,9 +96,8 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 
 // benchOptions are what bench is told besides the plan.
 type benchOptions struct {
-	from    string   // file of the plan
-	compare []string // two results; nothing is measured
-	dry     bool
+	planFlags
+	compare []string     // two results; nothing is measured
 	resume  string       // directory of the run to go on with
 	resumed *outcome.Run // what is kept of it
 	seed    *uint64      // that it had
@@ -110,19 +108,26 @@ func bench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
 	if o.dry {
 		return dryRun(env, p)
 	}
-	b, err := openBench(ctx, env, p, nil, o.seed)
+	return measure(ctx, env, p, o.seed, func(ctx context.Context, b *benchRun) error {
+		if err := b.resume(&o); err != nil {
+			return err
+		}
+		err := b.runner.Run(ctx, b, b.end, b.run.Levels...)
+		b.progress.stop()
+		return b.conclude(ctx, err)
+	})
+}
+
+// measure gets a run ready, lets somebody carry it out, and cleans up after that.
+func measure(ctx context.Context, env *Env, p plan.Plan, seed *uint64, do func(context.Context, *benchRun) error) error {
+	b, err := openBench(ctx, env, p, nil, seed)
 	if err != nil {
 		return err
 	}
 	defer b.close() //nolint:contextcheck // agents are told that it is over, whatever ended it
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
-	if err := b.resume(&o); err != nil {
-		return err
-	}
-	err = b.runner.Run(ctx, b, b.end, b.run.Levels...)
-	b.progress.stop()
-	return b.conclude(ctx, err)
+	return do(ctx, b)
 }
 
 // dryRun shows the plan and sends nothing.

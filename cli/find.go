@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"tacho"
+	"tacho/internal/cells"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
+	"tacho/report"
 	"tacho/search"
 )
 
@@ -25,8 +27,7 @@ import (
 type findFlags struct {
 	slo, kind, within string
 	from, to          float64
-	plan              string
-	dry               bool
+	planFlags
 }
 
 func newFind(env *Env) *cobra.Command {
@@ -60,7 +61,7 @@ All flags of bench say what is asked for; those of the load are found:
   tacho find --slo "ttft:p95<1s" --find users --dataset-name conversation --think-time-ms 5000`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readPlan(env, f.plan, &p); err != nil {
+			if err := f.read(env, &p); err != nil {
 				return usage(err)
 			}
 			if err := chooseTarget(env, &p); err != nil {
@@ -76,8 +77,7 @@ All flags of bench say what is asked for; those of the load are found:
 	fs.Float64Var(&f.from, "from", 0, "load to begin with (default: one request at a time)")
 	fs.Float64Var(&f.to, "to", 0, "highest load to try (default: no end)")
 	fs.StringVar(&f.within, "within", "5%", "how exact the limit must be")
-	bindPlan(fs, &f.plan)
-	fs.BoolVar(&f.dry, "dry-run", false, "print the plan and send nothing")
+	f.planFlags.bind(fs, "print the plan and send nothing")
 	bind(fs, &p)
 	return cmd
 }
@@ -91,16 +91,11 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 	if f.dry {
 		return dryRun(env, p)
 	}
-	b, err := openBench(ctx, env, p, nil, nil)
-	if err != nil {
-		return err
-	}
-	defer b.close() //nolint:contextcheck // as in bench
-	ctx, b.stop = context.WithCancelCause(ctx)
-	defer b.stop(nil)
-	b.terse = true
-	find := &finding{benchRun: b, search: s, plan: p}
-	return find.conclude(ctx, find.probeAll(ctx))
+	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
+		b.terse = true
+		find := &finding{benchRun: b, search: s, plan: p}
+		return find.conclude(ctx, find.probeAll(ctx))
+	})
 }
 
 // search is the search that the words ask for. It takes out of the plan what is
@@ -307,7 +302,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	f.note(f.keep.Limit(limit))
 	err = f.benchRun.conclude(ctx, err)
 	f.note(f.table(&limit))
-	if _, bad := fmt.Fprintln(f.env.Stdout, limit.Sentence); bad != nil && err == nil {
+	if _, bad := fmt.Fprintln(f.env.Stdout, strings.Join(append(f.curves(&limit), limit.Sentence), "\n")); bad != nil && err == nil {
 		return bad
 	}
 	var exit *exitError
@@ -321,6 +316,30 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 		return &exitError{code: exitMissed}
 	}
 	return err
+}
+
+// curves draw what was served, and the goal that breaks first, by load; nothing
+// where there are too few probes.
+func (f *finding) curves(l *search.Limit) []string {
+	goals := f.search.Goals
+	goal := max(slices.IndexFunc(goals, func(g search.Goal) bool { return g.String() == l.Binding }), 0)
+	probes := l.Curve(goal)
+	if len(probes) < 3 {
+		return nil
+	}
+	served := &cells.Plot{Title: "Served req/s by load", Mark: -1, Name: "limit", Show: search.Number, ShowX: search.Number}
+	broken := &cells.Plot{Title: goals[goal].Words() + " by load", Mark: -1, Name: "limit", Show: goals[goal].Show, ShowX: search.Number}
+	for i, p := range probes {
+		served.X, served.Y = append(served.X, p.Load), append(served.Y, p.Served)
+		broken.Y = append(broken.Y, p.Values[goal])
+		if p.Load <= l.Load && l.High > 0 {
+			served.Mark, broken.Mark = i, i
+		}
+	}
+	broken.X = served.X
+	r := &report.Report{}
+	f.env.fit(r)
+	return slices.Concat([]string{""}, r.Plots(served, broken), []string{""})
 }
 
 // allVoid says whether no probe proves anything.

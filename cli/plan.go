@@ -18,6 +18,20 @@ import (
 // mostPlan bounds a plan, in bytes.
 const mostPlan = 1 << 20
 
+// planFlags are what every command has that carries out a plan.
+type planFlags struct {
+	file string // of the plan
+	dry  bool
+}
+
+func (f *planFlags) bind(fs *pflag.FlagSet, dry string) {
+	bindPlan(fs, &f.file)
+	fs.BoolVar(&f.dry, "dry-run", false, dry)
+}
+
+// read takes what the file says into the plan.
+func (f *planFlags) read(env *Env, p *plan.Plan) error { return readPlan(env, f.file, p) }
+
 func bindPlan(fs *pflag.FlagSet, path *string) {
 	fs.StringVar(path, "plan", "", "file of options with their values, in YAML or JSON, as --dry-run prints it; the directory of a run; or - for standard input")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,10 @@ const engineFlag = "engine"
 func newPredict(env *Env) *cobra.Command {
 	p := plan.Default()
 	p.Virtual = true
-	cmd := benchCommand(&p, env)
+	engine, find, slo := "", "", ""
+	cmd := benchCommand(&p, env, func(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
+		return predictOrFind(ctx, env, p, o, find, slo)
+	})
 	cmd.Use = "predict"
 	cmd.Short = "Compute what an engine would make of a load, in virtual time"
 	cmd.Long = `predict runs a plan on a model of an engine instead of a server, in virtual time:
@@ -43,7 +47,6 @@ it against a run that was measured before you rely on it.`
   tacho predict --engine vllm-8b-h200 --replicas 8 --router prefix --dataset-name prefix_repetition --request-rate 100
   tacho predict --engine vllm-8b-h200 --slo "ttft:p99<1s" --find replicas --request-rate 100 --gpu-price 2.50
   tacho bench --virtual --sim vllm-8b-h200 --max-concurrency 1,8,64 --num-prompts 500`
-	engine, find, slo := "", "", ""
 	cmd.Flags().StringVar(&slo, "slo", "", "what must hold, as ttft:p99<500ms,tpot:p95<50ms,error<0.1%: see --find")
 	cmd.Flags().StringVar(&find, "find", "", "what to find: replicas (the fewest that hold --slo), or rate, concurrency, users (the most that hold it, as tacho find)")
 	cmd.Flags().StringVar(&engine, engineFlag, "", "the engine to compute with: a profile (tacho sim --list) or a file of your own")
@@ -56,22 +59,25 @@ it against a run that was measured before you rely on it.`
 				return usage(err)
 			}
 		}
-		switch {
-		case find == "" && slo == "":
-			return run(cmd, args)
-		case find == "" || slo == "":
-			return usage(errors.New("--slo and --find go together: --slo says what must hold, --find what to look for (replicas, rate, concurrency or users)"))
-		}
-		if err := chooseTarget(env, &p); err != nil {
-			return err
-		}
-		switch kinds := append([]search.Kind{replicasKind}, search.Kinds...); {
-		case find == replicasKind:
-			return findReplicas(cmd.Context(), env, p, slo)
-		case !slices.Contains(kinds, search.Kind(find)):
-			return usage(fmt.Errorf("--find %q: write one of %v", find, kinds))
-		}
-		return (&findFlags{slo: slo, kind: find, within: "5%"}).run(cmd.Context(), env, p)
+		return run(cmd, args)
 	}
 	return cmd
+}
+
+// predictOrFind computes the load of a plan, or looks for the load or the replicas
+// that hold an SLO.
+func predictOrFind(ctx context.Context, env *Env, p plan.Plan, o benchOptions, find, slo string) error {
+	switch kinds := append([]search.Kind{replicasKind}, search.Kinds...); {
+	case find == "" && slo == "":
+		return bench(ctx, env, p, o)
+	case find == "" || slo == "":
+		return usage(errors.New("--slo and --find go together: --slo says what must hold, --find what to look for (replicas, rate, concurrency or users)"))
+	case o.resume != "":
+		return usage(errors.New("--resume goes on with levels, and --find looks for one: leave either out"))
+	case find == replicasKind:
+		return findReplicas(ctx, env, p, slo, o.dry)
+	case !slices.Contains(kinds, search.Kind(find)):
+		return usage(fmt.Errorf("--find %q: write one of %v", find, kinds))
+	}
+	return (&findFlags{slo: slo, kind: find, within: "5%", planFlags: o.planFlags}).run(ctx, env, p)
 }

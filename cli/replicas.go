@@ -40,7 +40,7 @@ type sized struct {
 }
 
 // findReplicas runs the search, and ends with a sentence.
-func findReplicas(ctx context.Context, env *Env, p plan.Plan, slo string) error {
+func findReplicas(ctx context.Context, env *Env, p plan.Plan, slo string, dry bool) error {
 	goals, err := search.ParseSLO(slo)
 	if err != nil {
 		return usage(fmt.Errorf("--slo: %w", err))
@@ -56,21 +56,19 @@ func findReplicas(ctx context.Context, env *Env, p plan.Plan, slo string) error 
 	if strings.Contains(p.Sim, "+") {
 		return usage(errors.New("--find replicas is for engines of one kind: leave the others out"))
 	}
-	b, err := openBench(ctx, env, p, nil, nil)
-	if err != nil {
-		return err
+	if dry {
+		return dryRun(env, p)
 	}
-	defer b.close() //nolint:contextcheck // as in bench
-	ctx, b.stop = context.WithCancelCause(ctx)
-	defer b.stop(nil)
-	b.terse = true
-	s := &sizing{benchRun: b, plan: p, goals: goals}
-	found, err := s.search(ctx, 1)
-	low, high := found, found
-	if err == nil && found > 0 {
-		low, high, err = s.drawn(ctx, found)
-	}
-	return s.conclude(ctx, found, low, high, err)
+	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
+		b.terse = true
+		s := &sizing{benchRun: b, plan: p, goals: goals}
+		found, err := s.search(ctx, 1)
+		low, high := found, found
+		if err == nil && found > 0 {
+			low, high, err = s.drawn(ctx, found)
+		}
+		return s.conclude(ctx, found, low, high, err)
+	})
 }
 
 // search finds the fewest.

@@ -22,7 +22,7 @@ func readResumed(env *Env, o *benchOptions, p *plan.Plan) error {
 	switch {
 	case o.resume == "":
 		return nil
-	case o.from != "":
+	case o.file != "":
 		return errors.New("--resume goes without --plan: the run has its own")
 	}
 	kept, err := store.Open(o.resume)

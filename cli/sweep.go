@@ -16,9 +16,10 @@ import (
 
 // sweepFlags are the words of the command, beside those of bench.
 type sweepFlags struct {
-	command, plan string
-	params        []string
-	shell, dry    bool
+	command string
+	params  []string
+	shell   bool
+	planFlags
 }
 
 func newSweep(env *Env) *cobra.Command {
@@ -44,7 +45,7 @@ Ctrl-C, and when tacho itself is killed. They are asked to end first, and killed
   tacho sweep --serve-cmd "tacho sim --profile {profile} --port {port}" --serve-param profile=vllm-8b-h100,sglang-70b-h100x4 -- --max-concurrency 8 --num-prompts 64`,
 		Args: flagsOnly, Annotations: map[string]string{passesOn: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readPlan(env, f.plan, &p); err != nil {
+			if err := f.read(env, &p); err != nil {
 				return usage(err)
 			}
 			return f.run(cmd.Context(), env, p)
@@ -55,8 +56,7 @@ Ctrl-C, and when tacho itself is killed. They are asked to end first, and killed
 	fs.StringVar(&f.command, "serve-cmd", "", "command that starts the server; {name} stands for a setting, {port} for a free port")
 	fs.StringArrayVar(&f.params, "serve-param", nil, "a setting and its values, as NAME=VALUE,VALUE; may be repeated")
 	fs.BoolVar(&f.shell, "serve-shell", false, "run the command in a shell")
-	bindPlan(fs, &f.plan)
-	fs.BoolVar(&f.dry, "dry-run", false, "print the commands and the plan, and start nothing")
+	f.planFlags.bind(fs, "print the commands and the plan, and start nothing")
 	bind(fs, &p)
 	return cmd
 }

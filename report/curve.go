@@ -130,6 +130,11 @@ func curves(levels []outcome.Level, r *Report) []string {
 	if late == nil {
 		late = plot("E2EL p99", tail(metric.E2EL), millisWords)
 	}
+	return r.Plots(served, late)
+}
+
+// Plots are two curves side by side, or the first alone where there is no other.
+func (r *Report) Plots(left, right *cells.Plot) []string {
 	wide := r.Wide
 	if wide == 0 {
 		wide = usualWidth
@@ -137,11 +142,11 @@ func curves(levels []outcome.Level, r *Report) []string {
 	const high, gap = 11, 3
 	half := min((wide-gap)/2, 70)
 	pen := cells.Pen{ASCII: r.ASCII}
-	left := pen.Plot(served, half, high)
-	if late == nil || left == nil {
-		return left
+	lines := pen.Plot(left, half, high)
+	if right == nil || lines == nil {
+		return lines
 	}
-	return cells.Beside(left, pen.Plot(late, half, high), half+gap)
+	return cells.Beside(lines, pen.Plot(right, half, high), half+gap)
 }
 
 func tail(m *metric.Metric) func(*outcome.Level) *float64 {

@@ -4,11 +4,14 @@ package report_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tacho"
+	"tacho/compare"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/report"
@@ -188,4 +192,57 @@ func sortedEvents(events tacho.Events) tacho.Events {
 		events[i].At = max(events[i].At, events[i-1].At)
 	}
 	return events
+}
+
+// benchstat is Go's own reader of benchmarks.
+const benchstat = "golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da"
+
+// benchstat reads a comparison: each side is a column, each level a row, and its
+// median of the runs is ours.
+func TestOracleBenchstat(t *testing.T) {
+	level := func(rate, ttft float64) outcome.Level {
+		l := outcome.Level{Setting: outcome.Setting{Name: fmt.Sprintf("--request-rate %v", rate), Rate: rate, Coordinates: outcome.Coordinates{{Name: "request-rate", Value: fmt.Sprint(rate)}}}}
+		l.Summary.Completed = 100
+		l.Summary.Dists = metric.Dists{{Name: "ttft", Unit: metric.Millis, N: 100, Stats: &metric.Stats{Mean: ttft, Median: ttft}}}
+		return l
+	}
+	side := func(name string, ttft float64) compare.Side {
+		s := compare.Side{Name: name}
+		for i := range 7 {
+			off := float64(i-3) / 10
+			s.Runs = append(s.Runs, outcome.Run{Levels: []outcome.Level{level(4, ttft+off), level(8, 2*ttft+off)}})
+		}
+		return s
+	}
+	q, err := metric.ParseQuantity("ttft.mean")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := compare.Compare([]compare.Side{side("vllm 0.9", 100), side("tgi", 150)}, compare.Options{Quantities: []metric.Quantity{q}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := report.ComparisonFormatNamed("benchstat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "bench.txt")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Render(out, c), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "run", benchstat, "-format", "csv", "-col", "side", file)
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"vllm-0.9", "tgi", "ttft.mean-ms", "Serve/request-rate=4,100,", ",150,", "Serve/request-rate=8,200,", ",300,", "+50.00%"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("benchstat makes of it:\n%s\nwant %q", text, want)
+		}
+	}
 }

@@ -19,8 +19,10 @@ import (
 // is some independent observations long: requests that are served together
 // resemble each other.
 const (
-	fitReach      = 0.12 // how far away what was seen still counts, of the logarithm of the load
-	fitPower      = 3.0  // the power, if nobody knew better
+	fitReach      = 0.08 // how far away what was seen still counts, of the logarithm of the load
+	rareReach     = 0.12 // and of what is rare, for there is less of it
+	rare          = 0.02
+	fitPower      = 3.0 // the power, if nobody knew better
 	leastPower    = 0.7
 	mostPower     = 15.0
 	powerDoubt    = 0.25 // by how much the power may be off, as a logarithm
@@ -163,12 +165,15 @@ func (s *Search) cross(all []sample, bend float64) limit {
 // crossing is the load at which goal i breaks; infinity where it is in no danger
 // within the bounds. What was seen near at counts most.
 func (s *Search) crossing(i int, all []sample, at, bend float64, bounds [2]float64) float64 {
-	g := s.Goals[i]
+	g, reach := s.Goals[i], fitReach
+	if !g.Mean && g.Share < rare {
+		reach = rareReach
+	}
 	power := s.power(i, all, at) * bend
 	sum, missed, mean := 0.0, 0.0, 0.0
 	for k := range all {
 		p := &all[k]
-		c, weight := &p.goals[i], nearness(p.Load, at, fitReach)
+		c, weight := &p.goals[i], nearness(p.Load, at, reach)
 		sum += weight * c.n
 		missed += weight * c.miss * math.Pow(at/p.Load, sharePower)
 		mean += weight * g.grow(c.mean, math.Pow(at/p.Load, power))
@@ -184,7 +189,7 @@ func (s *Search) crossing(i int, all []sample, at, bend float64, bounds [2]float
 	breaks := func(load float64) bool {
 		under := 0.0
 		for k := range all {
-			under += nearness(all[k].Load, at, fitReach) * all[k].under(i, load, power)
+			under += nearness(all[k].Load, at, reach) * all[k].under(i, load, power)
 		}
 		return under > g.Share*sum
 	}
@@ -245,7 +250,7 @@ func (s *Search) power(i int, all []sample, at float64) float64 {
 			continue
 		}
 		far := math.Log(p.Load / at)
-		weight := float64(len(p.window)) * math.Exp(-far*far/(8*fitReach*fitReach))
+		weight := float64(len(p.window)) * math.Exp(-far*far/(8*rareReach*rareReach))
 		pressure := math.Log(e.Pressure)
 		n, x, y = n+weight, x+weight*far, y+weight*pressure
 		xx, xy = xx+weight*far*far, xy+weight*far*pressure

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -53,6 +54,24 @@ func (s *Search) Limit(done bool) Limit {
 		l.Sentence = "Stopped early. So far: " + l.Sentence
 	}
 	return l
+}
+
+// Curve are the probes by rising load, of each load the longest; those that say
+// nothing of a goal are left out.
+func (l *Limit) Curve(goal int) (out []Tried) {
+	for _, p := range l.Probes {
+		if p.Alone || p.Verdict == Void.String() || !(p.Values[goal] < unending) {
+			continue
+		}
+		i, same := slices.BinarySearchFunc(out, p.Load, func(o Tried, load float64) int { return cmp.Compare(o.Load, load) })
+		switch {
+		case !same:
+			out = slices.Insert(out, i, p)
+		case p.Requests > out[i].Requests:
+			out[i] = p
+		}
+	}
+	return out
 }
 
 // fill says where the limit is.
@@ -172,12 +191,15 @@ func (s *Search) worst() string {
 	return "at " + at + " requests queue"
 }
 
+// unending is above all that can be measured.
+const unending = 1e11
+
 // Show is a value of the goal in words: "412.3 ms", "0.2 %".
 func (g Goal) Show(value float64) string {
 	switch {
 	case g.counted():
 		return number(100*value) + " %"
-	case value > 1e11:
+	case value > unending:
 		return "without end"
 	}
 	return number(value) + " " + string(g.Metric.Unit)

@@ -12,9 +12,9 @@ import (
 // What is searched for: the SLO of the documents, on engines whose limits are
 // known from long virtual runs (TestLimitsAreTrue).
 var proofs = []proof{
-	{"vllm-8b-h100", "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", 17.35, 20.2},
-	{"sglang-70b-h100x4", "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", 4.44, 9.44},
-	{"trtllm-70b-fp8-h100x2", "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", 7.34, 11.9},
+	{"vllm-8b-h100", "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", 17.43, 20.2},
+	{"sglang-70b-h100x4", "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", 4.48, 9.44},
+	{"trtllm-70b-fp8-h100x2", "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", 7.39, 11.9},
 	{"prefill-decode-002", "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", 10.85, 14.3},
 }
 
@@ -46,7 +46,8 @@ func plainSweep(most float64) time.Duration {
 // The limit is found, in few probes, and in a part of the time that a sweep takes.
 // `make test-find` runs SEEDS searches for each engine, from seed FIRST on, and
 // prints the table of docs/find.md; here one must do. The search was tuned on seeds
-// 0 to 19: what it is worth shows on others.
+// 0 to 19: what it is worth shows on others. One search in ten may be off by more
+// than 5 %, and none by more than 8 %.
 func TestLimitsAreFound(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("SEEDS"))
 	whole := err == nil
@@ -68,7 +69,7 @@ func TestLimitsAreFound(t *testing.T) {
 			if whole {
 				t.Logf("| %s | %.2f | %s |", p.profile, p.limit, found)
 			}
-			if found.worst > 0.12 || found.probes >= 12 || found.longest > 0.35 || whole && 10*found.within < 8*found.n {
+			if found.worst > 0.08 || found.probes >= 12 || found.longest > 0.25 || whole && 10*found.within < 9*found.n {
 				t.Errorf("%s: off by %.1f %%, %d probes, %.2f of a sweep", p.profile, 100*found.worst, found.probes, found.longest)
 			}
 		})

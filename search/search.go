@@ -166,8 +166,9 @@ const (
 	roughDoubt = 0.2
 
 	short = 5  // of the slowest requests that a goal allows, in a probe near the limit
+	once  = 11 // and in one that is longer: what it shows may be that the limit is elsewhere
 	long  = 24 // and near the limit itself, in all
-	all   = 36 // and in the whole search
+	all   = 33 // and in the whole search
 
 	// A goal that allows many slow requests still needs some hundreds: those that
 	// are served together resemble each other.
@@ -331,7 +332,7 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 	if more < brief/2 {
 		return Probe{}, false
 	}
-	p := Probe{Load: s.round(best.load), Long: true, Effort: s.effort(long)}
+	p := Probe{Load: s.round(best.load), Long: true, Effort: s.effort(once)}
 	p.Effort.Most = int(min(max(more, brief), float64(p.Effort.Most)))
 	return p, true
 }
