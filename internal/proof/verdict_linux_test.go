@@ -283,6 +283,7 @@ func heldAgainst(u used, truth map[string]testimony) observation {
 		w, ok := truth[r.ID]
 		if !ok || len(w.Left) != len(r.Events) || !r.OK() {
 			o.missing++
+			o.said += fmt.Sprintf("; %s: %d events, the server sent %d, %v", r.ID, len(r.Events), len(w.Left), r.Failure)
 			continue
 		}
 		for k, e := range r.Events {
