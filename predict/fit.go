@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,8 +71,15 @@ const leastHead = 5 // ms
 // startSigma is how far a knob may go from where it started before that counts.
 const startSigma = 0.7
 
-// sigma is that of a knob: less where it started at what the runs themselves show.
-func (f *fitter) sigma(k int) float64 { return cmp.Or(f.Sure[f.knobs[k].name], startSigma) }
+// sigma is that of a knob: less where it started at what the runs themselves show,
+// and more for a front end, which may be anything.
+func (f *fitter) sigma(k int) float64 {
+	name := f.knobs[k].name
+	if strings.HasPrefix(name, "front_end.") {
+		return 2 * startSigma
+	}
+	return cmp.Or(f.Sure[name], startSigma)
+}
 
 // weight is how much a figure of a level counts: few requests, little. Times to
 // the first token of requests that went together are nearly one observation.
@@ -431,6 +439,7 @@ func (f *fitter) result(at []float64) (*Fit, error) {
 			Name: k.name, Unit: k.unit(), Value: math.Exp(at[i]), Start: math.Exp(f.start[i]), Error: e, Told: e < startSigma/2,
 		})
 	}
+	out.tellErrors()
 	out.Levels, err = Explain(f.ctx, out.Profile, f.levels)
 	return out, err
 }

@@ -69,6 +69,12 @@ func TestFitFindsAKnownEngine(t *testing.T) {
 			t.Errorf("%s: %.4g (+- %.0f %%), it is %.4g", k.Name, k.Value, 100*k.Error, truth)
 		}
 	}
+	if len(fit.Profile.Errors) != len(fit.Knobs) || len(fit.Profile.Correlations) == 0 {
+		t.Errorf("%d errors and %d correlations of %d numbers", len(fit.Profile.Errors), len(fit.Profile.Correlations), len(fit.Knobs))
+	}
+	if _, err := fit.Profile.Write(nil); err != nil {
+		t.Errorf("write: %v", err)
+	}
 	open := seen(t, "open", p, Stage{Arrivals: every(60 * time.Millisecond), Source: talks{sessions: 200, turns: 1, prompt: 600, answer: 60}})
 	got, err := Explain(t.Context(), fit.Profile, []*Seen{open})
 	if err != nil {

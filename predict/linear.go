@@ -44,13 +44,22 @@ func solve(a [][]float64, b []float64) []float64 {
 	return x
 }
 
-// invertedDiagonal is the diagonal of the inverse of a.
-func invertedDiagonal(a [][]float64) []float64 {
-	out := make([]float64, len(a))
+// inverted is the inverse of a.
+func inverted(a [][]float64) [][]float64 {
+	out := make([][]float64, len(a))
 	for i := range a {
 		unit := make([]float64, len(a))
 		unit[i] = 1
-		out[i] = solve(a, unit)[i]
+		out[i] = solve(a, unit)
+	}
+	return out
+}
+
+// invertedDiagonal is the diagonal of the inverse of a.
+func invertedDiagonal(a [][]float64) []float64 {
+	out := make([]float64, len(a))
+	for i, row := range inverted(a) {
+		out[i] = row[i]
 	}
 	return out
 }

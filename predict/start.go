@@ -81,8 +81,11 @@ func meanKnots(levels []*Seen) []step.Knot {
 			line = append(line, step.Knot{Tokens: n})
 		}
 	}
-	if len(line) == 1 {
+	switch {
+	case len(line) == 1:
 		line = append(line, step.Knot{Tokens: 2})
+	case len(line) > 2 && len(sizes) > 0 && sizes[0] > 1: // no level shows the first: two make a line that leads there
+		line = slices.Delete(line, 1, 2)
 	}
 	return line
 }

@@ -50,6 +50,9 @@ type Profile struct {
 	// Errors are the standard errors of numbers that were fitted, as shares of
 	// them, by their names: api.event_us, "cost.step at 64".
 	Errors map[string]float64 `yaml:"errors"`
+	// Correlations are those of such errors, by both names: "api.event_us, api.token_us".
+	// A pair that is not here has none.
+	Correlations map[string]float64 `yaml:"correlations"`
 }
 
 // KV is the memory for keys and values, in blocks.
@@ -211,6 +214,18 @@ func (p *Profile) Validate() error {
 	}
 	for name, e := range p.Errors {
 		if err := within("errors."+name, e, 0, 100); err != nil {
+			return err
+		}
+	}
+	for pair, r := range p.Correlations {
+		a, b, two := strings.Cut(pair, ", ")
+		if _, ok := p.Errors[a]; !ok || !two {
+			return fmt.Errorf("correlations: %q must be two names of errors, with a comma and a space between", pair)
+		}
+		if _, ok := p.Errors[b]; !ok {
+			return fmt.Errorf("correlations: %q has no error", b)
+		}
+		if err := within("correlations."+pair, r, -1, 1); err != nil {
 			return err
 		}
 	}
