@@ -78,6 +78,7 @@ type field struct {
 	dir    string
 	within func(machine string) (address string, prefix []string) // the command that enters it
 
+	token   string
 	natsURL string
 	target  string
 	truth   string
@@ -90,7 +91,7 @@ func here(string) (string, []string) { return "127.0.0.1", nil }
 // truth.
 func newField(t *testing.T, within func(string) (string, []string)) *field {
 	t.Helper()
-	f := &field{t: t, dir: t.TempDir(), within: within}
+	f := &field{t: t, dir: t.TempDir(), within: within, token: token}
 	f.truth = filepath.Join(f.dir, "truth.jsonl")
 	return f
 }
@@ -129,7 +130,7 @@ func (f *field) start(machine, role string, args ...string) *process {
 	_, prefix := f.within(machine)
 	words := append(append(prefix, self), args...)
 	p := &process{cmd: exec.Command(words[0], words[1:]...), over: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), roleVariable+"="+role, "TACHO_NATS_TOKEN="+token, "XDG_CONFIG_HOME="+f.dir, "XDG_CACHE_HOME="+f.dir)
+	p.cmd.Env = append(os.Environ(), roleVariable+"="+role, "TACHO_NATS_TOKEN="+f.token, "XDG_CONFIG_HOME="+f.dir, "XDG_CACHE_HOME="+f.dir)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	must(f.t, p.cmd.Start())
 	go func() { _ = p.cmd.Wait(); close(p.over) }()
