@@ -24,7 +24,7 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	for _, l := range levels {
-		if err := l.Plan.validateLevel(l); err != nil {
+		if err := cmp.Or(l.Plan.validateFleet(), l.Plan.validateLevel(l)); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func (r *Runner) drawn(ctx context.Context, s *level) (*metric.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
+	sum := s.computed()
 	if err := predict.Run(ctx, r.virtualStage(s, &made, fleet), sum); err != nil {
 		return nil, err
 	}

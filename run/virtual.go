@@ -38,7 +38,7 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 			return err
 		}
 	}
-	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
+	sum := s.computed()
 	readings := &readings{fleet: fleet, every: r.Plan.MetricsInterval.Duration()}
 	stage := r.virtualStage(s, &made, fleet)
 	stage.Every, stage.Look, stage.Enough = readings.every, readings.read, r.Enough
@@ -59,6 +59,16 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	s.config.Known = append(s.config.Known, fleetNotes(fleet.Use())...)
 	r.sumUp(s, sum, nil)
 	return err
+}
+
+// computedLimit is how many values of a metric are kept one by one where all are
+// computed: such runs may be long, and their model is not as exact as the bins
+// that come then.
+const computedLimit = 1 << 17
+
+// computed sums up what is.
+func (s *level) computed() *metric.Accumulator {
+	return &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis, Limit: computedLimit}
 }
 
 // virtualStage is the level for a fleet.
