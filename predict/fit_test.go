@@ -148,6 +148,14 @@ func TestTrainsTellWhatPromptsCost(t *testing.T) {
 	if got, want := q.Cost.PrefillNsPerTokenAndContext, p.Cost.PrefillNsPerTokenAndContext; math.Abs(got/want-1) > 0.1 {
 		t.Errorf("a pair takes %.2f ns, read off %.2f", want, got)
 	}
+	q, sure = ReadOff(Plain(), levels[:3]) // prompts of one length
+	if sure["cost.step at 8192"] == 0 {
+		levels = append(levels[:3], levels[:3]...)
+		q, sure = ReadOff(Plain(), levels)
+	}
+	if q.Cost.PrefillNsPerTokenAndContext != Plain().Cost.PrefillNsPerTokenAndContext || sure["cost.prefill_ns_per_token_and_context"] != 0 {
+		t.Errorf("prompts of one length tell of pairs: %.2f ns", q.Cost.PrefillNsPerTokenAndContext)
+	}
 }
 
 // A report whose requests waited longer than those of a larger burst is left out, and

@@ -95,7 +95,7 @@ func rounded(p step.Profile, knobs []knob) step.Profile {
 
 func (k *knob) unit() string {
 	switch {
-	case strings.HasSuffix(k.name, "_us"):
+	case strings.HasSuffix(k.name, "_us"), strings.Contains(k.name, "_us_"):
 		return "us"
 	case strings.Contains(k.name, "_ns_"):
 		return "ns"

@@ -218,8 +218,12 @@ func readTrains(p *step.Profile, levels []*Seen, sure map[string]float64) (perTo
 	if len(rows) < fewestTrains {
 		return 0
 	}
+	least, most := math.Inf(1), 0.0 // pairs of a token
+	for _, row := range rows {
+		least, most = min(least, row[1]/row[0]), max(most, row[1]/row[0])
+	}
 	x := robustly(rows, y)
-	if x[1] == 0 { // prompts of one length say nothing of pairs
+	if x[1] == 0 || most < 2*least { // prompts of one length say nothing of pairs
 		for i := range rows {
 			y[i] -= rows[i][1] * p.Cost.PrefillNsPerTokenAndContext / 1e6
 			rows[i] = rows[i][:1]
