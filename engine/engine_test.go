@@ -368,7 +368,7 @@ func TestStoppedOnTheMark(t *testing.T) {
 // Requests that are due at once have made ready before, and their time begins when
 // they are sent. One that takes longer to make ready is late by what it lacks.
 func TestCrowdMakesReadyFirst(t *testing.T) {
-	for ready, late := range map[time.Duration]time.Duration{0: 0, 4 * time.Millisecond: 0, 7 * time.Millisecond: 2 * time.Millisecond} {
+	for ready, late := range map[time.Duration]time.Duration{0: 0, 19 * time.Millisecond: 0, 22 * time.Millisecond: 2 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			const timeout = 3 * time.Millisecond // shorter than they are ready before
 			recs := run(t, engine.Stage{
