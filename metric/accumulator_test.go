@@ -418,6 +418,45 @@ func TestMergeIsAdd(t *testing.T) {
 	}
 }
 
+// Gaps by token are kept only where they are not those between events: it does not
+// matter in which part that shows first.
+func TestGapsByTokenMerge(t *testing.T) {
+	c := metric.DefaultConfig()
+	sum := func(tokens ...int) *metric.Accumulator {
+		a := &metric.Accumulator{}
+		for i, n := range tokens {
+			r := at(time.Duration(i)*ms, success(3*n, 10*ms, 20*ms, 50*ms))
+			for k := range r.Events {
+				r.Events[k].Tokens = int16(n)
+			}
+			if err := a.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a
+	}
+	for name, parts := range map[string][2]*metric.Accumulator{
+		"plain first": {sum(1, 1), sum(3)}, "plain last": {sum(3), sum(1, 1)}, "both": {sum(1, 3), sum(3)},
+		"into none": {sum(), sum(3, 1)}, "plain only": {sum(1), sum(1, 1)},
+	} {
+		sum, n := 0.0, 0.0
+		for _, part := range parts {
+			before := part.Summary(c)
+			d := before.Dist(metric.TokenGap)
+			if d.N > 0 {
+				sum += d.Stats.Mean * float64(d.N)
+				n += float64(d.N)
+			}
+		}
+		parts[0].Merge(parts[1])
+		s := parts[0].Summary(c)
+		got := s.Dist(metric.TokenGap)
+		if float64(got.N) != n || math.Abs(got.Stats.Mean-sum/n) > 1e-9 || got.Stats.MeanInterval == nil {
+			t.Errorf("%s: %d gaps with a mean of %v, want %v and %v", name, got.N, got.Stats.Mean, n, sum/n)
+		}
+	}
+}
+
 // Ten million token events: past the limit, which is a tenth of that, memory
 // stays where it is, and every figure is as near to the exact one as it says.
 func TestBoundedMemory(t *testing.T) {
