@@ -25,6 +25,8 @@ var otherDefaults = map[string]string{
 	"self-timed":              "a trace is replayed at its own times, there and here; there the default says so later",
 	"bfcl-categories":         "the categories that the reference takes where none is given",
 	"asr-max-audio-len-sec":   "infinite, spelled as Go spells it",
+	"request-rate":            "likewise",
+	"max-concurrency":         "0 is no limit, which is none there",
 	"random-mm-bucket-config": "the same, without spaces",
 }
 

@@ -22,6 +22,13 @@ var curveFormat = Format{
 		out := bufio.NewWriter(w) // keeps the first error for Flush
 		p := printer{out}
 		for i := range r.Runs {
+			if len(r.Runs) > 1 {
+				if i > 0 {
+					p.line("")
+				}
+				p.line("## " + safe(r.Runs[i].Name))
+				p.line("")
+			}
 			if err := p.glance(&r.Runs[i], r); err != nil {
 				return err
 			}

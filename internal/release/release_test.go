@@ -3,11 +3,19 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
+	"debug/macho"
+	"debug/pe"
+	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,7 +64,105 @@ func TestRelease(t *testing.T) {
 		t.Logf("%9d bytes %s", len(a), e.Name())
 	}
 	command(t, dists[0], "sha256sum", "--check", "--quiet", "SHA256SUMS")
+	foreign(t, dists[0])
+	bills(t, dists[0])
+	formula(t, dists[0])
 	opens(t, dists[0], commit)
+}
+
+// foreign looks into the archives for other systems.
+func foreign(t *testing.T, dist string) {
+	for _, machine := range []string{"amd64", "arm64"} {
+		into := t.TempDir()
+		command(t, into, "tar", "xzf", one(t, dist, "tacho_*_darwin_"+machine+".tar.gz"), "--strip-components", "1")
+		if f, err := macho.Open(filepath.Join(into, "tacho")); err != nil {
+			t.Error(err)
+		} else {
+			_ = f.Close()
+		}
+		z, err := zip.OpenReader(one(t, dist, "tacho_*_windows_"+machine+".zip"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, f := range z.File {
+			names = append(names, path.Base(f.Name))
+			if path.Base(f.Name) != "tacho.exe" {
+				continue
+			}
+			r, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pe.NewFile(bytes.NewReader(b)); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, want := range []string{"tacho.exe", "LICENSE", "README.md", "tacho-bench.1"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("the archive for Windows has no %s: %v", want, names)
+			}
+		}
+	}
+}
+
+// bills says whether the bills of materials name what the binaries are made of.
+func bills(t *testing.T, dist string) {
+	all, err := filepath.Glob(filepath.Join(dist, "*.cdx.json"))
+	if err != nil || len(all) != len(platforms) {
+		t.Fatal(all, err)
+	}
+	for _, path := range all {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var bill struct {
+			Format     string `json:"bomFormat"`
+			Components []component
+		}
+		if err := json.Unmarshal(b, &bill); err != nil || bill.Format != "CycloneDX" {
+			t.Fatalf("%s: %v, %q", path, err, bill.Format)
+		}
+		if !slices.ContainsFunc(bill.Components, func(c component) bool { return strings.HasPrefix(c.PURL, "pkg:golang/github.com/spf13/cobra@v") }) {
+			t.Errorf("%s: %v", path, bill.Components)
+		}
+	}
+}
+
+// formula holds the recipe for Homebrew against the archives, and lets Ruby read
+// it where there is one.
+func formula(t *testing.T, dist string) {
+	b, err := os.ReadFile(filepath.Join(dist, "tacho.rb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`url ".*/(.*)"\n +sha256 "(.*)"`).FindAllStringSubmatch(string(b), -1)
+	if len(named) != 4 {
+		t.Errorf("it names %d archives", len(named))
+	}
+	for _, m := range named {
+		if got := command(t, dist, "sha256sum", m[1]); !strings.HasPrefix(got, m[2]) {
+			t.Errorf("%s is %s, and not %s", m[1], got, m[2])
+		}
+	}
+	if _, err := exec.LookPath("ruby"); err == nil {
+		command(t, dist, "ruby", "-wc", "tacho.rb")
+	}
+}
+
+// one is the file of that name.
+func one(t *testing.T, dist, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dist, pattern))
+	if err != nil || len(found) != 1 {
+		t.Fatal(pattern, found, err)
+	}
+	return found[0]
 }
 
 // opens looks into the archive and the package of this machine.
@@ -64,30 +170,29 @@ func opens(t *testing.T, dist, commit string) {
 	if runtime.GOOS != "linux" {
 		t.Skip("its archive and package are looked into on Linux")
 	}
-	archives, err := filepath.Glob(filepath.Join(dist, "tacho_*_linux_"+runtime.GOARCH+".tar.gz"))
-	if err != nil || len(archives) != 1 {
-		t.Fatal(archives, err)
-	}
+	archive := one(t, dist, "tacho_*_linux_"+runtime.GOARCH+".tar.gz")
 	into := t.TempDir()
-	command(t, into, "tar", "xzf", archives[0], "--strip-components", "1")
+	command(t, into, "tar", "xzf", archive, "--strip-components", "1")
 	if out := command(t, into, "./tacho", "version"); !strings.Contains(out, commit[:12]) {
 		t.Errorf("%s does not name the commit %s", out, commit)
 	}
-	if out := command(t, into, "tar", "tzf", archives[0]); !strings.Contains(out, "man/tacho-bench.1") || !strings.Contains(out, "completions/tacho.fish") {
+	if out := command(t, into, "tar", "tzf", archive); !strings.Contains(out, "man/tacho-bench.1") || !strings.Contains(out, "completions/tacho.fish") {
 		t.Error(out)
 	}
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		return
 	}
-	packages, err := filepath.Glob(filepath.Join(dist, "tacho_*_"+runtime.GOARCH+".deb"))
-	if err != nil || len(packages) != 1 {
-		t.Fatal(packages, err)
-	}
-	if out := command(t, into, "dpkg-deb", "--info", packages[0]); !strings.Contains(out, "Package: tacho") {
+	debian := one(t, dist, "tacho_*_"+runtime.GOARCH+".deb")
+	if out := command(t, into, "dpkg-deb", "--info", debian); !strings.Contains(out, "Package: tacho") {
 		t.Error(out)
 	}
-	command(t, into, "dpkg-deb", "--extract", packages[0], "root")
+	command(t, into, "dpkg-deb", "--extract", debian, "root")
 	if out := command(t, into, "root/usr/bin/tacho", "--version"); !strings.Contains(out, commit[:12]) {
 		t.Error(out)
+	}
+	for _, want := range []string{"man/man1/tacho-bench.1", "bash-completion/completions/tacho", "doc/tacho/copyright"} {
+		if _, err := os.Stat(filepath.Join(into, "root/usr/share", want)); err != nil {
+			t.Error(err)
+		}
 	}
 }
