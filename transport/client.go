@@ -149,7 +149,11 @@ func (c *Client) spare() net.Conn {
 	if c.spares == nil {
 		return nil
 	}
-	return c.spares.take()
+	nc := c.spares.take()
+	if nc != nil {
+		connUnder(nc).spare = true
+	}
+	return nc
 }
 
 // closeIdle closes connections that served a request and wait for another.

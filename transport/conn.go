@@ -33,6 +33,7 @@ type conn struct {
 	net.Conn
 	kernel *polled // the same connection, where the kernel gives times
 	h2c    bool    // HTTP/2 without TLS
+	spare  bool    // it was made before somebody had a use for it
 	owner  atomic.Pointer[span]
 	lease  lease
 }

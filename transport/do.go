@@ -239,11 +239,14 @@ func (t *trail) attach(nc net.Conn) {
 	}
 }
 
-// untaken says whether the server had closed the connection, which had served
-// another request, before it got anything of this one.
+// untaken says whether the server had closed the connection, which was there
+// before, when it had got nothing of this request.
 func (t *trail) untaken() bool {
 	s := t.span.Load()
-	return t.conn != nil && t.x.Reused && s.silent() && (t.conn.lease.untaken(s.before) || t.conn.lease.wrote.Load() == s.before)
+	if t.conn == nil || t.x.Conn == 0 { // it was never to be sent
+		return false
+	}
+	return (t.x.Reused || t.conn.spare && t.x.Conns == 1) && s.silent() && (t.conn.lease.untaken(s.before) || t.conn.lease.wrote.Load() == s.before)
 }
 
 // release ends the ownership: what comes now is not ours.
