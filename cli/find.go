@@ -77,7 +77,7 @@ All flags of bench say what is asked for; those of the load are found:
 	fs.Float64Var(&f.from, "from", 0, "load to begin with (default: one request at a time)")
 	fs.Float64Var(&f.to, "to", 0, "highest load to try (default: no end)")
 	fs.StringVar(&f.within, "within", "5%", "how exact the limit must be")
-	f.planFlags.bind(fs, "print the plan and send nothing")
+	f.bind(fs, "print the plan and send nothing")
 	bind(fs, &p)
 	return cmd
 }

@@ -56,7 +56,7 @@ Ctrl-C, and when tacho itself is killed. They are asked to end first, and killed
 	fs.StringVar(&f.command, "serve-cmd", "", "command that starts the server; {name} stands for a setting, {port} for a free port")
 	fs.StringArrayVar(&f.params, "serve-param", nil, "a setting and its values, as NAME=VALUE,VALUE; may be repeated")
 	fs.BoolVar(&f.shell, "serve-shell", false, "run the command in a shell")
-	f.planFlags.bind(fs, "print the commands and the plan, and start nothing")
+	f.bind(fs, "print the commands and the plan, and start nothing")
 	bind(fs, &p)
 	return cmd
 }

@@ -128,7 +128,9 @@ func credsLock(t *testing.T) lock {
 			TrustedOperators: []*jwt.OperatorClaims{jwt.NewOperatorClaims(operatorKey)}, AccountResolver: known,
 			SystemAccount: enter(newAccount(t), jwt.JetStreamLimits{}),
 		},
-		cluster.Access{Creds: credsOf(t, account)}, cluster.Access{Creds: credsOf(t, newAccount(t))}, notLetIn,
+		cluster.Access{Creds: credsOf(t, account)},
+		cluster.Access{Creds: credsOf(t, newAccount(t))},
+		notLetIn,
 	}
 }
 

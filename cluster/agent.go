@@ -80,7 +80,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 		return err
 	}
 	defer a.leave()
-	a.drainLeft() //nolint:contextcheck // it has the agent's
+	a.drainLeft()
 	if o.Joined != nil {
 		o.Joined()
 	}

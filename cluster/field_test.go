@@ -48,7 +48,7 @@ func node(args []string) int {
 		ServerName: name, Host: host, Port: port, Authorization: token, NoLog: true, JetStream: true, StoreDir: dir,
 		Cluster: server.ClusterOpts{Name: "c", Host: routeHost, Port: routePort},
 	}
-	for _, r := range strings.Split(all, ",") {
+	for r := range strings.SplitSeq(all, ",") {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: r})
 	}
 	s, err := server.NewServer(o)

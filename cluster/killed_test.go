@@ -10,14 +10,14 @@ import (
 )
 
 // ready is a field with NATS, an engine and agents.
-func ready(t *testing.T, within func(string) (string, []string), agents int, more ...string) (*field, []*process, []*process) {
+func ready(t *testing.T, within func(string) (string, []string), agents int) (*field, []*process, []*process) {
 	t.Helper()
 	f := newField(t, within)
 	nodes := f.nats()
 	f.sim()
 	var all []*process
 	for i := range agents {
-		all = append(all, f.agent(fmt.Sprintf("agent-%d", i), more...))
+		all = append(all, f.agent(fmt.Sprintf("agent-%d", i)))
 	}
 	return f, nodes, all
 }

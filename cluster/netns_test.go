@@ -249,7 +249,12 @@ func TestNamespacesCutCoordinator(t *testing.T) {
 // memory.
 func TestNamespacesFullSpool(t *testing.T) {
 	w := newWiring(t)
-	f, _, _ := ready(t, w.within, 2, "--spool-limit", "4K")
+	f := newField(t, w.within)
+	f.nats()
+	f.sim()
+	for i := range 2 {
+		f.agent(fmt.Sprintf("agent-%d", i), "--spool-limit", "4K")
+	}
 	p := f.bench(2, "--agent-timeout", "30")
 	f.midway()
 	w.cut("agent-1", true)

@@ -134,28 +134,7 @@ func rises(line []step.Knot, n float64, row []float64) {
 func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]float64) {
 	line := decodeKnots(levels)
 	k := len(line)
-	told := !summariesOnly(levels) || tellContext(levels)
-	var rows [][]float64
-	var y []float64
-	for _, s := range levels {
-		for _, w := range s.enginesOwn() {
-			if w.took <= 0 || w.running < 0.5 {
-				continue
-			}
-			row := make([]float64, k+3)
-			rises(line, max(w.running, 1), row)
-			for i := range k {
-				row[i] *= w.tokens
-			}
-			row[k+1], row[k+2] = w.promptTokens, w.prompts
-			if known := w.tokens * w.context * p.Cost.DecodeNsPerContextToken / 1e6; !told && known < w.took/2 {
-				rows, y = append(rows, row), append(y, w.took-known)
-				continue
-			}
-			row[k] = w.tokens * w.context
-			rows, y = append(rows, row), append(y, w.took)
-		}
-	}
+	rows, y := equations(&p, levels, line)
 	if len(rows) < 3 {
 		return p, nil
 	}
@@ -185,6 +164,32 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]fl
 		p.KV.Blocks = kvBlocks(levels, p.KV.BlockTokens)
 	}
 	return p, sure
+}
+
+// equations are what each stretch of an answer took, and of what: one row for each.
+func equations(p *step.Profile, levels []*Seen, line []step.Knot) (rows [][]float64, y []float64) {
+	k := len(line)
+	told := !summariesOnly(levels) || tellContext(levels)
+	for _, s := range levels {
+		for _, w := range s.enginesOwn() {
+			if w.took <= 0 || w.running < 0.5 {
+				continue
+			}
+			row := make([]float64, k+3)
+			rises(line, max(w.running, 1), row)
+			for i := range k {
+				row[i] *= w.tokens
+			}
+			row[k+1], row[k+2] = w.promptTokens, w.prompts
+			if known := w.tokens * w.context * p.Cost.DecodeNsPerContextToken / 1e6; !told && known < w.took/2 {
+				rows, y = append(rows, row), append(y, w.took-known)
+				continue
+			}
+			row[k] = w.tokens * w.context
+			rows, y = append(rows, row), append(y, w.took)
+		}
+	}
+	return rows, y
 }
 
 // tellContext says whether answers were of so different lengths that their number

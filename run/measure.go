@@ -82,18 +82,8 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 			return nil, r.Target.unreachable(ctx, err)
 		}
 	}
-	if err := r.load(ctx, s); err != nil {
+	if err := r.settle(ctx, s); err != nil {
 		return nil, err
-	}
-	if r.counting.counter.Exact() {
-		if err := r.Target.fits(l, s.work); err != nil {
-			return nil, err
-		}
-	}
-	if !r.underWay {
-		if err := r.Target.flush(ctx); err != nil {
-			return nil, err
-		}
 	}
 	if r.env.Agents != nil || r.parts > 0 {
 		s.sample = sampleOf(s.work)
@@ -122,6 +112,22 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 		s.config.RoundTripMillis = r.Target.roundTrip(ctx)
 	}
 	return s, nil
+}
+
+// settle settles what is sent, sees that it fits, and empties the server's cache.
+func (r *Runner) settle(ctx context.Context, s *level) error {
+	if err := r.load(ctx, s); err != nil {
+		return err
+	}
+	if r.counting.counter.Exact() {
+		if err := r.Target.fits(s.Level, s.work); err != nil {
+			return err
+		}
+	}
+	if r.underWay {
+		return nil
+	}
+	return r.Target.flush(ctx)
 }
 
 // load settles what is sent, when, and what the summary must know of it.

@@ -18,10 +18,10 @@ func TestProfileDocument(t *testing.T) {
 	}
 	var walk func(path string, of reflect.Type)
 	walk = func(path string, of reflect.Type) {
-		for i := range of.NumField() {
-			name := strings.TrimPrefix(path+"."+of.Field(i).Tag.Get("yaml"), ".")
-			if of.Field(i).Type.Kind() == reflect.Struct && name != "output" {
-				walk(name, of.Field(i).Type)
+		for f := range of.Fields() {
+			name := strings.TrimPrefix(path+"."+f.Tag.Get("yaml"), ".")
+			if f.Type.Kind() == reflect.Struct && name != "output" {
+				walk(name, f.Type)
 			} else if !bytes.Contains(text, []byte("`"+name+"`")) {
 				t.Errorf("it does not tell of %s", name)
 			}
