@@ -54,11 +54,13 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 	if options := levelOptions(c); len(options) > 1 {
 		fmt.Fprintf(out, "Levels are by %s.\n", safe(strings.Join(options, ", ")))
 	}
-	for _, t := range comparisonTables(c) {
-		fmt.Fprintf(out, "\n%-20s %9s %9s %8s %s\n", safe(cut(t.title, 20)), letter(0), letter(t.side), "change", "95 % interval")
+	tables := comparisonTables(c)
+	wide := nameWidth(tables)
+	for _, t := range tables {
+		fmt.Fprintf(out, "\n%-*s %9s %9s %8s %s\n", wide, safe(cut(t.title, wide)), letter(0), letter(t.side), "change", "95 % interval")
 		for _, l := range t.lines {
 			change, interval, verdict := deltaWords(l.row, t.side)
-			line := fmt.Sprintf("%-20s %9s %9s %8s %-16s %s", safe(cut(l.name, 20)), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
+			line := fmt.Sprintf("%-*s %9s %9s %8s %-16s %s", wide, safe(cut(l.name, wide)), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
 			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
 	}
@@ -67,6 +69,18 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 	}
 	fmt.Fprintf(out, "\n%s\n", wrap(legend(c), ""))
 	return written(w, out)
+}
+
+// nameWidth is how wide the first column is: all fits a terminal of 80 cells.
+func nameWidth(tables []comparisonTable) int {
+	wide := 20
+	for _, t := range tables {
+		wide = max(wide, len([]rune(t.title)))
+		for _, l := range t.lines {
+			wide = max(wide, len([]rune(l.name)))
+		}
+	}
+	return min(wide, 28)
 }
 
 // A comparisonTable is one side beside the first.
