@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -82,6 +83,7 @@ type field struct {
 	natsURL string
 	target  string
 	truth   string
+	spool   string // the limit of an agent's spool
 }
 
 // here is a field on one machine.
@@ -209,11 +211,10 @@ func (f *field) sim() {
 }
 
 // agent starts an agent on a machine of its own.
-func (f *field) agent(name string, more ...string) *process {
+func (f *field) agent(name string) *process {
 	f.t.Helper()
-	p := f.start(name, "tacho", append([]string{
-		"agent", "--join", f.natsURL, "--name", name, "--allow-target", f.target, "--spool", filepath.Join(f.dir, "spool", name),
-	}, more...)...)
+	p := f.start(name, "tacho", "agent", "--join", f.natsURL, "--name", name, "--allow-target", f.target,
+		"--spool", filepath.Join(f.dir, "spool", name), "--spool-limit", cmp.Or(f.spool, "1G"))
 	p.await(f.t, "is ready")
 	return p
 }

@@ -250,10 +250,11 @@ func TestNamespacesCutCoordinator(t *testing.T) {
 func TestNamespacesFullSpool(t *testing.T) {
 	w := newWiring(t)
 	f := newField(t, w.within)
+	f.spool = "4K"
 	f.nats()
 	f.sim()
 	for i := range 2 {
-		f.agent(fmt.Sprintf("agent-%d", i), "--spool-limit", "4K")
+		f.agent(fmt.Sprintf("agent-%d", i))
 	}
 	p := f.bench(2, "--agent-timeout", "30")
 	f.midway()
