@@ -153,7 +153,7 @@ func TestTrainsTellWhatPromptsCost(t *testing.T) {
 		levels = append(levels[:3], levels[:3]...)
 		q, sure = ReadOff(Plain(), levels)
 	}
-	if q.Cost.PrefillNsPerTokenAndContext != Plain().Cost.PrefillNsPerTokenAndContext || sure["cost.prefill_ns_per_token_and_context"] != 0 {
+	if q.Cost.PrefillNsPerTokenAndContext != Plain().Cost.PrefillNsPerTokenAndContext || sure["cost.prefill_ns_per_token_and_context"] != untoldSigma {
 		t.Errorf("prompts of one length tell of pairs: %.2f ns", q.Cost.PrefillNsPerTokenAndContext)
 	}
 }

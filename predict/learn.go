@@ -126,6 +126,7 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 		others := levelsOf(slices.Delete(slices.Clone(sets), i, i+1))
 		from := *start
 		if fresh {
+			from.Cost.PrefillNsPerTokenAndContext = Generic().Cost.PrefillNsPerTokenAndContext // the run held out may be the only one that tells
 			from, o.Sure = ReadOff(from, others)
 		}
 		o.Rounds = foldRounds

@@ -234,6 +234,7 @@ func readTrains(p *step.Profile, levels []*Seen, sure map[string]float64) (perTo
 			rows[i] = rows[i][:1]
 		}
 		x = robustly(rows, y)
+		sure["cost.prefill_ns_per_token_and_context"] = untoldSigma
 	} else {
 		p.Cost.PrefillNsPerTokenAndContext = 1e6 * x[1]
 		sure["cost.prefill_ns_per_token_and_context"] = launchSigma
@@ -247,6 +248,7 @@ const (
 	fewestTrains = 4    // tell a cost
 	trainSigma   = 0.01 // and so well
 	launchSigma  = 0.05
+	untoldSigma  = 0.2 // of what the data does not tell, and would otherwise take up what others leave
 )
 
 // promptToken is what a prompt token costs, in ms: the time in which prompts that
