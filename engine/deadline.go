@@ -83,8 +83,8 @@ func (ds *deadlines) expire() {
 	}
 }
 
-// A deadline is the context of one request. Whoever makes one calls its cancel. It has a channel once somebody asks
-// for it; to be called at its end is cheaper.
+// A deadline is the context of one request. Whoever makes one calls its cancel. It
+// has a channel once somebody asks for it; to be called at its end is cheaper.
 type deadline struct {
 	of           *deadlines
 	at           time.Time
