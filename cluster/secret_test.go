@@ -3,9 +3,14 @@ package cluster_test
 import (
 	"bytes"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -20,6 +25,20 @@ func TestSecretsReachNoDisk(t *testing.T) {
 	f := newField(t, here)
 	nodes := f.nats()
 	f.sim()
+	var shown, hidden atomic.Int64
+	target, err := url.Parse(f.target)
+	must(t, err)
+	sim := httputil.NewSingleHostReverseProxy(target)
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer "+secret && r.Header.Get("X-Private") == header {
+			shown.Add(1)
+		} else {
+			hidden.Add(1)
+		}
+		sim.ServeHTTP(w, r)
+	}))
+	defer door.Close()
+	f.target = door.URL
 	agents := []*process{f.agent("agent-0"), f.agent("agent-1")}
 	key := filepath.Join(t.TempDir(), "key") // the one place where it is
 	must(t, os.WriteFile(key, []byte(secret), 0o600))
@@ -34,6 +53,9 @@ func TestSecretsReachNoDisk(t *testing.T) {
 		n.kill()
 	}
 	noneHas(t, f.dir, secret, header)
+	if shown.Load() < 60 || hidden.Load() > 0 {
+		t.Errorf("the server was shown both in %d requests, and not in %d", shown.Load(), hidden.Load())
+	}
 	for _, p := range append(agents, p) {
 		if said := p.out.String(); strings.Contains(said, secret) || strings.Contains(said, header) {
 			t.Errorf("somebody said it:\n%s", said)
