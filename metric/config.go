@@ -12,27 +12,30 @@ import (
 
 // Config is what a summary must know of the plan besides the records.
 type Config struct {
-	RequestRate     float64   `json:"request_rate,omitempty"`           // requests per second asked for; 0 is as fast as the limit lets
-	Burstiness      float64   `json:"burstiness,omitempty"`             // gamma shape of the arrivals; 0 where it means nothing
-	MaxConcurrency  int       `json:"max_concurrency,omitempty"`        // 0 is no limit
-	SteadyThreshold float64   `json:"steady_state_threshold,omitempty"` // part of MaxConcurrency from which on a closed loop is full; 0 is DefaultSteadyThreshold
-	Goodput         []SLO     `json:"goodput,omitempty"`                // what a good request keeps; empty reports no goodput
-	Percentiles     []float64 `json:"percentiles"`                      // asked for, 0..100, in the order to print
-	Metrics         []string  `json:"metrics"`                          // classic sections asked for, by their keys
-	StallMillis     float64   `json:"stall_ms,omitempty"`               // gaps between tokens beyond it are stalls; 0 is DefaultStallMillis
-	GPUs            float64   `json:"gpus,omitempty"`                   // that the server runs on, on average where their number changes; 0 unknown
-	GPUPrice        float64   `json:"gpu_price,omitempty"`              // of one for an hour, in whatever currency; 0 unknown
-	InputEstimated  bool      `json:"input_estimated,omitempty"`        // the workload's prompt counts are estimates
-	Pools           bool      `json:"pools,omitempty"`                  // no tokens come out: the report has no place for them
-	Interrupted     bool      `json:"interrupted,omitempty"`            // the run was stopped before its plan was done
-	Predicted       bool      `json:"predicted,omitempty"`              // nobody measured it: a model computed it
-	Draws           int       `json:"draws,omitempty"`                  // of the model's parameters, from which Ranges follow
-	Ranges          []Range   `json:"ranges,omitempty"`                 // of what was predicted, as far as the parameters are known
-	SharedShare     *float64  `json:"shared_share,omitempty"`           // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
-	RoundTripMillis *float64  `json:"round_trip_ms,omitempty"`          // to the server and back, by a TCP handshake; nil unknown
-	Client          *Client   `json:"client,omitempty"`                 // how the client itself fared; nil unknown
-	Agents          []Agent   `json:"agents,omitempty"`                 // that shared the load; none where one machine sent it
-	Known           []Reason  `json:"known,omitempty"`                  // what the caller knows against the run: a simulated server, a lost agent
+	RequestRate      float64   `json:"request_rate,omitempty"`              // requests per second asked for; 0 is as fast as the limit lets
+	Burstiness       float64   `json:"burstiness,omitempty"`                // gamma shape of the arrivals; 0 where it means nothing
+	MaxConcurrency   int       `json:"max_concurrency,omitempty"`           // 0 is no limit
+	SteadyThreshold  float64   `json:"steady_state_threshold,omitempty"`    // part of MaxConcurrency from which on a closed loop is full; 0 is DefaultSteadyThreshold
+	SteadyMinS       *float64  `json:"steady_state_min_window_s,omitempty"` // below which a time in balance is short; nil is a tenth of the run
+	NoSteady         bool      `json:"no_steady_state,omitempty"`           // nobody wants to know when the run was in balance
+	TablePercentiles []float64 `json:"table_percentiles,omitempty"`         // that the table of all levels has besides
+	Goodput          []SLO     `json:"goodput,omitempty"`                   // what a good request keeps; empty reports no goodput
+	Percentiles      []float64 `json:"percentiles"`                         // asked for, 0..100, in the order to print
+	Metrics          []string  `json:"metrics"`                             // classic sections asked for, by their keys
+	StallMillis      float64   `json:"stall_ms,omitempty"`                  // gaps between tokens beyond it are stalls; 0 is DefaultStallMillis
+	GPUs             float64   `json:"gpus,omitempty"`                      // that the server runs on, on average where their number changes; 0 unknown
+	GPUPrice         float64   `json:"gpu_price,omitempty"`                 // of one for an hour, in whatever currency; 0 unknown
+	InputEstimated   bool      `json:"input_estimated,omitempty"`           // the workload's prompt counts are estimates
+	Pools            bool      `json:"pools,omitempty"`                     // no tokens come out: the report has no place for them
+	Interrupted      bool      `json:"interrupted,omitempty"`               // the run was stopped before its plan was done
+	Predicted        bool      `json:"predicted,omitempty"`                 // nobody measured it: a model computed it
+	Draws            int       `json:"draws,omitempty"`                     // of the model's parameters, from which Ranges follow
+	Ranges           []Range   `json:"ranges,omitempty"`                    // of what was predicted, as far as the parameters are known
+	SharedShare      *float64  `json:"shared_share,omitempty"`              // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
+	RoundTripMillis  *float64  `json:"round_trip_ms,omitempty"`             // to the server and back, by a TCP handshake; nil unknown
+	Client           *Client   `json:"client,omitempty"`                    // how the client itself fared; nil unknown
+	Agents           []Agent   `json:"agents,omitempty"`                    // that shared the load; none where one machine sent it
+	Known            []Reason  `json:"known,omitempty"`                     // what the caller knows against the run: a simulated server, a lost agent
 }
 
 // A Range is where a figure lies in nine of ten draws of the parameters of a

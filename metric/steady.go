@@ -44,7 +44,7 @@ type Window struct {
 	Requests  int     `json:"requests"`                  // sent in it
 	Completed int     `json:"completed"`                 // successes that ended in it
 	Share     float64 `json:"share"`                     // Requests of all that were sent
-	Short     bool    `json:"short,omitempty"`           // less than a tenth of the run, or Little's law is off by more than a tenth
+	Short     bool    `json:"short,omitempty"`           // less than a tenth of the run or what was asked for, or Little's law is off by more than a tenth
 
 	RequestsPerS     float64          `json:"requests_per_s"`
 	InputTokensPerS  float64          `json:"input_tokens_per_s"` // of requests sent in it
@@ -77,8 +77,11 @@ const (
 	warmUpTimes = 1.1 // that the first requests took as long as the others, or the others as they
 )
 
-// steady is nil where no request was sent.
+// steady is nil where no request was sent, or nobody wants to know.
 func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
+	if c.NoSteady {
+		return nil
+	}
 	sents := make([]*marks, 0, len(a.marks))
 	for i := range a.marks {
 		if m := &a.marks[i]; m.sent != tacho.Never {
@@ -209,7 +212,11 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 		}
 	}
 	w.Share = float64(w.Requests) / float64(len(sents))
-	w.Short = float64(to-from) < shortWindow*float64(last)
+	least := shortWindow * last.Seconds()
+	if c.SteadyMinS != nil {
+		least = *c.SteadyMinS
+	}
+	w.Short = (to - from).Seconds() < least
 	if seconds := (to - from).Seconds(); seconds > 0 {
 		w.RequestsPerS = float64(w.Completed) / seconds
 		w.InputTokensPerS, w.OutputTokensPerS = float64(input)/seconds, a.arrivals.tokens(from, to)/seconds

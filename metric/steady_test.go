@@ -43,6 +43,22 @@ func closedLoop(users, n int) []*tacho.Record {
 	return out
 }
 
+// Who wants a longer time in balance says so, and who wants none gets none.
+func TestSteadyAsked(t *testing.T) {
+	c := metric.DefaultConfig()
+	c.MaxConcurrency = 10
+	records := closedLoop(10, 500)
+	for least, want := range map[float64]bool{0: false, 40: false, 60: true} {
+		c.SteadyMinS = &least
+		if w := sumUp(c, records...).Steady.Window; w.Short != want {
+			t.Errorf("%.0f s asked for, %.1f to %.1f s found, short: %v", least, w.FromS, w.ToS, w.Short)
+		}
+	}
+	if c.NoSteady = true; sumUp(c, records...).Steady != nil {
+		t.Error("nobody asked")
+	}
+}
+
 // A closed loop is in balance while it is full, and Little's law holds then.
 func TestSteadyClosed(t *testing.T) {
 	c := metric.DefaultConfig()

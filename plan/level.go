@@ -131,12 +131,15 @@ func (p *Plan) Pacing(l Level, seed uint64) pace.Options {
 
 // Config is what the summary of a level must know.
 func (p *Plan) Config(l Level) (metric.Config, error) {
-	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, SteadyThreshold: p.SteadyThreshold, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: float64(p.GPUs.Count())}
+	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, SteadyThreshold: p.SteadyThreshold, NoSteady: p.NoSteadyState, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: float64(p.GPUs.Count())}
 	if c.GPUPrice > 0 && c.GPUs == 0 && len(p.GPUMetricsURL) == 0 && !p.Virtual {
 		return c, errors.New("--gpu-price: say how many GPUs there are, as in --gpus 8xH100")
 	}
 	if math.IsInf(p.Burstiness, 1) {
 		c.Burstiness = 0
+	}
+	if p.Given("steady-state-min-window") {
+		c.SteadyMinS = new(float64(p.SteadyMinWindow))
 	}
 	if !math.IsInf(l.Rate, 1) && p.RampUpStrategy == "" {
 		c.RequestRate = l.Rate
@@ -146,12 +149,8 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 			c.Metrics = append(c.Metrics, name)
 		}
 	}
-	for text := range strings.SplitSeq(p.MetricPercentiles, ",") {
-		f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-		if err != nil {
-			return c, fmt.Errorf("--metric-percentiles: %q is not a number", text)
-		}
-		c.Percentiles = append(c.Percentiles, f)
+	if err := p.percentiles(&c); err != nil {
+		return c, err
 	}
 	for _, text := range p.Goodput {
 		slo, err := parseSLO(text)
@@ -161,6 +160,32 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 		c.Goodput = append(c.Goodput, slo)
 	}
 	return c, c.Validate()
+}
+
+// percentiles fills in those to report, and those of the table of all levels.
+func (p *Plan) percentiles(c *metric.Config) (err error) {
+	if c.Percentiles, err = percentilesOf("metric-percentiles", p.MetricPercentiles); err != nil || p.SweepPercentiles == "" {
+		return err
+	}
+	c.TablePercentiles, err = percentilesOf("sweep-summary-percentiles", p.SweepPercentiles)
+	for _, f := range c.TablePercentiles {
+		if !slices.Contains(c.Percentiles, f) {
+			c.Percentiles = append(c.Percentiles, f)
+		}
+	}
+	return err
+}
+
+// percentilesOf reads the list of an option.
+func percentilesOf(option, list string) (out []float64, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %q is not a number", option, text)
+		}
+		out = append(out, f)
+	}
+	return out, nil
 }
 
 // parseSLO reads NAME:LIMIT, or NAME.pNN:LIMIT of a metric of which a request has

@@ -116,8 +116,27 @@ func (p *Plan) validateLoad(l Level) error {
 	if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 && !p.OwnTimes() {
 		return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
 	}
+	if err := p.validateProfile(); err != nil {
+		return err
+	}
 	_, _, err := pace.New(p.Pacing(l, 0))
 	return err
+}
+
+func (p *Plan) validateProfile() error {
+	switch {
+	case p.ProfileAt == 0 && p.ProfileFor == Default().ProfileFor:
+		return nil
+	case p.ProfileAt <= 0:
+		return errors.New("--profile-duration goes with --profile-batch-threshold, from 1 request on")
+	case !p.Profile:
+		return errors.New("--profile-batch-threshold goes with --profile")
+	case p.ProfileFor <= 0:
+		return fmt.Errorf("--profile-duration %v: it must be above 0", float64(p.ProfileFor))
+	case slices.Contains(p.MetricsURL, "none"):
+		return errors.New("--profile-batch-threshold reads the server's metrics page: leave out --metrics-url none")
+	}
+	return nil
 }
 
 func (p *Plan) validateDataset() error {
@@ -136,6 +155,16 @@ func (p *Plan) validateDataset() error {
 	}
 	if err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
+	}
+	if p.PromptIDs {
+		switch {
+		case p.PromptText:
+			return errors.New("--prompt-token-ids and --prompt-text: choose one")
+		case !p.Every(func(k workload.Kind) bool { return k.Tokens }):
+			return fmt.Errorf("--prompt-token-ids goes with --dataset-name random: prompts of %s are texts", p.Datasets())
+		case err == nil && !k.Takes.IDs:
+			return fmt.Errorf("--prompt-token-ids: %s takes no token ids; leave it out, or choose a --backend such as openai", p.Backend)
+		}
 	}
 	_, err = p.kinds()
 	return err

@@ -41,7 +41,22 @@ func TestFlagsOfVLLMBench(t *testing.T) {
 	if err := p.Validate(); err != nil || !slices.Equal(levels[0].Plan.Mix, want) || len(levels[1].Plan.Mix) != 1 {
 		t.Errorf("%v, %q", err, levels[0].Plan.Mix)
 	}
+	p = plan.Default()
+	set(t, &p, "metric-percentiles=99,95", "sweep-summary-percentiles=90,95", "no-steady-state=true", "steady-state-min-window=0")
+	c, err := p.Config(p.Levels()[0])
+	if err != nil || !slices.Equal(c.Percentiles, []float64{99, 95, 90}) || !slices.Equal(c.TablePercentiles, []float64{90, 95}) || !c.NoSteady || c.SteadyMinS == nil {
+		t.Errorf("%v, %+v", err, c)
+	}
 	for words, want := range map[string]string{
+		"profile-batch-threshold=3":                                                    "goes with --profile",
+		"profile=true profile-duration=3":                                              "goes with --profile-batch-threshold",
+		"profile=true profile-batch-threshold=3 profile-duration=0":                    "above 0",
+		"profile=true profile-batch-threshold=3 metrics-url=none":                      "leave out --metrics-url none",
+		"prompt-token-ids=true backend=openai-chat":                                    "takes no token ids",
+		"prompt-token-ids=true prompt-text=true":                                       "choose one",
+		"prompt-token-ids=true dataset-name=sonnet":                                    "prompts of sonnet are texts",
+		"sweep-summary-percentiles=90,x":                                               "not a number",
+		"sweep-summary-percentiles=101":                                                "101",
 		"multi-turn-max-turns=4":                                                       "go with --multi-turn",
 		"multi-turn-prefix-global-ratio=0.1":                                           "go with --multi-turn",
 		"multi-turn=true multi-turn-prefix-global-ratio=-0.1":                          "from 0 to 1",

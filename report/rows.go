@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -379,6 +380,29 @@ func asksGoodput(run outcome.Run) bool {
 	return slices.ContainsFunc(run.Levels, func(l outcome.Level) bool { return len(l.Summary.Config.Goodput) > 0 })
 }
 
+// askedPercentiles are those that the table of all levels was to have besides.
+func askedPercentiles(runs []outcome.Run) (out []source[place]) {
+	var all []float64
+	for _, run := range runs {
+		for _, l := range run.Levels {
+			all = append(all, l.Summary.Config.TablePercentiles...)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	for _, m := range []*metric.Metric{metric.TTFT, metric.TPOT, metric.E2EL} {
+		for _, p := range all {
+			if m == metric.TTFT && p == 99 {
+				continue // it has a column
+			}
+			name := "p" + strconv.FormatFloat(p, 'f', -1, 64) + " " + strings.ToUpper(m.Name)
+			out = append(out, sure(statistic(name, m, func(s *metric.Stats) *float64 { return percentileOf(s, p) }),
+				m, func(s *metric.Stats) *metric.Interval { return s.At(p).Interval }))
+		}
+	}
+	return out
+}
+
 // glance is one line for each level, for people.
 func glance(runs []outcome.Run) table {
 	var sources []source[place]
@@ -404,6 +428,9 @@ func glance(runs []outcome.Run) table {
 		sure(statistic("p99 TTFT", metric.TTFT, func(s *metric.Stats) *float64 { return percentileOf(s, 99) }),
 			metric.TTFT, func(s *metric.Stats) *metric.Interval { return s.At(99).Interval }),
 		mean("mean TPOT", metric.TPOT), mean("mean ITL", metric.ITL),
+	)
+	sources = append(sources, askedPercentiles(runs)...)
+	sources = append(sources,
 		words("verdict", func(p place) string { return string(p.level.Summary.Verdict.Severity) }),
 	)
 	return tableOf(sources, (&Report{Runs: runs}).places)

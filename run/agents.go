@@ -63,7 +63,7 @@ type Task struct {
 func (r *Runner) task(s *level) (*Task, error) {
 	p := r.Plan
 	p.Model, p.ServedModelName = r.Target.ModelID, r.Target.Model
-	p.NoTrial, p.ReadyCheck, p.NumWarmups, p.FlushCache, p.Profile, p.ProbeRate = true, 0, 0, false, false, 0
+	p.NoTrial, p.ReadyCheck, p.NumWarmups, p.FlushCache, p.Profile, p.ProfileAt, p.ProbeRate = true, 0, 0, false, false, 0, 0
 	p.MetricsURL, p.GPUMetricsURL, p.APIKey, p.APIKeyFile = []string{"none"}, nil, "", ""
 	p.Machines, p.GPUPrice, p.FailIf = plan.Default().Machines, 0, ""
 	text, err := p.MarshalJSON()

@@ -105,7 +105,7 @@ func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Fai
 	// llama-cpp-python takes it for an error of its own, and names the prompt.
 	refused := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity || f.Cause == tacho.InBand ||
 		f.Status == http.StatusInternalServerError && strings.Contains(f.Message, "prompt")
-	if q.Input.IDs == nil || r.Plan.PromptText || !refused {
+	if q.Input.IDs == nil || r.Plan.PromptText || r.Plan.PromptIDs || !refused {
 		return nil
 	}
 	r.Plan.PromptText = true

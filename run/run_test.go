@@ -394,6 +394,34 @@ type sinkFunc func(*tacho.Record) error
 func (f sinkFunc) Add(r *tacho.Record) error { return f(r) }
 func (f sinkFunc) Close() error              { return nil }
 
+// The profiler waits until the server is full, and runs for as long as asked.
+func TestProfileWhenFull(t *testing.T) {
+	for users, want := range map[int]bool{6: true, 2: false} {
+		url, got := serve(t, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasSuffix(r.URL.Path, "_profile") {
+					h.ServeHTTP(w, r)
+				}
+			})
+		})
+		do(t, planFor(url, func(p *plan.Plan) {
+			p.NumPrompts, p.MaxConcurrency, p.RandomOutputLen = 12, users, workload.Fixed(200)
+			p.Profile, p.ProfileAt, p.ProfileFor, p.MetricsInterval = true, 6, 0.1, 0.02
+		}))
+		if got.asked("/start_profile") != want || got.asked("/stop_profile") != want {
+			t.Errorf("%d requests at once: profiled %v, stopped %v", users, got.asked("/start_profile"), got.asked("/stop_profile"))
+		}
+		if want && !generatedBefore(got.paths, "/start_profile") {
+			t.Errorf("%q", got.paths)
+		}
+	}
+}
+
+// generatedBefore says whether a request was served before a path was asked for.
+func generatedBefore(paths []string, path string) bool {
+	return slices.IndexFunc(paths, func(p string) bool { return strings.HasSuffix(p, "/completions") }) < slices.IndexFunc(paths, func(p string) bool { return strings.HasSuffix(p, path) })
+}
+
 func TestAdaptersProbesAndProfile(t *testing.T) {
 	url, got := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

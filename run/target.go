@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tacho"
@@ -326,9 +327,53 @@ func networkReasons(server string, s tap.Stats) []metric.Reason {
 
 // profile has the server start its profiler, and returns how to stop it.
 func (t *Target) profile(ctx context.Context) (func(), error) {
-	if !t.Plan.Profile {
+	switch {
+	case !t.Plan.Profile:
 		return func() {}, nil
+	case t.Plan.ProfileAt > 0:
+		return t.profileWhenFull(ctx), nil
 	}
+	return t.startProfile(ctx)
+}
+
+// profileWhenFull has the server profile itself for a while, from when so many
+// requests run as the plan asks for, and returns how to stop that.
+func (t *Target) profileWhenFull(ctx context.Context) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	var over sync.WaitGroup
+	over.Go(func() {
+		for full := false; !full; {
+			select {
+			case <-ctx.Done():
+				t.say("The server was not profiled: its metrics page never said that %d requests run.", t.Plan.ProfileAt)
+				return
+			case <-time.After(profileLook):
+				said := t.pages.now()
+				full = said != nil && said.Running != nil && *said.Running >= float64(t.Plan.ProfileAt)
+			}
+		}
+		stop, err := t.startProfile(ctx)
+		if err != nil {
+			t.say("The server was not profiled: %v", err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(t.Plan.ProfileFor.Duration()):
+		}
+		stop()
+	})
+	return func() {
+		cancel()
+		over.Wait()
+	}
+}
+
+// profileLook is how often we look whether the server is full; its page is read
+// every --metrics-interval.
+const profileLook = 50 * time.Millisecond
+
+func (t *Target) startProfile(ctx context.Context) (func(), error) {
 	p := t.server.(backend.Profiler)
 	if err := t.askProfiler(ctx, p, true); err != nil {
 		return nil, fmt.Errorf("--profile: %w", err)

@@ -82,7 +82,7 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 	if template {
 		work = underTemplate{work, templateCounter{promptCounter{f.counting.tokenizer}, f.counting.template}}
 	}
-	return p.Structured.Shape(work, p.StructuredRatio, seed), nil
+	return workload.Within(p.Structured.Shape(work, p.StructuredRatio, seed), p.MaxModelLen), nil
 }
 
 // datasetOptions are the options of p that a dataset of this kind takes, and

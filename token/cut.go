@@ -27,6 +27,19 @@ func (t *Tokenizer) Cut(text string, n int) (string, int, error) {
 	})
 }
 
+// AtMost returns a beginning of text that has at most n tokens, and how many it
+// has. All of the text has count tokens, which is more.
+func AtMost(ctx context.Context, c Counter, text string, count, n int) (string, int, error) {
+	ends := runeEnds(text)
+	for want := n; want > 0; want-- {
+		cut, got, err := Fit(ctx, c, want, (len(ends)-1)*want/count, func(units int) string { return text[:ends[min(units, len(ends)-1)]] })
+		if err != nil || got <= n {
+			return cut, got, err
+		}
+	}
+	return "", 0, nil
+}
+
 // commonPrefix is the part of text that decoded starts with too, in whole
 // characters.
 func commonPrefix(text, decoded string) string {

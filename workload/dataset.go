@@ -13,6 +13,7 @@ type Dataset struct {
 	DatasetPath string   `flag:"dataset-path" help:"file or directory with the data; .gz and .zst are unpacked; hf also takes owner/name on the hub, all take hf://datasets/owner/name/file"`
 	InputLen    Length   `flag:"input-len" help:"prompt tokens, for any dataset; like all lengths a number, or uniform(A,B), normal(MEAN,SD), lognormal(MEDIAN,SIGMA), gamma(SHAPE,MEAN), zipf(S,MAX), file(HISTOGRAM), with [LOW,HIGH] after it"`
 	OutputLen   Length   `flag:"output-len" help:"output tokens, for any dataset"`
+	MaxModelLen int      `flag:"max-model-len" most:"tokens" help:"+ leave out requests whose prompt and output together have more tokens than this; of a conversation all turns"`
 	Scenario    Scenario `flag:"scenario" help:"+ both lengths at once: D(100,50), N(480,240)/(300,150), or 256|32,128|16:40;1024,64:60"`
 	randomFlags
 	bookFlags

@@ -253,6 +253,35 @@ func TestSpeculativeBenchmarks(t *testing.T) {
 	if q := requests(t, w, 1)[0]; q.Input.Text != "hello there" {
 		t.Errorf("%+v", q)
 	}
+	long := filepath.Dir(write(t, "throughput_1k.jsonl", fmt.Sprintf(`{"category":"x","messages":[{"role":"user","content":%q}]}`+"\n"+`{"turns":["short"]}`+"\n", words(200, "word"))))
+	w = make1(t, "speed_bench", workload.Options{Path: long, Subset: "throughput_1k", Output: workload.Fixed(9), MostInput: 40})
+	for i, want := range []int{40, 2} {
+		if q := requests(t, w, 2)[i]; q.InputTokens != want || len(strings.Fields(q.Input.Text)) != want-1 {
+			t.Errorf("prompt %d has %d tokens, want %d: %q", i, q.InputTokens, want, q.Input.Text)
+		}
+	}
+}
+
+// The column that is named holds the prompts, as text or as a conversation.
+func TestHuggingFaceColumn(t *testing.T) {
+	row := `{"question":"not this","mine":"this","talk":[{"role":"user","content":"hello"},{"role":"assistant","content":"yes"}],"n":3}`
+	path := write(t, "rows.jsonl", row)
+	for column, want := range map[string]string{"mine": "this", "talk": "hello"} {
+		q := requests(t, make1(t, "hf", workload.Options{Path: path, Column: column, Output: workload.Fixed(9), Messages: true}), 1)[0]
+		got := q.Input.Text
+		if len(q.Input.Messages) == 1 {
+			got = q.Input.Messages[0].Content
+		}
+		if got != want {
+			t.Errorf("%s: %q", column, got)
+		}
+	}
+	kind, _ := workload.Find("hf")
+	for _, column := range []string{"n", "nosuch"} {
+		if _, err := kind.New(context.Background(), workload.Options{Path: path, Column: column}); err == nil || !strings.Contains(err.Error(), "have mine, n, question, talk") {
+			t.Errorf("%s: %v", column, err)
+		}
+	}
 }
 
 // The same rows in every form of file, and packed.

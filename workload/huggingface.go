@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ type hubFlags struct {
 	HFSubset       string  `flag:"hf-subset" list:"yes" help:"hf: subset of a dataset on the hub; of local files, those with this in their names"`
 	HFSplit        string  `flag:"hf-split" list:"yes" help:"hf: split, such as train or test; of local files, those with this in their names"`
 	HFName         string  `flag:"hf-name" help:"hf: the dataset's name on the hub, if the path is local; prompts are then built as vLLM builds them"`
+	HFTextColumn   string  `flag:"hf-text-column" list:"yes" help:"+ hf: column that holds the prompts, as text or as a conversation; by default it is found by its name"`
 	HFOutputLen    Length  `flag:"hf-output-len" help:"hf: output tokens; by default what vLLM uses for this dataset, else 256, and 1024 for transcription"`
 	ASRMinS        float64 `flag:"asr-min-audio-len-sec" help:"hf: leave out audio shorter than this, in seconds"`
 	ASRMaxS        float64 `flag:"asr-max-audio-len-sec" default:"inf" help:"hf: leave out audio longer than this, in seconds"`
@@ -40,7 +42,7 @@ type hubFlags struct {
 }
 
 func (f *hubFlags) options(o *Options) {
-	o.Output, o.Subset, o.Hub = f.HFOutputLen, f.HFSubset+" "+f.HFSplit, f.HFName
+	o.Output, o.Subset, o.Hub, o.Column = f.HFOutputLen, f.HFSubset+" "+f.HFSplit, f.HFName, f.HFTextColumn
 	o.Distance = Range{Low: f.EditMin, High: f.EditMax}
 	if o.Sounds.MinS = f.ASRMinS; !math.IsInf(f.ASRMaxS, 1) {
 		o.Sounds.MaxS = f.ASRMaxS
@@ -80,6 +82,7 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		}
 	}
 	set := knownSet(o.Hub)
+	set.column = o.Column
 	if n, constant := o.Output.Constant(); !set.always && (!constant || n != 0) {
 		set.bounds = nil
 	}
@@ -238,6 +241,9 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 	} else if e.Tools != nil {
 		e.Extra = map[string]any{"tool_choice": "auto"}
 	}
+	if set.column != "" {
+		return e, r.fill(&e, set.column)
+	}
 	if set.pairs {
 		talk := r.talk()
 		question := talk.said(0)
@@ -270,6 +276,21 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 		e.OutputTokens = defaultOutput // if the data's own length is wanted
 	}
 	return e, nil
+}
+
+// fill takes what is asked from one column.
+func (r tableRow) fill(e *entry, column string) error {
+	if text := r.text(column); text != "" {
+		e.Prompt = &text
+	} else if messages, answer := firstMessages(r[column]); len(messages) > 0 {
+		e.Messages, e.answer = messages, cmp.Or(answer, e.answer)
+	} else {
+		return fmt.Errorf("the column %q of --hf-text-column holds no text and no conversation: have %s", column, strings.Join(slices.Sorted(maps.Keys(r)), ", "))
+	}
+	if e.answer == "" {
+		e.OutputTokens = defaultOutput // if the data's own length is wanted
+	}
+	return nil
 }
 
 // talk is the conversation of a row that has one in ShareGPT's form.

@@ -16,6 +16,7 @@ type namedSet struct {
 	output        int    // tokens to ask for; negative is as long as the answer in the data
 	suffix        string // behind each prompt
 	cut           string // where what is asked ends
+	column        string // of what is asked; empty finds it by its name
 	answer        string // column of the answer, where it is not the one that names tell
 	pairs         bool   // of a conversation the first two turns, whoever said them
 	plain         bool   // to a completions endpoint it goes as it is

@@ -16,6 +16,7 @@ import (
 
 	"tacho"
 	"tacho/internal/rows"
+	"tacho/token"
 )
 
 // An entry is one request of a file, or one conversation.
@@ -190,6 +191,9 @@ func (w *pool) countOne(e *entry) (err error) {
 		e.tokens = len(e.IDs)
 	default:
 		e.tokens, err = w.countPrompt(w.ctx, e)
+		if err == nil && w.MostInput > 0 && e.tokens > w.MostInput && e.Prompt != nil {
+			*e.Prompt, e.tokens, err = token.AtMost(w.ctx, w.Counter, *e.Prompt, e.tokens, w.MostInput)
+		}
 	}
 	if err == nil && e.answer != "" && e.OutputTokens == 0 && w.wantsData() {
 		e.OutputTokens, err = w.countAnswer(w.ctx, e.answer)

@@ -36,6 +36,7 @@ type randomFlags struct {
 
 	RandomVocab int  `flag:"random-vocab-size" help:"+ random: draw token ids below this; it must not exceed the model's vocabulary"`
 	PromptText  bool `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
+	PromptIDs   bool `flag:"prompt-token-ids" help:"+ random: send token ids and nothing else; without it they are sent where the backend takes them, and text where the server refuses them"`
 }
 
 // options are those of random and random_mm.

@@ -28,7 +28,7 @@ var speedBench = Kind{
 	Name: "speed_bench", Doc: "first messages of a local SPEED-Bench directory, one subset (--speed-bench-dataset-subset) of it",
 	Chat: true,
 	options: func(d *Dataset, o *Options) {
-		o.Output, o.Category, o.Subset = d.SpeedOutputLen, d.SpeedCategory, d.SpeedSubset
+		o.Output, o.Category, o.Subset, o.MostInput = d.SpeedOutputLen, d.SpeedCategory, d.SpeedSubset, d.SpeedMaxInput
 	},
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if o.Path == "" {
@@ -45,6 +45,7 @@ type speculativeFlags struct {
 	SpeedSubset    string `flag:"speed-bench-dataset-subset" alias:"speed-bench-config" list:"yes" default:"qualitative" help:"speed_bench: file in its directory, without .jsonl"`
 	SpeedOutputLen Length `flag:"speed-bench-output-len" default:"4096" help:"speed_bench: output tokens"`
 	SpeedCategory  string `flag:"speed-bench-category" list:"yes" help:"speed_bench: only questions of this category"`
+	SpeedMaxInput  int    `flag:"speed-bench-max-input-len" most:"tokens" help:"+ speed_bench: cut prompts to so many tokens"`
 }
 
 // newSpeculative reads a file of questions, some of them in several turns, of

@@ -43,6 +43,8 @@ type Options struct {
 	Category  string // keep only lines of this category
 	Subset    string // of a dataset with several
 	Distance  Range  // keep only edits of this normalised distance
+	Column    string // that holds what is asked; empty finds it
+	MostInput int    // tokens to which texts are cut; 0 is no end
 	Framed    bool   // a prompt is counted with a chat template around it, though the backend takes no messages
 	SendFiles bool   // files that a line names are sent along
 
