@@ -342,7 +342,7 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 	}
 	err, closed := b.summarize(ctx, err), b.keep.Close()
 	if p := &b.runner.Plan; p.Dialect != "" && closed == nil && len(b.run.Levels) > 0 {
-		again := reportOptions{format: "text", dialect: p.Dialect}
+		again := reportOptions{dialect: p.Dialect}
 		closed = again.print(b.env, []string{b.keep.Dir()})
 	}
 	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {

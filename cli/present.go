@@ -12,11 +12,13 @@ import (
 )
 
 // brief says whether levels are told in a line each, and all of them on one screen:
-// where there are several, and nobody asks for more.
+// where there are several, and nobody asks for more. It holds for runs as they are
+// measured, and for kept ones.
+func brief(several, verbose, styled bool) bool { return several && !verbose && !styled }
+
 func (b *benchRun) brief() bool {
 	p := &b.runner.Asked
-	several := len(p.Levels()) > 1 || p.Swept() != "" || len(b.outer) > 0
-	return several && !p.Verbose && !p.Given("report-style")
+	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.outer) > 0, p.Verbose, p.Given("report-style"))
 }
 
 // present shows what the run came to, and keeps that with it.
@@ -66,7 +68,7 @@ func (b *benchRun) writeText(r *report.Report) error {
 	var text bytes.Buffer
 	whole := *r
 	whole.Style = b.runner.Plan.ReportStyle
-	err := show(&text, "text", &whole)
+	err := show(&text, report.Text, &whole)
 	if err == nil {
 		err = b.keep.Text([]byte(b.env.secrets.Sweep(text.String())))
 	}

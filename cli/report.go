@@ -22,7 +22,7 @@ import (
 type reportOptions struct {
 	format, style, rows, metrics, percentiles, failIf, dialect string
 	level                                                      int
-	detailed                                                   bool
+	detailed, verbose                                          bool
 	stall, price                                               float64
 	gpus                                                       plan.GPUs
 	orders                                                     []string
@@ -35,8 +35,9 @@ func newReport(env *Env) *cobra.Command {
 		Short: "Print a run again, or anybody's result, in any layout or format",
 		Long: `report prints runs that bench has kept, in any layout, whole or cut short; and
 it reads the results of other tools, and prints them as if they were its own. A
-folder of results is a sweep. A text report of the "Serving Benchmark Result"
-family alone is printed again byte for byte, or as JSON or CSV.`,
+folder of results is a sweep. Of several levels it prints a table, curves and what
+they come to; --verbose prints each level whole. A text report of the "Serving
+Benchmark Result" family alone is printed again byte for byte, or as JSON or CSV.`,
 		Example: `  tacho report runs/20260301-120000-vllm
   tacho report runs/20260301-120000-vllm --report-style old --metric-percentiles 50,90,99
   tacho report report.txt --format csv
@@ -50,9 +51,13 @@ family alone is printed again byte for byte, or as JSON or CSV.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return o.print(env, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.verbose = o.verbose || cmd.Flags().Changed("report-style")
+			return o.print(env, args)
+		},
 	}
-	cmd.Flags().StringVar(&o.format, "format", "text", "how to print: see the list below")
+	cmd.Flags().StringVar(&o.format, "format", "", "how to print: see the list below (text for one level, curve for several)")
+	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "print each level whole, where there are several; so does --report-style")
 	cmd.Flags().StringArrayVar(&o.orders, "report", nil, "write a file and print nothing, as FORMAT[:ROWS]=PATH; may be given several times")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "what a line of csv, jsonl and parquet is of: "+report.Names(report.RowKinds))
 	cmd.Flags().IntVar(&o.level, "level", 0, "show only this level, counted from 1")
@@ -114,6 +119,9 @@ func (o *reportOptions) show(env *Env, r *report.Report) error {
 	if len(o.orders) > 0 {
 		return o.write(env, r)
 	}
+	if o.dialect == "" && o.format == "" {
+		return o.plainly(env, r)
+	}
 	if o.dialect == "" {
 		return show(env.Stdout, o.format, r)
 	}
@@ -121,11 +129,28 @@ func (o *reportOptions) show(env *Env, r *report.Report) error {
 	if err != nil {
 		return usage(fmt.Errorf("--dialect: %w", err))
 	}
-	format, err := report.TranslationFormatNamed(o.format)
+	format, err := report.TranslationFormatNamed(cmp.Or(o.format, report.Text))
 	if err != nil {
 		return usage(err)
 	}
 	return format.Render(env.Stdout, &report.Translation{Report: *r, Dialect: dialect})
+}
+
+// plainly prints runs as bench shows them.
+func (o *reportOptions) plainly(env *Env, r *report.Report) error {
+	levels := 0
+	for i := range r.Runs {
+		levels += len(r.Runs[i].Levels)
+	}
+	if !brief(levels > 1, o.verbose, false) {
+		return show(env.Stdout, report.Text, r)
+	}
+	env.fit(r)
+	if err := show(env.Stdout, report.Curve, r); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(env.Stderr, "Each level whole: --verbose") // for information
+	return nil
 }
 
 // write makes the files that were ordered; one without a path is printed.
@@ -164,7 +189,7 @@ func (o *reportOptions) choose(run *outcome.Run) error {
 // printFile prints somebody's text report, if path is one and the format is one
 // of those. Whatever else is wrong, who reads runs has the better words for it.
 func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
-	format, unknown := report.FileFormatNamed(o.format)
+	format, unknown := report.FileFormatNamed(cmp.Or(o.format, report.Text))
 	b, unread := os.ReadFile(path)
 	f, other := report.Parse(string(b))
 	if errors.Join(unknown, unread, other) != nil {

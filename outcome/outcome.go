@@ -21,10 +21,15 @@ type Run struct {
 	Records func() iter.Seq2[*tacho.Record, error] `json:"-"` // the requests of all levels in one pass, probes left out; nil where they are not at hand
 }
 
+const limitCode = "limit"
+
 // LimitNote is the note of a run that searched for the limit of a server.
 func LimitNote(sentence string) metric.Reason {
-	return metric.Reason{Code: "limit", Severity: metric.Note, Text: sentence}
+	return metric.Reason{Code: limitCode, Severity: metric.Note, Text: sentence}
 }
+
+// IsLimit says whether a note is such a one.
+func IsLimit(note metric.Reason) bool { return note.Code == limitCode }
 
 // About is what a run was.
 type About struct {

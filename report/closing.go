@@ -15,7 +15,7 @@ import (
 // do not show.
 func Closing(run *outcome.Run) []string {
 	for _, n := range run.Notes {
-		if n.Code == outcome.LimitNote("").Code {
+		if outcome.IsLimit(n) {
 			return []string{n.Text} // a search has its own words
 		}
 	}

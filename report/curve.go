@@ -21,17 +21,19 @@ var curveFormat = Format{
 	Render: func(w io.Writer, r *Report) error {
 		out := bufio.NewWriter(w) // keeps the first error for Flush
 		p := printer{out}
+		if len(r.Runs) == 1 {
+			p.whom(&r.Runs[0])
+		}
+		if err := p.narrow(r.Runs, r.Wide); err != nil {
+			return err
+		}
 		for i := range r.Runs {
+			p.line("")
 			if len(r.Runs) > 1 {
-				if i > 0 {
-					p.line("")
-				}
 				p.line("## " + safe(r.Runs[i].Name))
-				p.line("")
+				p.whom(&r.Runs[i])
 			}
-			if err := p.glance(&r.Runs[i], r); err != nil {
-				return err
-			}
+			p.glance(&r.Runs[i], r)
 		}
 		return out.Flush()
 	},
@@ -40,16 +42,16 @@ var curveFormat = Format{
 // Where there is no terminal, curves are so wide.
 const usualWidth = 100
 
-// glance writes a run on a screen.
-func (p printer) glance(run *outcome.Run, r *Report) error {
+// whom writes in a line what was measured.
+func (p printer) whom(run *outcome.Run) {
 	if about := nonEmpty(run.Model, strings.Join(run.URLs, ", "), run.Dataset); len(about) > 0 {
 		p.line(safe(strings.Join(about, ", ")))
 		p.line("")
 	}
-	if err := p.narrow(run, r.Wide); err != nil {
-		return err
-	}
-	p.line("")
+}
+
+// glance writes the curves of a run, and what they come to.
+func (p printer) glance(run *outcome.Run, r *Report) {
 	if lines := curves(run.Levels, r); len(lines) > 0 {
 		for _, line := range lines {
 			p.line(line)
@@ -61,7 +63,7 @@ func (p printer) glance(run *outcome.Run, r *Report) error {
 			p.line(line)
 		}
 	}
-	return nil
+	p.notes(slices.DeleteFunc(slices.Clone(run.Notes), outcome.IsLimit)) // which is said
 }
 
 func nonEmpty(texts ...string) []string {
@@ -69,11 +71,10 @@ func nonEmpty(texts ...string) []string {
 }
 
 // spare are the columns of the table that go first where it is too wide.
-var spare = []string{"total tok/s", "mean ITL", "mean TTFT", "ok", "failed"}
+var spare = []string{"total tok/s", "mean ITL", "mean TTFT", "ok", "failed", "mean TPOT"}
 
 // narrow writes the table of levels, with as many columns as fit.
-func (p printer) narrow(run *outcome.Run, wide int) error {
-	runs := []outcome.Run{*run}
+func (p printer) narrow(runs []outcome.Run, wide int) error {
 	table := glance(runs)
 	lines, err := table.strings(false)
 	if err != nil {

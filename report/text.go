@@ -15,8 +15,11 @@ import (
 	"tacho/outcome"
 )
 
+// Text is the name of the format of the same name.
+const Text = "text"
+
 var textFormat = Format{
-	Name: "text", Ext: "txt", Doc: "for people: the classic block, what is behind its numbers, and a table of all levels",
+	Name: Text, Ext: "txt", Doc: "for people: the classic block, what is behind its numbers, and a table of all levels",
 	Render: renderText,
 }
 
@@ -39,9 +42,7 @@ func renderText(w io.Writer, r *Report) error {
 		for k := range run.Levels {
 			p.level(run, &run.Levels[k], style)
 		}
-		if len(run.Notes) > 0 {
-			p.line("Of the run:")
-			p.reasons(run.Notes)
+		if p.notes(run.Notes) {
 			p.line("")
 		}
 		if len(run.Levels) > 1 && len(r.Runs) == 1 {
@@ -308,6 +309,15 @@ func (p printer) failures(s *metric.Summary) {
 	if s.Canceled > 0 {
 		p.fact("canceled when the run was stopped:", strconv.Itoa(s.Canceled))
 	}
+}
+
+// notes writes what is to be said of a run as a whole, if there is something.
+func (p printer) notes(list []metric.Reason) bool {
+	if len(list) > 0 {
+		p.line("Of the run:")
+		p.reasons(list)
+	}
+	return len(list) > 0
 }
 
 func (p printer) verdict(v *metric.Verdict) {

@@ -132,7 +132,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	for _, note := range from.Notes {
 		note.Text = Clip(note.Text)
-		if note.Code == outcome.LimitNote("").Code { // a search has its own words
+		if outcome.IsLimit(note) { // a search has its own words
 			r.Answer = []string{note.Text}
 			continue
 		}
