@@ -457,6 +457,47 @@ func TestGapsByTokenMerge(t *testing.T) {
 	}
 }
 
+// In a long run of short requests only the marks of a request stay, and what the
+// classic metrics say of it.
+func TestLongRunsStaySmall(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("two hundred thousand requests")
+	}
+	const requests = 200_000
+	rng := rand.New(rand.NewPCG(3, 4))
+	var all metric.Accumulator
+	var before int64
+	for i := range requests {
+		first := time.Duration(50e6 + 20e6*rng.Float64())
+		if err := all.Add(at(time.Duration(i)*3*ms, success(3, first, first+time.Duration(30e6*rng.Float64()), first+31*ms))); err != nil {
+			t.Fatal(err)
+		}
+		if i == requests/2-1 {
+			before = heap()
+		}
+	}
+	if perRequest := (heap() - before) / (requests / 2); perRequest > 200 {
+		t.Errorf("%d bytes for each further request", perRequest)
+	} else {
+		t.Logf("%d bytes for each further request", perRequest)
+	}
+	s := all.Summary(metric.DefaultConfig())
+	for _, d := range s.Dists {
+		classic := d.Name == metric.TTFT.Name || d.Name == metric.E2ELDue.Name
+		if exact := d.Stats != nil && d.Stats.Error == 0; classic && !exact || d.Name == metric.Lag.Name && exact {
+			t.Errorf("%s: exact is %v", d.Name, exact)
+		}
+	}
+}
+
+// heap is what is held.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // Ten million token events: past the limit, which is a tenth of that, memory
 // stays where it is, and every figure is as near to the exact one as it says.
 func TestBoundedMemory(t *testing.T) {
@@ -465,12 +506,6 @@ func TestBoundedMemory(t *testing.T) {
 	}
 	const tokens, requests = 1000, 10_000
 	exact, sketch := metric.Accumulator{Limit: tokens * requests}, metric.Accumulator{}
-	heap := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	tokensAt := make([]time.Duration, tokens)
 	var before int64

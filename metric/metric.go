@@ -273,6 +273,7 @@ var (
 const (
 	indexTTFT, indexITL = 0, 2
 	classicCount        = 4
+	exactCount          = 6 // with those from due
 )
 
 // All are the metrics, in the order they are shown: first the classic ones.

@@ -98,12 +98,21 @@ func (p *part) add(r *tacho.Record, v values, limit int) {
 	}
 }
 
+// briefLimit is how many values are kept one by one of the metrics that few
+// people look at. There are thirty of these, and a long run would hold more of
+// them than of all else.
+const briefLimit = 1 << 16
+
 // ready makes digests if there are none, also after the merge of an empty part.
 func (p *part) ready(metrics, limit int) {
-	if len(p.digests) == 0 {
-		p.digests = make([]stat.Digest, metrics)
-		for i := range p.digests {
-			p.digests[i].Limit = limit
+	if len(p.digests) > 0 {
+		return
+	}
+	p.digests = make([]stat.Digest, metrics)
+	for i := range p.digests {
+		p.digests[i].Limit = limit
+		if limit == 0 && i >= exactCount {
+			p.digests[i].Limit = briefLimit
 		}
 	}
 }

@@ -110,6 +110,9 @@ func (p printer) estimates(s *metric.Summary) {
 			names, worst = append(names, d.Name), max(worst, d.Stats.Error)
 		}
 	}
+	if more := len(names) - 4; more > 0 {
+		names = append(names[:4], fmt.Sprintf("%d more", more))
+	}
 	if len(names) > 0 {
 		p.fact("Percentiles are within (%):", fmt.Sprintf("%.3f of %s (more values than are kept one by one)", 100*worst, strings.Join(names, ", ")))
 	}

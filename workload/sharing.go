@@ -16,7 +16,7 @@ import (
 // for concurrent use.
 type Sharing struct {
 	mu             sync.Mutex
-	seen           map[uint64]struct{}
+	seen           *beginnings
 	tokens, shared float64
 }
 
@@ -24,6 +24,30 @@ const (
 	sharingFirst = 16      // the shortest beginning: tokens or bytes
 	sharingMost  = 1 << 20 // beginnings kept; what comes later is not looked at
 )
+
+// beginnings are hashes, in a filter of Bloom's: it takes the same two megabytes
+// for any load. One in 400 hashes that it was never given looks known once it has
+// all it may have, so a beginning in 400 counts as shared that is not.
+type beginnings struct {
+	n    int
+	bits [16 * sharingMost / 64]uint64
+}
+
+// add takes a hash in, and says whether it was there.
+func (b *beginnings) add(sum uint64) (known bool) {
+	known = true
+	step := sum>>32 | 1
+	for i := range uint64(4) {
+		bit := (sum + i*step) % (16 * sharingMost)
+		word, mask := &b.bits[bit/64], uint64(1)<<(bit%64)
+		known = known && *word&mask != 0
+		*word |= mask
+	}
+	if !known {
+		b.n++
+	}
+	return known
+}
 
 var sharingSeed = maphash.MakeSeed()
 
@@ -58,7 +82,7 @@ func (w watched) Warmup(i uint64) (tacho.Session, error) {
 func (s *Sharing) note(q *tacho.Request, measured bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.seen) > sharingMost {
+	if s.seen != nil && s.seen.n > sharingMost {
 		return
 	}
 	if share, ok := s.look(q); ok && measured {
@@ -84,7 +108,7 @@ func (s *Sharing) Share() *float64 {
 // there is no text in it.
 func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
 	if s.seen == nil {
-		s.seen = map[uint64]struct{}{}
+		s.seen = &beginnings{}
 	}
 	prompt := promptBytes(q)
 	if len(prompt) == 0 {
@@ -94,12 +118,11 @@ func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
 	begun, known := 0, true
 	for end := min(sharingFirst, len(prompt)); ; end = min(end+end/2, len(prompt)) {
 		sum = sum*0x9e3779b97f4a7c15 ^ maphash.Bytes(sharingSeed, prompt[begun:end])
-		if _, seen := s.seen[sum]; !seen {
+		if !s.seen.add(sum) {
 			if known && begun > 0 {
 				share = float64(end) / float64(len(prompt)) // up to here at most
 			}
 			known = false
-			s.seen[sum] = struct{}{}
 		}
 		if begun = end; end == len(prompt) {
 			break
