@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"slices"
 
 	"tacho/live"
 	"tacho/plan"
@@ -16,6 +17,9 @@ func (r *Runner) Watched(number int) live.Level {
 		return out
 	}
 	all := r.order()
+	if !slices.ContainsFunc(all, func(l plan.Level) bool { return l.Name == r.Level.Name }) {
+		return out // a probe of a search
+	}
 	out.Of = len(all)
 	later := 0.0
 	for _, l := range all[min(number, len(all)):] {
