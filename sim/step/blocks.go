@@ -1,56 +1,67 @@
 package step
 
-// A blockTable is the shared blocks, by their hash. A fleet has millions of them,
-// and each request takes and gives back dozens: they hold no pointers, which the
-// garbage collector would follow, and are found in one look at a small list.
+// A blockTable is the shared blocks. A fleet has millions of them, and each
+// request takes and gives back dozens: so blocks that follow one another and share
+// their fate are one stretch, which is found by the hash of its first.
 type blockTable struct {
-	n      int     // blocks that are in it
-	blocks []block // the first is the end of the ring: its next is the one to go first
-	unused []int32 // places in blocks
-	places []int32 // where a block is, at the first free place from the end of its hash on; 0: nowhere. At most half is taken
+	n         int       // blocks that are in it
+	stretches []stretch // the first is the end of the ring: its next is the one to go first
+	unused    []int32   // places in stretches
+	used      int       // stretches
+	places    []int32   // where a stretch is, at the first free place from the end of its hash on; 0: nowhere. At most half is taken
 }
 
-type block struct {
-	hash       uint64
+// A stretch is blocks that follow one another. All of them have the same holders;
+// and where they have none they are let go from the last to the first.
+type stretch struct {
+	hashes     []uint64
 	holders    int32
-	prev, next int32 // in the ring: of blocks that nobody holds, in the order in which they were let go
+	prev, next int32 // in the ring: of stretches that nobody holds, in the order in which they were let go
+	rest       int32 // what was cut off it; for those who held it before that
 }
 
 func newBlockTable() blockTable {
-	return blockTable{blocks: make([]block, 1), places: make([]int32, 64)}
+	return blockTable{stretches: make([]stretch, 1), places: make([]int32, 64)}
 }
 
 // look is the place of a hash, or the free one where it belongs.
 func (t *blockTable) look(hash uint64) int {
 	mask := len(t.places) - 1
 	i := int(hash) & mask
-	for t.places[i] != 0 && t.blocks[t.places[i]].hash != hash {
+	for t.places[i] != 0 && t.stretches[t.places[i]].hashes[0] != hash {
 		i = (i + 1) & mask
 	}
 	return i
 }
 
-// find is where the block of that hash is in blocks; 0: it is not there.
-func (t *blockTable) find(hash uint64) int32 { return t.places[t.look(hash)] }
+// A spot is where a block is: which one of which stretch; the zero value is
+// nowhere.
+type spot struct{ stretch, block int32 }
 
-// add makes a block of that hash; 0: there is one.
-func (t *blockTable) add(hash uint64) int32 {
-	if 2*t.n >= len(t.places) {
+// after is where the block of that hash is, if the one before it is at b. For a
+// hash covers all before it: only there or at the beginning of a stretch can it be.
+func (t *blockTable) after(b spot, hash uint64) spot {
+	if own := t.stretches[b.stretch].hashes; b.stretch != 0 && int(b.block)+1 < len(own) && own[b.block+1] == hash {
+		return spot{b.stretch, b.block + 1}
+	}
+	return spot{t.places[t.look(hash)], 0}
+}
+
+// add makes a stretch of blocks that are not there.
+func (t *blockTable) add(hashes []uint64) int32 {
+	if 2*t.used >= len(t.places) {
 		t.grow()
 	}
-	i := t.look(hash)
-	if t.places[i] != 0 {
-		return 0
-	}
-	at := int32(len(t.blocks))
+	at := int32(len(t.stretches))
 	if last := len(t.unused) - 1; last >= 0 {
 		at, t.unused = t.unused[last], t.unused[:last]
-		t.blocks[at] = block{hash: hash}
+		t.stretches[at] = stretch{hashes: hashes}
 	} else {
-		t.blocks = append(t.blocks, block{hash: hash})
+		t.stretches = append(t.stretches, stretch{hashes: hashes})
 	}
-	t.places[i] = at
-	t.n++
+	t.places[t.look(hashes[0])] = at
+	t.used++
+	t.n += len(hashes)
 	return at
 }
 
@@ -59,18 +70,37 @@ func (t *blockTable) grow() {
 	t.places = make([]int32, 2*len(old))
 	for _, at := range old {
 		if at != 0 {
-			t.places[t.look(t.blocks[at].hash)] = at
+			t.places[t.look(t.stretches[at].hashes[0])] = at
 		}
 	}
 }
 
-// remove takes a block out. Those after it move up where they may, so that they
+// cut leaves n blocks in a stretch. The others become one that is let go before
+// it, or is held by all that hold it.
+func (t *blockTable) cut(at int32, n int) {
+	whole := t.stretches[at]
+	if n == len(whole.hashes) {
+		return
+	}
+	t.n -= len(whole.hashes) - n
+	t.stretches[at].hashes = whole.hashes[:n:n]
+	rest := t.add(whole.hashes[n:])
+	t.stretches[at].rest = rest
+	s := &t.stretches[rest]
+	s.holders, s.rest = whole.holders, whole.rest
+	if s.holders == 0 {
+		s.prev, s.next = whole.prev, at
+		t.stretches[whole.prev].next, t.stretches[at].prev = rest, rest
+	}
+}
+
+// remove takes a stretch out. Those after it move up where they may, so that they
 // are found without it.
 func (t *blockTable) remove(at int32) {
 	mask := len(t.places) - 1
-	free := t.look(t.blocks[at].hash)
+	free := t.look(t.stretches[at].hashes[0])
 	for i := (free + 1) & mask; t.places[i] != 0; i = (i + 1) & mask {
-		home := int(t.blocks[t.places[i]].hash) & mask
+		home := int(t.stretches[t.places[i]].hashes[0]) & mask
 		if (i-home)&mask >= (i-free)&mask {
 			t.places[free] = t.places[i]
 			free = i
@@ -78,27 +108,35 @@ func (t *blockTable) remove(at int32) {
 	}
 	t.places[free] = 0
 	t.unused = append(t.unused, at)
-	t.n--
+	t.used--
+	t.n -= len(t.stretches[at].hashes)
+	t.stretches[at] = stretch{}
 }
 
-// link puts a block at the end of the ring.
+// link puts a stretch at the end of the ring.
 func (t *blockTable) link(at int32) {
-	last := t.blocks[0].prev
-	t.blocks[at].prev, t.blocks[at].next = last, 0
-	t.blocks[last].next, t.blocks[0].prev = at, at
+	last := t.stretches[0].prev
+	t.stretches[at].prev, t.stretches[at].next = last, 0
+	t.stretches[last].next, t.stretches[0].prev = at, at
 }
 
 // unlink takes it out of the ring.
 func (t *blockTable) unlink(at int32) {
-	b := t.blocks[at]
-	t.blocks[b.prev].next, t.blocks[b.next].prev = b.next, b.prev
+	s := &t.stretches[at]
+	t.stretches[s.prev].next, t.stretches[s.next].prev = s.next, s.prev
 }
 
-// drop removes the first block of the ring.
-func (t *blockTable) drop() (hash uint64) {
-	at := t.blocks[0].next
-	hash = t.blocks[at].hash
-	t.unlink(at)
-	t.remove(at)
-	return hash
+// drop removes the last blocks of the first stretch of the ring, n at most.
+func (t *blockTable) drop(n int) (hashes []uint64) {
+	at := t.stretches[0].next
+	s := &t.stretches[at]
+	if n = len(s.hashes) - n; n <= 0 {
+		hashes = s.hashes
+		t.unlink(at)
+		t.remove(at)
+		return hashes
+	}
+	hashes, s.hashes = s.hashes[n:], s.hashes[:n:n]
+	t.n -= len(hashes)
+	return hashes
 }

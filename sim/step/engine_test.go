@@ -29,22 +29,29 @@ func (e *Engine) checkInvariants(t *testing.T) {
 	private, holders := 0, map[int32]int32{}
 	for _, s := range e.running {
 		private += s.blocks.private
-		for _, at := range s.blocks.shared {
-			holders[at]++
+		for _, p := range s.blocks.shared {
+			at := p.stretch
+			for n := int(p.n); n > 0; at = e.kv.shared.stretches[at].rest {
+				holders[at]++
+				n -= len(e.kv.shared.stretches[at].hashes)
+			}
 		}
 	}
-	idle := 0
+	idle, all := 0, 0
 	for _, at := range e.kv.shared.places {
 		if at == 0 {
 			continue
 		}
-		b := e.kv.shared.blocks[at]
-		if e.kv.shared.find(b.hash) != at || b.holders != holders[at] {
-			t.Fatalf("block %x has %d holders, counts %d, and is found: %v", b.hash, holders[at], b.holders, e.kv.shared.find(b.hash) == at)
+		b := e.kv.shared.stretches[at]
+		if found := e.kv.shared.after(spot{}, b.hashes[0]).stretch; found != at || b.holders != holders[at] {
+			t.Fatalf("blocks %x have %d holders, count %d, and are found: %v", b.hashes, holders[at], b.holders, found == at)
 		}
-		if b.holders == 0 {
-			idle++
+		if all += len(b.hashes); b.holders == 0 {
+			idle += len(b.hashes)
 		}
+	}
+	if all != e.kv.shared.n {
+		t.Fatalf("KV counts %d shared blocks, there are %d", e.kv.shared.n, all)
 	}
 	if private != e.kv.private || idle != e.kv.idle {
 		t.Fatalf("KV counts %d private and %d idle blocks, there are %d and %d", e.kv.private, e.kv.idle, private, idle)

@@ -24,11 +24,24 @@ type kvCache struct {
 // A holding is the blocks of one sequence.
 type holding struct {
 	private int
-	shared  []int32
+	shared  []piece
+	common  int // blocks in shared
 	hashed  int // of its blocks, those that have been offered for sharing or were taken from it
 }
 
-func (h *holding) blocks() int { return h.private + len(h.shared) }
+// A piece is the first n blocks of a stretch, and of what was cut off it since.
+type piece struct {
+	stretch, n int32
+	to         int // the blocks of the sequence up to and with it
+}
+
+func (h *holding) blocks() int { return h.private + h.common }
+
+// hold adds a piece, of blocks that end at to.
+func (h *holding) hold(at int32, n, to int) {
+	h.shared = append(h.shared, piece{at, int32(n), to})
+	h.common += n
+}
 
 func newKVCache(c KV, o Offload) kvCache {
 	k := kvCache{blockTokens: c.BlockTokens, total: c.Blocks, prefixes: c.PrefixCache, shared: newBlockTable()}
@@ -55,17 +68,17 @@ func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle, away int) {
 		return 0, 0, 0
 	}
 	hashes = hashes[:min(len(hashes), (tokens-1)/k.blockTokens)]
+	var at spot
 	for _, hash := range hashes {
-		at := k.shared.find(hash)
-		if at == 0 {
+		if at = k.shared.after(at, hash); at.stretch == 0 {
 			break
 		}
 		blocks++
-		if k.shared.blocks[at].holders == 0 {
+		if k.shared.stretches[at.stretch].holders == 0 {
 			idle++
 		}
 	}
-	for k.tier.total > 0 && blocks+away < len(hashes) && k.tier.cached.find(hashes[blocks+away]) != 0 {
+	for k.tier.total > 0 && blocks+away < len(hashes) && k.tier.cached.after(spot{}, hashes[blocks+away]).stretch != 0 {
 		away++
 	}
 	return blocks, idle, away
@@ -78,19 +91,28 @@ func (k *kvCache) admit(h *holding, hashes []uint64, hits, idleHits, tokens, spa
 	if need > k.total-k.used()-idleHits-spare {
 		return false
 	}
-	for _, hash := range hashes[:hits] {
-		at := k.shared.find(hash)
-		b := &k.shared.blocks[at]
-		if b.holders == 0 {
+	for h.hashed < hits {
+		at := k.shared.after(spot{}, hashes[h.hashed]).stretch
+		k.shared.cut(at, equalStart(k.shared.stretches[at].hashes, hashes[h.hashed:hits]))
+		s := &k.shared.stretches[at]
+		if s.holders == 0 {
 			k.shared.unlink(at)
-			k.idle--
+			k.idle -= len(s.hashes)
 		}
-		b.holders++
-		h.shared = append(h.shared, at)
+		s.holders++
+		h.hashed += len(s.hashes)
+		h.hold(at, len(s.hashes), h.hashed)
 	}
-	h.hashed = hits
 	k.take(h, need)
 	return true
+}
+
+// equalStart is with how many equal ones two lists begin.
+func equalStart(a, b []uint64) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // grow makes room in h for tokens; it says no and changes nothing if there is
@@ -119,9 +141,7 @@ func (k *kvCache) claim(n int) bool {
 
 // take gives h n private blocks that are known to be free or idle.
 func (k *kvCache) take(h *holding, n int) {
-	for k.idle > 0 && n > k.total-k.private-k.shared.n {
-		k.evict()
-	}
+	k.evict(n - (k.total - k.private - k.shared.n))
 	h.private += n
 	k.private += n
 }
@@ -134,43 +154,84 @@ func (k *kvCache) share(h *holding, hashes []uint64, tokens int) {
 		return
 	}
 	full := min(len(hashes), tokens/k.blockTokens)
-	if h.shared == nil && full > h.hashed {
-		h.shared = make([]int32, 0, len(hashes))
+	if full <= h.hashed {
+		return
 	}
+	at := k.before(h, hashes)
+	first := h.hashed // of those that are not there
 	for ; h.hashed < full; h.hashed++ {
-		hash := hashes[h.hashed]
-		at := k.shared.add(hash)
-		if at == 0 { // another sequence was first: this one keeps its copy
-			continue
+		if at = k.shared.after(at, hashes[h.hashed]); at.stretch != 0 { // another sequence was first: this one keeps its copy
+			k.lend(h, hashes, first, h.hashed)
+			first = h.hashed + 1
 		}
-		k.shared.blocks[at].holders = 1
-		h.shared = append(h.shared, at)
-		h.private--
-		k.private--
 	}
+	k.lend(h, hashes, first, full)
+}
+
+// before is where the block is that comes before those that h has not offered yet.
+func (k *kvCache) before(h *holding, hashes []uint64) (at spot) {
+	if last := len(h.shared) - 1; h.hashed == 0 || last >= 0 && h.shared[last].to == h.hashed {
+		return at // there is none, or it is the last of its stretch
+	}
+	for _, hash := range hashes[:h.hashed] {
+		at = k.shared.after(at, hash)
+	}
+	return at
+}
+
+// lend shares blocks of h that are not shared by anybody.
+func (k *kvCache) lend(h *holding, hashes []uint64, from, to int) {
+	if from == to {
+		return
+	}
+	h.private -= to - from
+	k.private -= to - from
+	if last := len(h.shared) - 1; last >= 0 && h.shared[last].to == from {
+		p := &h.shared[last]
+		s, begin := &k.shared.stretches[p.stretch], from-int(p.n)
+		if s.holders == 1 && len(s.hashes) == int(p.n) && &s.hashes[0] == &hashes[begin] { // it is a stretch of ours alone: it grows
+			s.hashes = hashes[begin:to:to]
+			p.n, p.to = int32(to-begin), to
+			h.common += to - from
+			k.shared.n += to - from
+			return
+		}
+	}
+	at := k.shared.add(hashes[from:to:to])
+	k.shared.stretches[at].holders = 1
+	h.hold(at, to-from, to)
 }
 
 // release gives back all of h. The end of a sequence is the least likely part
 // of it to be of use to another, so it is the first to go.
 func (k *kvCache) release(h *holding) {
 	k.private -= h.private
-	for _, at := range slices.Backward(h.shared) {
-		b := &k.shared.blocks[at]
-		if b.holders--; b.holders == 0 {
-			k.shared.link(at)
-			k.idle++
-		}
+	for _, p := range slices.Backward(h.shared) {
+		k.letGo(p.stretch, int(p.n))
 	}
 	*h = holding{}
 }
 
-func (k *kvCache) dropIdle() {
-	for k.idle > 0 {
-		k.evict()
+// letGo gives back n blocks, of a stretch and of what was cut off it.
+func (k *kvCache) letGo(at int32, n int) {
+	s := &k.shared.stretches[at]
+	if n > len(s.hashes) {
+		k.letGo(s.rest, n-len(s.hashes))
+	}
+	if s.holders--; s.holders == 0 {
+		k.shared.link(at)
+		k.idle += len(s.hashes)
 	}
 }
 
-func (k *kvCache) evict() {
-	k.idle--
-	k.tier.put(k.shared.drop())
+func (k *kvCache) dropIdle() { k.evict(k.idle) }
+
+// evict makes room for n blocks, as far as nobody holds others.
+func (k *kvCache) evict(n int) {
+	for n > 0 && k.idle > 0 {
+		gone := k.shared.drop(n)
+		n -= len(gone)
+		k.idle -= len(gone)
+		k.tier.put(gone)
+	}
 }

@@ -28,24 +28,26 @@ func (t *tier) swapOut(blocks int) bool {
 	return true
 }
 
-// put takes in a block that the cache lets go.
-func (t *tier) put(hash uint64) {
+// put takes in blocks that the cache lets go, the last of them first.
+func (t *tier) put(hashes []uint64) {
 	if t.total == 0 {
 		return
 	}
-	at := t.cached.find(hash)
-	if at != 0 {
-		t.cached.unlink(at)
-	} else {
-		at = t.cached.add(hash)
+	for i := len(hashes) - 1; i >= 0; i-- {
+		at := t.cached.after(spot{}, hashes[i]).stretch
+		if at != 0 {
+			t.cached.unlink(at)
+		} else {
+			at = t.cached.add(hashes[i : i+1 : i+1])
+		}
+		t.cached.link(at)
+		t.shrink()
 	}
-	t.cached.link(at)
-	t.shrink()
 }
 
 // shrink lets go what came longest ago, until the rest fits.
 func (t *tier) shrink() {
 	for t.cached.n > 0 && t.swapped+t.cached.n > t.total {
-		t.cached.drop()
+		t.cached.drop(1)
 	}
 }
