@@ -2,10 +2,12 @@ package tacho
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"time"
@@ -24,18 +26,27 @@ func (es Events) MarshalJSON() ([]byte, error) {
 func (es Events) append(b []byte) []byte {
 	b = append(b, `{"at_ns":[`...)
 	prev := time.Duration(0)
-	for i, e := range es {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(e.At-prev), 10)
+	var seen struct{ lag, tokens, kind, slack int64 } // other than 0
+	for i := range es {
+		e := &es[i]
+		b = appendNumber(b, int64(e.At-prev))
 		prev = e.At
+		seen.lag |= int64(e.ReadLag)
+		seen.tokens |= int64(e.Tokens)
+		seen.kind |= int64(e.Kind)
+		seen.slack |= int64(e.Slack)
 	}
-	b = append(b, ']')
-	b = es.column(b, "read_lag_ns", func(e Event) int64 { return int64(e.ReadLag) })
-	b = es.column(b, "tokens", func(e Event) int64 { return int64(e.Tokens) })
-	b = es.column(b, "kind", func(e Event) int64 { return int64(e.Kind) })
-	if slices.ContainsFunc(es, Event.Coalesced) {
+	b = closeList(b)
+	if seen.lag != 0 {
+		b = es.column(b, "read_lag_ns", func(e *Event) int64 { return int64(e.ReadLag) })
+	}
+	if seen.tokens != 0 {
+		b = es.column(b, "tokens", func(e *Event) int64 { return int64(e.Tokens) })
+	}
+	if seen.kind != 0 {
+		b = es.column(b, "kind", func(e *Event) int64 { return int64(e.Kind) })
+	}
+	if seen.slack != 0 {
 		b = es.coalesced(b, "coalesced", func(i int) int64 { return int64(i) })
 		b = es.coalesced(b, "slack_ns", func(i int) int64 { return int64(es[i].Slack.Duration()) })
 	}
@@ -45,31 +56,54 @@ func (es Events) append(b []byte) []byte {
 // coalesced appends a list of something of each coalesced event.
 func (es Events) coalesced(b []byte, name string, of func(i int) int64) []byte {
 	b = append(append(append(b, `,"`...), name...), `":[`...)
-	sep := ""
 	for i, e := range es {
 		if e.Coalesced() {
-			b = strconv.AppendInt(append(b, sep...), of(i), 10)
-			sep = ","
+			b = appendNumber(b, of(i))
 		}
 	}
-	return append(b, ']')
+	return closeList(b)
 }
 
-// column appends one column unless all its values are zero.
-func (es Events) column(b []byte, name string, of func(Event) int64) []byte {
-	if !slices.ContainsFunc(es, func(e Event) bool { return of(e) != 0 }) {
-		return b
-	}
+// column appends one column.
+func (es Events) column(b []byte, name string, of func(*Event) int64) []byte {
 	b = append(append(append(b, `,"`...), name...), `":[`...)
-	for i, e := range es {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if v := of(e); v >= 0 && v <= 9 { // nearly all
-			b = append(b, byte('0'+v))
-		} else {
-			b = strconv.AppendInt(b, v, 10)
-		}
+	for i := range es {
+		b = appendNumber(b, of(&es[i]))
+	}
+	return closeList(b)
+}
+
+// appendNumber appends a number and a comma. Most of a kept run is such numbers, of
+// few digits: these are made all at once.
+func appendNumber(b []byte, n int64) []byte {
+	switch {
+	case uint64(n) < 10:
+		return append(b, byte('0'+n), ',')
+	case uint64(n) >= 1e8:
+		return append(strconv.AppendInt(b, n, 10), ',')
+	}
+	d := digits(uint32(n))
+	zeros := bits.TrailingZeros64(d) / 8 // at the front
+	b = binary.LittleEndian.AppendUint64(b, (d|0x3030303030303030)>>(8*zeros))
+	return append(b[:len(b)-zeros], ',')
+}
+
+// digits are the eight decimal digits of a number below 1e8, each in a byte, the
+// first one in the lowest. It is cut in half three times, each time all parts at
+// once: n/100 is n*10486>>20 for all n below 1e4, and n/10 is n*103>>10 below 100.
+func digits(n uint32) uint64 {
+	high := n / 1e4
+	v := uint64(high) | uint64(n-high*1e4)<<32
+	hundreds := v * 10486 >> 20 & 0x7f0000007f
+	v = hundreds | (v-100*hundreds)<<16
+	tens := v * 103 >> 10 & 0x000f000f000f000f
+	return tens | (v-10*tens)<<8
+}
+
+// closeList ends a list, in which each number has a comma after it.
+func closeList(b []byte) []byte {
+	if last := len(b) - 1; b[last] == ',' {
+		b = b[:last]
 	}
 	return append(b, ']')
 }
@@ -230,6 +264,11 @@ func (r *Record) Encode() ([]byte, error) { return r.Append(nil) }
 
 // Append is Encode, at the end of a buffer.
 func (r *Record) Append(to []byte) ([]byte, error) {
+	if r.plain() {
+		if line, ok := recordMembers.append(to, r); ok {
+			return line, nil
+		}
+	}
 	rest := *r
 	rest.Events = nil
 	b, err := json.Marshal(&rest)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,68 @@ func TestRecordByHand(t *testing.T) {
 		if d := cmp.Diff(byJSON, byHand); d != "" || len(byHand.Events) != len(events) {
 			t.Errorf("-by json +by hand\n%s", d)
 		}
+	}
+}
+
+// Whatever a record has beside what all have, and whatever its numbers are, it is
+// written as json.Marshal writes it.
+func TestEveryFieldByHand(t *testing.T) {
+	check := func(name string, r *tacho.Record) {
+		t.Helper()
+		want, err := json.Marshal(r)
+		line, failed := r.Encode()
+		if err != nil || failed != nil || string(line) != string(want) {
+			t.Errorf("%s: wrote %s, %v\nwant  %s, %v", name, line, failed, want, err)
+		}
+	}
+	for i := range reflect.TypeFor[tacho.Record]().NumField() {
+		for _, text := range []string{"plain", `"`, "<", "\n", "é", `\`} {
+			r := &tacho.Record{Timeline: tacho.NewTimeline(7)}
+			set(reflect.ValueOf(r).Elem().Field(i), text)
+			check(reflect.TypeFor[tacho.Record]().Field(i).Name, r)
+		}
+	}
+	line := reflect.TypeFor[tacho.Timeline]()
+	for i := range line.NumField() {
+		r := &tacho.Record{}
+		set(reflect.ValueOf(&r.Timeline).Elem().Field(i), "")
+		check(line.Field(i).Name, r)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	r := &tacho.Record{Session: math.MaxUint64, Usage: &tacho.Usage{}, Server: &tacho.ServerTimes{}}
+	for power := int64(1); power > 0 && power < 1e18; power *= 10 {
+		for _, n := range []int64{power - 1, power, power + 1, -power, rng.Int64N(power), rng.Int64N(9*power) + power} {
+			r.Events = append(r.Events, tacho.Event{At: r.Last() + time.Duration(n), Tokens: int16(n), ReadLag: int32(n)})
+		}
+	}
+	check("numbers", r)
+}
+
+// set makes a field, or all fields of one, other than they are.
+func set(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Float64:
+		v.SetFloat(1.5)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		set(v.Elem(), text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			set(v.Field(i), text)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		set(v.Index(0), text)
+	case reflect.Uint8:
+		v.SetUint(2)
+	case reflect.Uint64:
+		v.SetUint(17)
+	default:
+		v.SetInt(23)
 	}
 }
 

@@ -2,70 +2,86 @@ package tacho
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// members are how the members of a JSON object are read by hand, in the order in
-// which they are usually written.
+// members are how the members of a JSON object are read and written by hand, in
+// the order in which encoding/json writes them.
 //
 // Most lines of a kept run hold whole numbers, truth values and short texts only.
 // encoding/json takes several times as long over them; it gets the other lines.
 type members[O any] []member[O]
 
-// A member sets what a value says. It is false at a value that it leaves to
-// encoding/json.
+// A member sets what a value says, and appends the value. Both are false at one
+// that they leave to encoding/json.
 type member[O any] struct {
 	name string
 	set  func(to *O, value []byte) bool
+	put  func(b []byte, from *O) ([]byte, bool)
+
+	empty func(from *O) bool
+	omit  bool // where it is empty
+}
+
+// orNone is a member that is left out where it is empty.
+func (m member[O]) orNone() member[O] {
+	m.omit = true
+	return m
 }
 
 var recordMembers = members[Record]{
-	{"stage", number(func(r *Record) *int { return &r.Stage })},
-	{"session", number(func(r *Record) *uint64 { return &r.Session })},
-	{"turn", number(func(r *Record) *int { return &r.Turn })},
-	{"turns", number(func(r *Record) *int { return &r.Turns })},
-	{"id", plainText(func(r *Record) *string { return &r.ID })},
-	{"agent", plainText(func(r *Record) *string { return &r.Agent })},
-	{"probe", truth(func(r *Record) *bool { return &r.Probe })},
-	{"input_tokens", number(func(r *Record) *int { return &r.Input })},
-	{"asked_tokens", number(func(r *Record) *int { return &r.Asked })},
-	{"exact", truth(func(r *Record) *bool { return &r.Exact })},
-	{"due_ns", number(func(r *Record) *time.Duration { return &r.Due })},
-	{"slot_ns", number(func(r *Record) *time.Duration { return &r.Slot })},
-	{"start_ns", number(func(r *Record) *time.Duration { return &r.Start })},
-	{"conn_ns", number(func(r *Record) *time.Duration { return &r.Conn })},
-	{"sent_ns", number(func(r *Record) *time.Duration { return &r.Sent })},
-	{"wrote_ns", number(func(r *Record) *time.Duration { return &r.Wrote })},
-	{"head_ns", number(func(r *Record) *time.Duration { return &r.Head })},
-	{"events", func(r *Record, value []byte) bool { return r.Events.read(value) == nil }},
-	{"end_ns", number(func(r *Record) *time.Duration { return &r.End })},
-	{"clock", readClock},
-	{"fell_back", number(func(r *Record) *int { return &r.FellBack })},
-	{"conns", number(func(r *Record) *int { return &r.Conns })},
-	{"reused", truth(func(r *Record) *bool { return &r.Reused })},
-	{"sent_slack_ns", number(func(r *Record) *time.Duration { return &r.SentSlack })},
-	{"usage", object(usageMembers, func(r *Record) **Usage { return &r.Usage })},
-	{"output_tokens", number(func(r *Record) *int { return &r.Output })},
-	{"output_from", plainText(func(r *Record) *CountSource { return &r.OutputFrom })},
-	{"finish", plainText(func(r *Record) *string { return &r.Finish })},
-	{"server", object(serverMembers, func(r *Record) **ServerTimes { return &r.Server })},
-	{"endpoint", plainText(func(r *Record) *string { return &r.Endpoint })},
+	number("stage", func(r *Record) *int { return &r.Stage }),
+	number("session", func(r *Record) *uint64 { return &r.Session }),
+	number("turn", func(r *Record) *int { return &r.Turn }),
+	number("turns", func(r *Record) *int { return &r.Turns }).orNone(),
+	plainText("id", func(r *Record) *string { return &r.ID }).orNone(),
+	plainText("agent", func(r *Record) *string { return &r.Agent }).orNone(),
+	truth("probe", func(r *Record) *bool { return &r.Probe }).orNone(),
+	number("input_tokens", func(r *Record) *int { return &r.Input }),
+	number("asked_tokens", func(r *Record) *int { return &r.Asked }),
+	truth("exact", func(r *Record) *bool { return &r.Exact }),
+	number("due_ns", func(r *Record) *time.Duration { return &r.Due }),
+	number("slot_ns", func(r *Record) *time.Duration { return &r.Slot }),
+	number("start_ns", func(r *Record) *time.Duration { return &r.Start }),
+	number("conn_ns", func(r *Record) *time.Duration { return &r.Conn }),
+	number("sent_ns", func(r *Record) *time.Duration { return &r.Sent }),
+	number("wrote_ns", func(r *Record) *time.Duration { return &r.Wrote }),
+	number("head_ns", func(r *Record) *time.Duration { return &r.Head }),
+	{
+		name: "events",
+		set:  func(r *Record, value []byte) bool { return r.Events.read(value) == nil },
+		put:  func(b []byte, r *Record) ([]byte, bool) { return r.Events.append(b), true },
+	},
+	number("end_ns", func(r *Record) *time.Duration { return &r.End }),
+	{name: "clock", set: readClock, put: func(b []byte, r *Record) ([]byte, bool) { return quoted(b, r.Clock.String()) }},
+	number("fell_back", func(r *Record) *int { return &r.FellBack }).orNone(),
+	number("conns", func(r *Record) *int { return &r.Conns }),
+	truth("reused", func(r *Record) *bool { return &r.Reused }),
+	number("sent_slack_ns", func(r *Record) *time.Duration { return &r.SentSlack }).orNone(),
+	object("usage", usageMembers, func(r *Record) **Usage { return &r.Usage }),
+	number("output_tokens", func(r *Record) *int { return &r.Output }),
+	plainText("output_from", func(r *Record) *CountSource { return &r.OutputFrom }).orNone(),
+	plainText("finish", func(r *Record) *string { return &r.Finish }).orNone(),
+	object("server", serverMembers, func(r *Record) **ServerTimes { return &r.Server }),
+	plainText("endpoint", func(r *Record) *string { return &r.Endpoint }).orNone(),
 }
 
 var usageMembers = members[Usage]{
-	{"prompt_tokens", number(func(u *Usage) *int { return &u.Prompt })},
-	{"completion_tokens", number(func(u *Usage) *int { return &u.Completion })},
-	{"cached_tokens", number(func(u *Usage) *int { return &u.Cached })},
-	{"reasoning_tokens", number(func(u *Usage) *int { return &u.Reasoning })},
-	{"tells_cached", truth(func(u *Usage) *bool { return &u.TellsCached })},
+	number("prompt_tokens", func(u *Usage) *int { return &u.Prompt }),
+	number("completion_tokens", func(u *Usage) *int { return &u.Completion }),
+	number("cached_tokens", func(u *Usage) *int { return &u.Cached }).orNone(),
+	number("reasoning_tokens", func(u *Usage) *int { return &u.Reasoning }).orNone(),
+	truth("tells_cached", func(u *Usage) *bool { return &u.TellsCached }).orNone(),
 }
 
 var serverMembers = members[ServerTimes]{
-	{"queue_ns", number(func(s *ServerTimes) *time.Duration { return &s.Queue })},
-	{"ttft_ns", number(func(s *ServerTimes) *time.Duration { return &s.TTFT })},
-	{"prefill_ns", number(func(s *ServerTimes) *time.Duration { return &s.Prefill })},
-	{"decode_ns", number(func(s *ServerTimes) *time.Duration { return &s.Decode })},
-	{"total_ns", number(func(s *ServerTimes) *time.Duration { return &s.Total })},
+	number("queue_ns", func(s *ServerTimes) *time.Duration { return &s.Queue }).orNone(),
+	number("ttft_ns", func(s *ServerTimes) *time.Duration { return &s.TTFT }).orNone(),
+	number("prefill_ns", func(s *ServerTimes) *time.Duration { return &s.Prefill }).orNone(),
+	number("decode_ns", func(s *ServerTimes) *time.Duration { return &s.Decode }).orNone(),
+	number("total_ns", func(s *ServerTimes) *time.Duration { return &s.Total }).orNone(),
 }
 
 // read reads an object that has nothing between its parts. False leaves it to
@@ -82,6 +98,31 @@ func (m members[O]) read(to *O, text []byte) bool {
 		rest, next = after[end:], at+1
 	}
 	return ok && string(rest) == "}"
+}
+
+// append writes an object. False leaves it to encoding/json.
+func (m members[O]) append(b []byte, from *O) (_ []byte, ok bool) {
+	sep := byte('{')
+	for i := range m {
+		if m[i].omit && m[i].empty(from) {
+			continue
+		}
+		b = append(append(append(b, sep, '"'), m[i].name...), '"', ':')
+		if b, ok = m[i].put(b, from); !ok {
+			return b, false
+		}
+		sep = ','
+	}
+	if sep == '{' {
+		b = append(b, sep)
+	}
+	return append(b, '}'), true
+}
+
+// plain says whether recordMembers are all that r has.
+func (r *Record) plain() bool {
+	return r.Failure == nil && r.Text == "" && len(r.Labels) == 0 && r.Attempts == 0 && r.Inputs == 0 && r.AudioS == 0 &&
+		r.Retransmits == 0 && r.OutOfOrder == 0 && r.ClockMoved == 0 && r.ClockStep == 0
 }
 
 // memberName cuts off a name that needs no escape, and the colon after it.
@@ -131,12 +172,20 @@ func valueEnd(b []byte) int {
 	return len(b)
 }
 
-func number[O any, T ~int | ~int64 | ~uint64](of func(*O) *T) func(*O, []byte) bool {
-	return func(to *O, value []byte) bool {
-		n, ok := wholeNumber(value)
-		v := T(n)
-		*of(to) = v
-		return ok && int64(v) == n && (n < 0) == (v < 0)
+func number[O any, T ~int | ~int64 | ~uint64](name string, of func(*O) *T) member[O] {
+	return member[O]{
+		name: name,
+		set: func(to *O, value []byte) bool {
+			n, ok := wholeNumber(value)
+			v := T(n)
+			*of(to) = v
+			return ok && int64(v) == n && (n < 0) == (v < 0)
+		},
+		put: func(b []byte, from *O) ([]byte, bool) {
+			v := *of(from)
+			return strconv.AppendInt(b, int64(v), 10), (int64(v) < 0) == (v < 0)
+		},
+		empty: func(from *O) bool { return *of(from) == 0 },
 	}
 }
 
@@ -158,22 +207,32 @@ func wholeNumber(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-func truth[O any](of func(*O) *bool) func(*O, []byte) bool {
-	return func(to *O, value []byte) bool {
-		*of(to) = string(value) == "true"
-		return *of(to) || string(value) == "false"
+func truth[O any](name string, of func(*O) *bool) member[O] {
+	return member[O]{
+		name: name,
+		set: func(to *O, value []byte) bool {
+			*of(to) = string(value) == "true"
+			return *of(to) || string(value) == "false"
+		},
+		put:   func(b []byte, from *O) ([]byte, bool) { return strconv.AppendBool(b, *of(from)), true },
+		empty: func(from *O) bool { return !*of(from) },
 	}
 }
 
-func plainText[O any, T ~string](of func(*O) *T) func(*O, []byte) bool {
-	return func(to *O, value []byte) bool {
-		text, ok := unquoted(value)
-		if old := of(to); string(*old) != string(text) {
-			if *old = T(usual[string(text)]); *old == "" {
-				*old = T(text)
+func plainText[O any, T ~string](name string, of func(*O) *T) member[O] {
+	return member[O]{
+		name: name,
+		set: func(to *O, value []byte) bool {
+			text, ok := unquoted(value)
+			if old := of(to); string(*old) != string(text) {
+				if *old = T(usual[string(text)]); *old == "" {
+					*old = T(text)
+				}
 			}
-		}
-		return ok
+			return ok
+		},
+		put:   func(b []byte, from *O) ([]byte, bool) { return quoted(b, string(*of(from))) },
+		empty: func(from *O) bool { return *of(from) == "" },
 	}
 }
 
@@ -195,17 +254,34 @@ func unquoted(value []byte) ([]byte, bool) {
 	return text, true
 }
 
+// quoted appends a text of which nothing is to be escaped.
+func quoted(b []byte, text string) ([]byte, bool) {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			return b, false
+		}
+	}
+	return append(append(append(b, '"'), text...), '"'), true
+}
+
 func readClock(r *Record, value []byte) bool {
 	text, ok := unquoted(value)
 	return ok && r.Clock.UnmarshalText(text) == nil
 }
 
-func object[O, P any](m members[P], of func(*O) **P) func(*O, []byte) bool {
-	return func(to *O, value []byte) bool {
-		at := of(to)
-		if *at == nil {
-			*at = new(P)
-		}
-		return m.read(*at, value)
+// object is a member that is left out where there is none.
+func object[O, P any](name string, m members[P], of func(*O) **P) member[O] {
+	return member[O]{
+		name: name,
+		set: func(to *O, value []byte) bool {
+			at := of(to)
+			if *at == nil {
+				*at = new(P)
+			}
+			return m.read(*at, value)
+		},
+		put:   func(b []byte, from *O) ([]byte, bool) { return m.append(b, *of(from)) },
+		empty: func(from *O) bool { return *of(from) == nil },
+		omit:  true,
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // plainCache is a kvCache that looks at each block for itself.
 type plainCache struct {
-	kvCache         // for its numbers
+	kvCache // for its numbers
 	blocks  map[uint64]int
 	ring    []uint64 // blocks that nobody holds, the first to go first
 	away    []uint64
