@@ -76,16 +76,10 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
 	a.marks = append(a.marks, marksOf(r))
-	a.measure(r)
 	a.whole.ready(len(All), a.Limit)
+	a.measure(r)
 	a.parts.add(r, a.values[:len(Classic)], &a.whole)
 	a.bounds.add(r, a.values, a.whole.digests)
-	if !a.apart && !slices.Equal(a.values[indexITL], a.values[tokenGapAt]) {
-		a.tellGapsApart()
-	}
-	if !a.apart {
-		a.values[tokenGapAt] = a.values[tokenGapAt][:0]
-	}
 	a.whole.add(r, a.values, a.Limit)
 	a.series.add(r, a.values)
 	a.addFailure(r)
@@ -114,12 +108,29 @@ func (a *Accumulator) measure(r *tacho.Record) {
 	if a.metrics == nil {
 		a.metrics = WithStalls(a.Stall)
 	}
-	a.values.of(r, a.metrics)
-	for _, n := range a.values[stallsAt] {
+	skip := -1
+	if !a.apart && singleTokens(r) {
+		skip = tokenGapAt
+	} else if !a.apart {
+		a.tellGapsApart()
+	}
+	a.values.of(r, a.metrics, skip)
+	for _, n := range a.values[stallsAt].Values {
 		if n > 0 {
 			a.stalled++
 		}
 	}
+}
+
+// singleTokens says whether every event of r but the first has one token, so that
+// gaps by token are those between events.
+func singleTokens(r *tacho.Record) bool {
+	for i := 1; i < len(r.Events); i++ {
+		if tokensIn(r, i) != 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // tellGapsApart begins to keep the gaps by token. Where every event has one token

@@ -16,7 +16,8 @@ import (
 type arrivals struct {
 	exact []arrival
 	bins  []arrivalBin
-	width time.Duration // of a bin; 0 while all are exact
+	shift int  // bins are so many doublings of a millisecond wide
+	spilt bool // not all are exact
 }
 
 type arrival struct {
@@ -40,10 +41,11 @@ func (a *arrivals) add(r *tacho.Record, limit int) {
 		if r.Events[i].Tokens != 1 {
 			one.tokens = int64(math.Round(tokensIn(r, i) * tokenParts))
 		}
-		if a.width == 0 {
+		if !a.spilt {
 			a.exact = append(a.exact, one)
 		} else {
-			a.count(one)
+			b := a.bin(one.at)
+			b.events, b.tokens = b.events+1, b.tokens+one.tokens
 		}
 	}
 	if len(a.exact) > cmp.Or(limit, stat.ExactLimit) {
@@ -55,19 +57,22 @@ func (a *arrivals) count(one arrival) { a.bin(one.at).add(arrivalBin{1, one.toke
 
 // bin is the bin of a time. All bins become wider where they must.
 func (a *arrivals) bin(at time.Duration) *arrivalBin {
-	at = max(at, 0)
-	i := int(at / a.width)
-	for ; i >= mostBins; i = int(at / a.width) {
+	millis := int(max(at, 0) / time.Millisecond)
+	for millis>>a.shift >= mostBins {
 		a.widen()
 	}
+	i := millis >> a.shift
 	if i >= len(a.bins) {
 		a.bins = append(a.bins, make([]arrivalBin, i+1-len(a.bins))...)
 	}
 	return &a.bins[i]
 }
 
+// begin is when a bin begins.
+func (a *arrivals) begin(i int) time.Duration { return time.Duration(i) << a.shift * time.Millisecond }
+
 func (a *arrivals) widen() {
-	a.width *= 2
+	a.shift++
 	for i := range a.bins {
 		one := a.bins[i]
 		a.bins[i] = arrivalBin{}
@@ -79,7 +84,7 @@ func (a *arrivals) widen() {
 func (b *arrivalBin) add(o arrivalBin) { b.events, b.tokens = b.events+o.events, b.tokens+o.tokens }
 
 func (a *arrivals) spill() {
-	a.width = time.Millisecond
+	a.spilt = true
 	for _, one := range a.exact {
 		a.count(one)
 	}
@@ -87,35 +92,35 @@ func (a *arrivals) spill() {
 }
 
 func (a *arrivals) merge(o *arrivals, limit int) {
-	if a.width == 0 && (o.width > 0 || len(a.exact)+len(o.exact) > cmp.Or(limit, stat.ExactLimit)) {
+	if !a.spilt && (o.spilt || len(a.exact)+len(o.exact) > cmp.Or(limit, stat.ExactLimit)) {
 		a.spill()
 	}
-	if a.width == 0 {
+	if !a.spilt {
 		a.exact = append(a.exact, o.exact...)
 		return
 	}
 	for _, one := range o.exact {
 		a.count(one)
 	}
-	for a.width < o.width {
+	for a.shift < o.shift {
 		a.widen()
 	}
 	for i, b := range o.bins {
 		if b.events > 0 {
-			a.bin(time.Duration(i) * o.width).add(b)
+			a.bin(o.begin(i)).add(b)
 		}
 	}
 }
 
 // sorted are the arrivals in order, with how many events each stands for.
 func (a *arrivals) sorted() (all []arrival, events []int64) {
-	if a.width == 0 {
+	if !a.spilt {
 		stat.SortBy(a.exact, func(one arrival) uint64 { return uint64(max(one.at, 0)) })
 		return a.exact, nil
 	}
 	for i, b := range a.bins {
 		if b.events > 0 {
-			all = append(all, arrival{time.Duration(i) * a.width, b.tokens})
+			all = append(all, arrival{a.begin(i), b.tokens})
 			events = append(events, b.events)
 		}
 	}
@@ -162,7 +167,7 @@ func (a *arrivals) tokens(from, to time.Duration) float64 {
 		}
 	}
 	for i, b := range a.bins {
-		if at := time.Duration(i) * a.width; at >= from && at < to {
+		if at := a.begin(i); at >= from && at < to {
 			sum += b.tokens
 		}
 	}

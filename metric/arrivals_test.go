@@ -28,8 +28,8 @@ func TestArrivalsOfALongRun(t *testing.T) {
 		whole.add(&r, limit)
 		parts[rng.IntN(len(parts))].add(&r, limit)
 	}
-	if whole.width <= time.Millisecond || len(whole.bins) > mostBins {
-		t.Errorf("%d bins of %v", len(whole.bins), whole.width)
+	if whole.shift == 0 || len(whole.bins) > mostBins {
+		t.Errorf("%d bins of %v", len(whole.bins), whole.begin(1))
 	}
 	sum := arrivals{}
 	for _, i := range []int{2, 0, 1} {
@@ -39,7 +39,7 @@ func TestArrivalsOfALongRun(t *testing.T) {
 	if sum.peaks(0) != got {
 		t.Errorf("the parts come to %+v, the whole to %+v", sum.peaks(0), got)
 	}
-	off := 2 * whole.width.Seconds() // a bin at each end of the second
+	off := 2 * whole.begin(1).Seconds() // a bin at each end of the second
 	if math.Abs(got.TokensPerS/want.TokensPerS-1) > off || math.Abs(float64(got.EventsPerS)/float64(want.EventsPerS)-1) > off {
 		t.Errorf("got %+v, want within %.1f %% of %+v", got, 100*off, want)
 	}

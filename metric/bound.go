@@ -118,7 +118,21 @@ func (b *bounds) add(r *tacho.Record, v values, digests []stat.Digest) {
 	if !r.OK() {
 		return
 	}
-	exact := r.SentSlack == 0
+	exact := r.SentSlack == 0 && b.eventsExact(r)
+	for i, m := range Classic {
+		if !exact || b.of[i].low != nil {
+			b.of[i].add(m, r, v[i].Values, &digests[i])
+		}
+	}
+}
+
+// eventsExact says whether the times of all events are, and notes the gaps between
+// those that are.
+func (b *bounds) eventsExact(r *tacho.Record) bool {
+	if r.Clock == tacho.VirtualClock {
+		return true // nobody asks what is usual where all are
+	}
+	exact := true
 	for i := range r.Events {
 		exact = exact && !r.Events[i].Coalesced()
 		b.unknown = b.unknown || r.Events[i].Slack == tacho.UnknownSlack
@@ -126,11 +140,7 @@ func (b *bounds) add(r *tacho.Record, v values, digests []stat.Digest) {
 			b.exact.add(r.Events[i].At - r.Events[i-1].At)
 		}
 	}
-	for i, m := range Classic {
-		if !exact || b.of[i].low != nil {
-			b.of[i].add(m, r, v[i], &digests[i])
-		}
-	}
+	return exact
 }
 
 // merge takes in o. The digests of both are those before they are merged.

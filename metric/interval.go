@@ -38,7 +38,7 @@ func (s *series) add(r *tacho.Record, v values) {
 		at = r.Due
 	}
 	for i := range v {
-		(*s)[i].Add(at, v[i]...)
+		(*s)[i].AddBatch(at, &v[i])
 	}
 }
 

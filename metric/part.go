@@ -72,18 +72,21 @@ type part struct {
 }
 
 // values are those of one record, for each metric of a list.
-type values [][]float64
+type values []stat.Batch
 
-// of fills v with the values of a record.
-func (v *values) of(r *tacho.Record, metrics []*Metric) {
+// of fills v with the values of a record, but for the metric at skip.
+func (v *values) of(r *tacho.Record, metrics []*Metric, skip int) {
 	if len(*v) != len(metrics) {
 		*v = make(values, len(metrics))
 	}
-	var at int
-	keep := func(x float64) { (*v)[at] = append((*v)[at], x) } // one for all, as each is garbage
+	var at *stat.Batch
+	keep := func(x float64) { at.Values = append(at.Values, x) } // one for all, as each is garbage
 	for i, m := range metrics {
-		at, (*v)[i] = i, (*v)[i][:0]
-		m.Of(r, keep)
+		at = &(*v)[i]
+		if at.Values = at.Values[:0]; i != skip {
+			m.Of(r, keep)
+		}
+		at.Ready()
 	}
 }
 
@@ -94,7 +97,7 @@ func (p *part) add(r *tacho.Record, v values, limit int) {
 	p.tokens.addRecord(r)
 	p.ready(len(v), limit)
 	for i := range v {
-		p.digests[i].Add(v[i]...)
+		p.digests[i].AddBatch(&v[i])
 	}
 }
 

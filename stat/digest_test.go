@@ -3,8 +3,10 @@ package stat_test
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"testing"
+	"time"
 
 	"tacho/stat"
 )
@@ -145,4 +147,38 @@ func TestDigestMemory(t *testing.T) {
 		t.Errorf("%d bytes more after ten million observations", after-before)
 	}
 	runtime.KeepAlive(&d)
+}
+
+// What is added as a batch is added as one by one, to digests and series alike.
+func TestBatchesAreTheSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, limit := range []int{10, 5000} {
+		one, all := &stat.Digest{Limit: limit}, &stat.Digest{Limit: limit}
+		var single, series stat.Series
+		var b stat.Batch
+		for range 100 {
+			at := time.Duration(rng.Int64N(1e12))
+			b.Values = b.Values[:0]
+			for range rng.IntN(40) {
+				b.Values = append(b.Values, []float64{0, math.NaN(), math.Inf(1), 1e-300, 1e300, -3, rng.NormFloat64(), rng.ExpFloat64() * 1e3, float64(rng.IntN(9000)) / 1e3}[rng.IntN(9)])
+			}
+			b.Ready()
+			one.Add(b.Values...)
+			all.AddBatch(&b)
+			single.Add(at, b.Values...)
+			series.AddBatch(at, &b)
+		}
+		a, o := all.Distribution(), one.Distribution()
+		for q := 0.0; q <= 1; q += 0.01 {
+			if a.Quantile(q) != o.Quantile(q) {
+				t.Errorf("limit %d: quantile %g is %g, want %g", limit, q, a.Quantile(q), o.Quantile(q))
+			}
+		}
+		if all.N() != one.N() || all.Exact() != one.Exact() || a.Mean() != o.Mean() || a.Min() != o.Min() || a.Max() != o.Max() || a.Std() != o.Std() {
+			t.Errorf("limit %d: %d values, mean %g, %g to %g, want %d, %g, %g to %g", limit, all.N(), a.Mean(), a.Min(), a.Max(), one.N(), o.Mean(), o.Min(), o.Max())
+		}
+		if !reflect.DeepEqual(series, single) {
+			t.Errorf("limit %d: the series differ", limit)
+		}
+	}
 }
