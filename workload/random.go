@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -104,6 +105,26 @@ func idsBelow(size int) idRange {
 
 func (v idRange) draw(r *rand.Rand) int32 { return int32(v.first + r.IntN(v.count)) }
 
+// append draws n ids, as draw does, for those who draw millions.
+func (v idRange) append(ids []int32, r *rand.PCG, n int) []int32 {
+	count := uint64(v.count)
+	if count&(count-1) == 0 {
+		one := rand.New(r)
+		for range n {
+			ids = append(ids, v.draw(one))
+		}
+		return ids
+	}
+	for range n {
+		high, low := bits.Mul64(r.Uint64(), count)
+		for low < count && low < -count%count { // as rand.Rand does, for all to be as likely
+			high, low = bits.Mul64(r.Uint64(), count)
+		}
+		ids = append(ids, int32(v.first)+int32(high))
+	}
+	return ids
+}
+
 // A drawn workload makes prompts of random tokens, which no cache has seen,
 // behind a prefix that some of them share.
 type drawn struct {
@@ -192,12 +213,13 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	if w.end > 0 && i >= w.end && i < warmupBase {
 		return tacho.Session{}, io.EOF
 	}
-	rng := rngOf(w.Seed, i)
+	stream := streamOf(w.Seed, i)
+	rng := rand.New(stream)
 	input, output := w.lengths(i, rng)
 	q := tacho.Request{MaxTokens: output, IgnoreEOS: w.IgnoreEOS}
 	opening := prefixIndex - w.group(i, rng)
 	if w.IDs {
-		q.Input.IDs = w.appendIDs(w.appendIDs(make([]int32, 0, w.Prefix+input), rngOf(w.Seed, opening), w.Prefix), rng, input)
+		q.Input.IDs = w.ids.append(w.ids.append(make([]int32, 0, w.Prefix+input), streamOf(w.Seed, opening), w.Prefix), stream, input)
 		q.InputTokens = len(q.Input.IDs)
 		return single(i, q), nil
 	}
@@ -235,14 +257,6 @@ func (w *drawn) Warmup(i uint64) (tacho.Session, error) {
 
 // Notes implements Workload.
 func (w *drawn) Notes() []string { return w.notes() }
-
-// appendIDs appends n random token ids.
-func (w *drawn) appendIDs(ids []int32, r *rand.Rand, n int) []int32 {
-	for range n {
-		ids = append(ids, w.ids.draw(r))
-	}
-	return ids
-}
 
 // prefixed is the shared prefix and then words drawn by seed. It ends after n
 // words or at the given number of bytes, whichever comes first.

@@ -120,7 +120,9 @@ func Find(name string) (Kind, error) {
 const warmupBase = uint64(1) << 62
 
 // rngOf is the random stream of session i.
-func rngOf(seed, i uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, i^0x776f726b6c6f6164)) }
+func rngOf(seed, i uint64) *rand.Rand { return rand.New(streamOf(seed, i)) }
+
+func streamOf(seed, i uint64) *rand.PCG { return rand.NewPCG(seed, i^0x776f726b6c6f6164) }
 
 // turnKey names the random stream of a turn of session i, or of one of its
 // parts. It mixes both, for the numbers of warm-ups use all bits there are.

@@ -8,6 +8,7 @@ type blockTable struct {
 	stretches []stretch // the first is the end of the ring: its next is the one to go first
 	unused    []int32   // places in stretches
 	used      int       // stretches
+	inner     int       // of these, those that do not begin where a prompt does
 	places    []int32   // where a stretch is, at the first free place from the end of its hash on; 0: nowhere. At most half is taken
 }
 
@@ -15,6 +16,7 @@ type blockTable struct {
 // and where they have none they are let go from the last to the first.
 type stretch struct {
 	hashes     []uint64
+	inner      bool // it does not begin where a prompt does
 	holders    int32
 	prev, next int32 // in the ring: of stretches that nobody holds, in the order in which they were let go
 	rest       int32 // what was cut off it; for those who held it before that
@@ -38,26 +40,35 @@ func (t *blockTable) look(hash uint64) int {
 // nowhere.
 type spot struct{ stretch, block int32 }
 
-// after is where the block of that hash is, if the one before it is at b. For a
+// first is where the block of that hash is, if it is the first of a stretch.
+func (t *blockTable) first(hash uint64) spot { return spot{t.places[t.look(hash)], 0} }
+
+// after is where block i of a prompt is, if the one before it is at b. For a
 // hash covers all before it: only there or at the beginning of a stretch can it be.
-func (t *blockTable) after(b spot, hash uint64) spot {
-	if own := t.stretches[b.stretch].hashes; b.stretch != 0 && int(b.block)+1 < len(own) && own[b.block+1] == hash {
+func (t *blockTable) after(b spot, hashes []uint64, i int) spot {
+	if own := t.stretches[b.stretch].hashes; b.stretch != 0 && int(b.block)+1 < len(own) && own[b.block+1] == hashes[i] {
 		return spot{b.stretch, b.block + 1}
 	}
-	return spot{t.places[t.look(hash)], 0}
+	if i > 0 && t.inner == 0 {
+		return spot{}
+	}
+	return t.first(hashes[i])
 }
 
 // add makes a stretch of blocks that are not there.
-func (t *blockTable) add(hashes []uint64) int32 {
+func (t *blockTable) add(hashes []uint64, inner bool) int32 {
 	if 2*t.used >= len(t.places) {
 		t.grow()
 	}
 	at := int32(len(t.stretches))
 	if last := len(t.unused) - 1; last >= 0 {
 		at, t.unused = t.unused[last], t.unused[:last]
-		t.stretches[at] = stretch{hashes: hashes}
+		t.stretches[at] = stretch{hashes: hashes, inner: inner}
 	} else {
-		t.stretches = append(t.stretches, stretch{hashes: hashes})
+		t.stretches = append(t.stretches, stretch{hashes: hashes, inner: inner})
+	}
+	if inner {
+		t.inner++
 	}
 	t.places[t.look(hashes[0])] = at
 	t.used++
@@ -84,7 +95,7 @@ func (t *blockTable) cut(at int32, n int) {
 	}
 	t.n -= len(whole.hashes) - n
 	t.stretches[at].hashes = whole.hashes[:n:n]
-	rest := t.add(whole.hashes[n:])
+	rest := t.add(whole.hashes[n:], true)
 	t.stretches[at].rest = rest
 	s := &t.stretches[rest]
 	s.holders, s.rest = whole.holders, whole.rest
@@ -109,6 +120,9 @@ func (t *blockTable) remove(at int32) {
 	t.places[free] = 0
 	t.unused = append(t.unused, at)
 	t.used--
+	if t.stretches[at].inner {
+		t.inner--
+	}
 	t.n -= len(t.stretches[at].hashes)
 	t.stretches[at] = stretch{}
 }

@@ -172,12 +172,12 @@ func TestBlockTableIsAMap(t *testing.T) {
 		for range 2000 {
 			hash := rng.Uint64N(300) << (trial % 4 * 20) // the higher, the more alike are their ends
 			at, there := want[hash]
-			if got := table.after(spot{}, hash).stretch; got != at {
+			if got := table.first(hash).stretch; got != at {
 				t.Fatalf("trial %d: %x is at %d, want %d", trial, hash, got, at)
 			}
 			switch {
 			case !there:
-				want[hash] = table.add([]uint64{hash})
+				want[hash] = table.add([]uint64{hash}, false)
 			case rng.IntN(2) == 0:
 				table.remove(at)
 				delete(want, hash)

@@ -43,7 +43,7 @@ func (e *Engine) checkInvariants(t *testing.T) {
 			continue
 		}
 		b := e.kv.shared.stretches[at]
-		if found := e.kv.shared.after(spot{}, b.hashes[0]).stretch; found != at || b.holders != holders[at] {
+		if found := e.kv.shared.first(b.hashes[0]).stretch; found != at || b.holders != holders[at] {
 			t.Fatalf("blocks %x have %d holders, count %d, and are found: %v", b.hashes, holders[at], b.holders, found == at)
 		}
 		if all += len(b.hashes); b.holders == 0 {

@@ -69,8 +69,8 @@ func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle, away int) {
 	}
 	hashes = hashes[:min(len(hashes), (tokens-1)/k.blockTokens)]
 	var at spot
-	for _, hash := range hashes {
-		if at = k.shared.after(at, hash); at.stretch == 0 {
+	for i := range hashes {
+		if at = k.shared.after(at, hashes, i); at.stretch == 0 {
 			break
 		}
 		blocks++
@@ -78,7 +78,7 @@ func (k *kvCache) match(hashes []uint64, tokens int) (blocks, idle, away int) {
 			idle++
 		}
 	}
-	for k.tier.total > 0 && blocks+away < len(hashes) && k.tier.cached.after(spot{}, hashes[blocks+away]).stretch != 0 {
+	for k.tier.total > 0 && blocks+away < len(hashes) && k.tier.cached.first(hashes[blocks+away]).stretch != 0 {
 		away++
 	}
 	return blocks, idle, away
@@ -92,7 +92,7 @@ func (k *kvCache) admit(h *holding, hashes []uint64, hits, idleHits, tokens, spa
 		return false
 	}
 	for h.hashed < hits {
-		at := k.shared.after(spot{}, hashes[h.hashed]).stretch
+		at := k.shared.first(hashes[h.hashed]).stretch
 		k.shared.cut(at, equalStart(k.shared.stretches[at].hashes, hashes[h.hashed:hits]))
 		s := &k.shared.stretches[at]
 		if s.holders == 0 {
@@ -160,7 +160,7 @@ func (k *kvCache) share(h *holding, hashes []uint64, tokens int) {
 	at := k.before(h, hashes)
 	first := h.hashed // of those that are not there
 	for ; h.hashed < full; h.hashed++ {
-		if at = k.shared.after(at, hashes[h.hashed]); at.stretch != 0 { // another sequence was first: this one keeps its copy
+		if at = k.shared.after(at, hashes, h.hashed); at.stretch != 0 { // another sequence was first: this one keeps its copy
 			k.lend(h, hashes, first, h.hashed)
 			first = h.hashed + 1
 		}
@@ -173,8 +173,8 @@ func (k *kvCache) before(h *holding, hashes []uint64) (at spot) {
 	if last := len(h.shared) - 1; h.hashed == 0 || last >= 0 && h.shared[last].to == h.hashed {
 		return at // there is none, or it is the last of its stretch
 	}
-	for _, hash := range hashes[:h.hashed] {
-		at = k.shared.after(at, hash)
+	for i := range h.hashed {
+		at = k.shared.after(at, hashes, i)
 	}
 	return at
 }
@@ -197,7 +197,7 @@ func (k *kvCache) lend(h *holding, hashes []uint64, from, to int) {
 			return
 		}
 	}
-	at := k.shared.add(hashes[from:to:to])
+	at := k.shared.add(hashes[from:to:to], from > 0)
 	k.shared.stretches[at].holders = 1
 	h.hold(at, to-from, to)
 }

@@ -34,11 +34,11 @@ func (t *tier) put(hashes []uint64) {
 		return
 	}
 	for i := len(hashes) - 1; i >= 0; i-- {
-		at := t.cached.after(spot{}, hashes[i]).stretch
+		at := t.cached.first(hashes[i]).stretch
 		if at != 0 {
 			t.cached.unlink(at)
 		} else {
-			at = t.cached.add(hashes[i : i+1 : i+1])
+			at = t.cached.add(hashes[i:i+1:i+1], true)
 		}
 		t.cached.link(at)
 		t.shrink()

@@ -28,18 +28,37 @@ func (p *Prompt) AddIDs(ids []int32) {
 	if p.Every > 0 {
 		p.Blocks = slices.Grow(p.Blocks, (p.inBlock+len(ids))/p.Every)
 	}
-	for _, id := range ids {
-		p.Add(uint64(id))
+	for len(ids) > 0 {
+		n := len(ids)
+		if p.Every > 0 {
+			n = min(n, p.Every-p.inBlock)
+		}
+		seed := p.Seed
+		for _, id := range ids[:n] {
+			seed = mixed(seed, uint64(id))
+		}
+		p.Seed = seed
+		p.count(n)
+		ids = ids[n:]
 	}
 }
 
 // Add adds a token, by its id or a hash of it.
 func (p *Prompt) Add(token uint64) {
-	p.Tokens++
-	p.Seed = (p.Seed ^ token) * 1099511628211
-	p.Seed ^= p.Seed >> 29
+	p.Seed = mixed(p.Seed, token)
+	p.count(1)
+}
+
+func mixed(seed, token uint64) uint64 {
+	seed = (seed ^ token) * 1099511628211
+	return seed ^ seed>>29
+}
+
+// count counts n tokens that were mixed in, none of them beyond a block.
+func (p *Prompt) count(n int) {
+	p.Tokens += n
 	if p.Every > 0 {
-		if p.inBlock++; p.inBlock == p.Every {
+		if p.inBlock += n; p.inBlock == p.Every {
 			p.inBlock, p.Blocks = 0, append(p.Blocks, p.Seed)
 		}
 	}
