@@ -70,6 +70,14 @@ func (f *Feed) Token(n int, first bool, after time.Duration) {
 	}
 }
 
+// single takes in n tokens that came alone, after gaps of one bin.
+func (f *Feed) single(bin int, n int64) {
+	if n > 0 {
+		f.Counts.Tokens.Add(n)
+		f.itl[bin].Add(n)
+	}
+}
+
 // Add takes in a request that is over.
 func (f *Feed) Add(r *tacho.Record) {
 	if r.Sent != tacho.Never && r.Failure == nil {
@@ -117,10 +125,25 @@ func (f *Feed) Computed(r *tacho.Record) {
 		f.Counts.Sessions.Add(1)
 	}
 	before := r.Sent
-	for i, e := range r.Events {
-		f.Token(max(int(e.Tokens), 1), i == 0, e.At-before)
+	like := struct { // gaps that are alike, of one token each: nearly all
+		bin int
+		n   int64
+	}{}
+	for i := range r.Events {
+		e := &r.Events[i]
+		bin := binOf(e.At - before)
+		switch {
+		case i == 0 || e.Tokens > 1:
+			f.Token(max(int(e.Tokens), 1), i == 0, e.At-before)
+		case bin != like.bin:
+			f.single(like.bin, like.n)
+			like.bin, like.n = bin, 1
+		default:
+			like.n++
+		}
 		before = e.At
 	}
+	f.single(like.bin, like.n)
 	f.virtual.Store(max(f.virtual.Load(), int64(r.End)))
 }
 

@@ -36,7 +36,8 @@ type Metric struct {
 	PerEvent     bool // a request has one value for each of its events
 	MoreIsBetter bool // an SLO is a least value, and not a most
 
-	off func(r *tacho.Record, value int) off // of a classic metric: how far a value may be off
+	off func(r *tacho.Record, value int) off          // of a classic metric: how far a value may be off
+	all func(r *tacho.Record, to []float64) []float64 // what Of emits, appended; nil where that is not worth while
 }
 
 // The four classic metrics.
@@ -60,14 +61,11 @@ var (
 		Name: "itl", Title: "Inter-token Latency", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events, one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			if !r.OK() {
-				return
-			}
-			for i := 1; i < len(r.Events); i++ {
-				emit(millis(r.Events[i].At - r.Events[i-1].At))
+			for _, gap := range gaps(r, nil) {
+				emit(gap)
 			}
 		},
-		off: itlOff,
+		off: itlOff, all: gaps,
 	}
 	E2EL = &Metric{
 		Name: "e2el", Title: "End-to-end Latency", Unit: Millis,
@@ -75,6 +73,21 @@ var (
 		Of:  ofSuccess(atSent, atLast), off: e2elOff,
 	}
 )
+
+// gaps appends those between the token events of a success, of which there are more
+// than of all else.
+func gaps(r *tacho.Record, to []float64) []float64 {
+	if !r.OK() || len(r.Events) == 0 {
+		return to
+	}
+	before := r.Events[0].At
+	for i := range r.Events[1:] {
+		at := r.Events[i+1].At
+		to = append(to, millis(at-before))
+		before = at
+	}
+	return to
+}
 
 // The same latencies counted from when the plan wanted the request sent, so
 // that a request held back by a full client is not a fast one.

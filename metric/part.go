@@ -83,7 +83,11 @@ func (v *values) of(r *tacho.Record, metrics []*Metric, skip int) {
 	keep := func(x float64) { at.Values = append(at.Values, x) } // one for all, as each is garbage
 	for i, m := range metrics {
 		at = &(*v)[i]
-		if at.Values = at.Values[:0]; i != skip {
+		switch at.Values = at.Values[:0]; {
+		case i == skip:
+		case m.all != nil:
+			at.Values = m.all(r, at.Values)
+		default:
 			m.Of(r, keep)
 		}
 		at.Ready()

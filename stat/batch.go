@@ -31,7 +31,11 @@ func (b *Batch) Ready() {
 		if x > b.max {
 			b.max = x
 		}
-		b.sum.add(x)
+		if x > fixedSmall || x < -fixedSmall {
+			b.sum.addLarge(x)
+		} else {
+			b.sum.addSmall(x)
+		}
 		b.bins = append(b.bins, binOf(x, fineBits))
 	}
 }
@@ -81,8 +85,13 @@ func (s *Series) AddBatch(at time.Duration, b *Batch) {
 		return
 	}
 	i := s.part(at)
+	last := sizeOfBin(b.bins[0])
+	row := s.row(last)
 	for _, bin := range b.bins {
-		s.row(sizeOfBin(bin))[i]++
+		if size := sizeOfBin(bin); size != last { // many that follow each other are of one size
+			last, row = size, s.row(size)
+		}
+		row[i]++
 	}
 	s.n[i] += int64(len(b.finite))
 	s.sums[i].merge(&b.sum)

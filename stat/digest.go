@@ -313,16 +313,21 @@ type fixed struct {
 }
 
 const (
-	fixedBits = 40
-	fixedMost = 1 << 62 // beyond this a number counts as this
+	fixedBits  = 40
+	fixedMost  = 1 << 62               // beyond this a number counts as this
+	fixedSmall = 1 << (62 - fixedBits) // up to this one word holds it: nearly all
 )
 
 func (f *fixed) add(x float64) {
-	if x > 1<<(62-fixedBits) || x < -1<<(62-fixedBits) {
+	if x > fixedSmall || x < -fixedSmall {
 		f.addLarge(x)
-		return
+	} else {
+		f.addSmall(x)
 	}
-	n := int64(math.RoundToEven(x * (1 << fixedBits))) // nearly all: one word holds it
+}
+
+func (f *fixed) addSmall(x float64) {
+	n := int64(math.RoundToEven(x * (1 << fixedBits)))
 	lo, carry := bits.Add64(f.lo, uint64(n), 0)
 	f.lo, f.hi = lo, f.hi+n>>63+int64(carry)
 }
