@@ -15,6 +15,7 @@ import (
 
 	"tacho/cluster"
 	"tacho/engine"
+	"tacho/plan"
 	"tacho/run"
 )
 
@@ -25,6 +26,7 @@ const natsTokenVariable = "TACHO_NATS_TOKEN"
 type agentFlags struct {
 	cluster.AgentOptions
 	limit string
+	wait  plan.Seconds
 	child bool
 }
 
@@ -51,6 +53,7 @@ there itself (--creds, --nkey, --token or --cert).`,
 	a := &f.Access
 	tokenFile := ""
 	fs.StringVar(&a.URL, "join", "", "NATS server to join, as nats://host:4222, tls://..., or several with commas between")
+	fs.TextVar(&f.wait, "join-wait", plan.Seconds(60), "wait this long, in seconds, for that server to be there")
 	fs.StringArrayVar(&f.Allow, "allow-target", nil, "server that requests may go to, as http://host:8000; without a port all ports of that host, any is every server; may be repeated")
 	fs.StringArrayVar(&f.Trust, "trust", nil, "public key of a coordinator that may give orders, as tacho bench prints it; may be repeated")
 	fs.StringVar(&a.Creds, "creds", "", "file with NATS credentials")
@@ -63,7 +66,7 @@ there itself (--creds, --nkey, --token or --cert).`,
 	fs.StringVar(&f.Name, "name", "", "what the report calls this agent (default: the host's name)")
 	fs.StringVar(&f.Spool, "spool", "", "directory for records that were not handed over yet (default: one in the user's cache)")
 	fs.StringVar(&f.limit, "spool-limit", "4GiB", "bytes that may wait there, with K, M or G behind the number")
-	fs.BoolVar(&f.Once, "once", false, "end when the first run is over")
+	fs.BoolVar(&f.Once, "once", false, "end when the first run is over; if its coordinator dies, wait a quarter of an hour for the run to go on")
 	fs.BoolVar(&f.child, childFlag, false, "stop when standard input ends, as it does when the parent is gone")
 	_ = fs.MarkHidden(childFlag) // it was just made
 	cmd.PreRunE = func(*cobra.Command, []string) error { return f.readToken(env, tokenFile) }
@@ -120,6 +123,7 @@ func (f *agentFlags) run(ctx context.Context, env *Env) error {
 		return usage(err)
 	}
 	engine.Tune()
+	f.JoinWait = f.wait.Duration()
 	f.Access.Name, f.Version = "tacho agent "+f.Name, version()
 	f.Env = func() run.Env {
 		return run.Env{

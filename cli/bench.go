@@ -89,7 +89,7 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 	cmd.Flags().SortFlags = false
 	o.bind(cmd.Flags(), "print the plan and its levels, and send nothing")
 	cmd.Flags().StringArrayVar(&o.compare, "compare", nil, "two runs or results: show how they differ and measure nothing, as tacho compare does")
-	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept")
+	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept; "+lastRun+" is the last one below --runs-dir, or a new run where that came to its end")
 	bind(cmd.Flags(), p)
 	return cmd
 }

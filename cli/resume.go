@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,14 +18,38 @@ import (
 	"tacho/store"
 )
 
+// lastRun is what --resume takes in place of a directory.
+const lastRun = "last"
+
+// cutShort is the directory of the last run below another, if it did not come to
+// its end; empty is none.
+func cutShort(runs string) string {
+	entries, _ := os.ReadDir(runs) // none is no run
+	var last *store.Run
+	for _, e := range entries {
+		r, err := store.Open(filepath.Join(runs, e.Name()))
+		if err == nil && (last == nil || r.Manifest.Started.After(last.Manifest.Started)) {
+			last = r
+		}
+	}
+	if last == nil || last.Whole {
+		return ""
+	}
+	return last.Dir
+}
+
 // readResumed takes the plan of the run that is to go on, and what it came to so
 // far. The plan has to be as it was.
 func readResumed(env *Env, o *benchOptions, p *plan.Plan) error {
-	switch {
-	case o.resume == "":
-		return nil
-	case o.file != "":
+	if o.file != "" && o.resume != "" {
 		return errors.New("--resume goes without --plan: the run has its own")
+	}
+	if o.resume == lastRun {
+		env.again.Store(true)
+		o.resume = cutShort(p.RunsDir)
+	}
+	if o.resume == "" {
+		return nil
 	}
 	kept, err := store.Open(o.resume)
 	if err != nil {

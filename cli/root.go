@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,7 @@ type Env struct {
 	curtain *curtain           // in front of what is printed
 	seen    func(*outcome.Run) // gets what was measured, before it is kept; for tests
 	secrets *redact.Secrets    // kept out of all that is printed or kept
+	again   *atomic.Bool       // whoever ends it with a signal starts it again, and it goes on from there
 }
 
 // System is the Env of the real process.
@@ -90,7 +92,7 @@ var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep,
 func Main(process *Env) int {
 	screened := *process
 	env := &screened
-	env.secrets = secretsOf(env)
+	env.secrets, env.again = secretsOf(env), &atomic.Bool{}
 	env.curtain = &curtain{terminal: process.Stderr}
 	defer env.curtain.open() // also when it all breaks down
 	stdout := &screen{to: env.curtain.before(process.Stdout, false), secrets: env.secrets}
@@ -215,7 +217,11 @@ func (s stopped) Error() string { return "stopped by " + s.String() }
 func stopCode(ctx context.Context) int {
 	var by stopped
 	errors.As(context.Cause(ctx), &by)
-	if number, ok := by.Signal.(syscall.Signal); ok {
+	return signalCode(by.Signal)
+}
+
+func signalCode(by os.Signal) int {
+	if number, ok := by.(syscall.Signal); ok {
 		return exitSignaled + int(number)
 	}
 	return exitSignaled + int(syscall.SIGINT)
@@ -237,6 +243,12 @@ func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 			if n > 1 {
 				env.curtain.open()
 				env.Kill(stopCode(ctx))
+				return
+			}
+			if by == syscall.SIGTERM && env.again.Load() { // agents are not told to stop
+				env.curtain.open()
+				_, _ = fmt.Fprintln(env.Stderr, "\nStopped at once: the next start goes on from here.")
+				env.Kill(signalCode(by))
 				return
 			}
 			_, _ = fmt.Fprintln(env.Stderr, "\nStopping; what is finished is kept. Press Ctrl-C again to stop at once.")

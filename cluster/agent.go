@@ -34,6 +34,8 @@ type AgentOptions struct {
 	Say     func(line string)
 	Joined  func() // told when it is there; may be nil
 	Once    bool   // it ends when the run that it works for does
+
+	JoinWait time.Duration // for NATS to be there
 }
 
 // An Agent works for one coordinator at a time.
@@ -65,6 +67,11 @@ type Agent struct {
 
 // patience is how long an agent stays with a coordinator that it does not hear.
 const patience = 30 * time.Second
+
+// onceWaits is how long an agent that is to end with its run waits for somebody to
+// go on with it: as long as Kubernetes may take to start a coordinator on another
+// node. What it has finished may be nowhere else.
+const onceWaits = 15 * time.Minute
 
 // RunAgent joins NATS and works for coordinators until ctx is done.
 func RunAgent(ctx context.Context, o AgentOptions) error {
@@ -98,7 +105,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 
 // join connects, and begins to answer.
 func (a *Agent) join() (err error) {
-	if a.control, err = a.Access.connect(nats.RetryOnFailedConnect(false)); err != nil {
+	if err := a.connect(); err != nil {
 		return err
 	}
 	if a.data, err = a.Access.connect(); err != nil {
@@ -128,6 +135,23 @@ func (a *Agent) join() (err error) {
 		}
 	}
 	return a.control.FlushTimeout(askTimeout)
+}
+
+// connect waits for NATS to be there: whoever starts many machines does not start
+// them in order.
+func (a *Agent) connect() (err error) {
+	say := sync.OnceFunc(func() {
+		a.Say(fmt.Sprintf("No NATS server answers at %s yet: trying for %v.", a.Access.shown(), a.JoinWait))
+	})
+	for end := time.Now().Add(a.JoinWait); ; pause(a.ctx, retryPause) {
+		if a.control, err = a.Access.connect(); !errors.Is(err, errNobody) || time.Now().After(end) {
+			return err
+		}
+		if a.ctx.Err() != nil {
+			return a.ctx.Err()
+		}
+		say()
+	}
 }
 
 // leave ends all that is under way. What was not handed over stays in the spool.
@@ -209,16 +233,6 @@ func (a *Agent) at(o *order) *work {
 		return nil
 	}
 	return a.works[o.Share]
-}
-
-// idle says whether it has nothing to do.
-func (a *Agent) idle() bool {
-	for _, w := range a.works {
-		if !w.idle() {
-			return false
-		}
-	}
-	return true
 }
 
 // busy says whether it has a share that is not sent to its end. One that is being
@@ -316,7 +330,8 @@ func (a *Agent) tick() {
 	defer a.mu.Unlock()
 	switch {
 	case a.run == "":
-		if late := time.Since(a.parted) > drainTime; a.Once && !a.parted.IsZero() && (late || a.idle()) {
+		if a.Once && !a.parted.IsZero() && time.Since(a.parted) > onceWaits {
+			a.Say("Nobody goes on with the run.")
 			a.over()
 		}
 		return
@@ -338,7 +353,7 @@ func (a *Agent) tick() {
 // giveUp parts from a coordinator that is gone. What was finished for it is handed
 // over all the same: it may be started again, and go on.
 func (a *Agent) giveUp() {
-	a.Say("The coordinator is gone.")
+	a.Say("The coordinator is gone. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for the run to go on.", onceWaits)}[a.Once])
 	for id, w := range a.works {
 		if !w.hasBegun() {
 			w.drop()

@@ -5,7 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,8 +31,24 @@ func (a *Access) Known() bool {
 	return a.Creds != "" || a.NKey != "" || a.Token != "" || a.Cert != ""
 }
 
+// errNobody is a NATS server that is not there, or not yet.
+var errNobody = errors.New("no NATS server answers")
+
+// shown is the address as it may be printed.
+func (a *Access) shown() string {
+	var all []string
+	for text := range strings.SplitSeq(a.URL, ",") {
+		if u, err := url.Parse(strings.TrimSpace(text)); err == nil && u.User != nil {
+			u.User = nil // it may be a secret
+			text = u.String()
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ",")
+}
+
 // connect opens a connection that comes back by itself.
-func (a *Access) connect(more ...nats.Option) (*nats.Conn, error) {
+func (a *Access) connect() (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name(a.Name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(3), nats.Timeout(5 * time.Second), nats.ReconnectBufSize(-1),
@@ -53,14 +72,15 @@ func (a *Access) connect(more ...nats.Option) (*nats.Conn, error) {
 		}
 		options = append(options, nats.Secure(c))
 	}
-	nc, err := nats.Connect(a.URL, append(options, more...)...)
+	nc, err := nats.Connect(a.URL, options...)
+	var dial *net.OpError
 	switch {
+	case errors.Is(err, nats.ErrNoServers), errors.As(err, &dial) && dial.Op == "dial":
+		return nil, fmt.Errorf("%w at %s: see that it runs, and that the address is right", errNobody, a.shown())
 	case errors.Is(err, nats.ErrAuthorization):
 		return nil, errors.New("NATS does not let us in: give --creds, --nkey or --token (of bench: --nats-creds, --nats-nkey or --nats-token)")
 	case err != nil && (a.CA != "" || a.Cert != ""):
 		return nil, fmt.Errorf("join NATS by TLS: %w: see that --ca-cert, --cert and --key (of bench: --nats-ca-cert, --nats-cert and --nats-key) are those that the server knows", err)
-	case errors.Is(err, nats.ErrNoServers):
-		return nil, errors.New("no NATS server answers there: see that it runs, and that the address is right")
 	}
 	return nc, err
 }

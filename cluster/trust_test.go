@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -234,4 +235,25 @@ func FuzzHeard(f *testing.F) {
 			_ = again.take(map[string][]string{offsetHeader: {"0"}}, body, nothing{}) // an error is fine; a panic is not
 		}
 	})
+}
+
+// An agent that is to end with its run waits for somebody to go on with it, but not
+// for ever.
+func TestOnceWaitsForTheNextCoordinator(t *testing.T) {
+	_, a := taken(t)
+	ended := false
+	a.Once, a.over = true, func() { ended = true }
+	a.heard = time.Now().Add(-2 * patience)
+	a.tick()
+	if a.run != "" || ended {
+		t.Fatalf("it works for %q, ended: %v", a.run, ended)
+	}
+	a.parted = time.Now().Add(-onceWaits / 2)
+	if a.tick(); ended {
+		t.Error("it did not wait")
+	}
+	a.parted = time.Now().Add(-2 * onceWaits)
+	if a.tick(); !ended {
+		t.Error("it waits for ever")
+	}
 }

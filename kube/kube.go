@@ -39,6 +39,10 @@ const (
 	nobody   = 65532 // as the image runs
 	runsDir  = "/runs"
 	dataDir  = "/data"
+
+	placeWait = "600" // seconds until all pods have a node and their image
+
+	killed, terminated = 137, 143 // codes of whoever was ended by a signal
 )
 
 var (
@@ -132,7 +136,9 @@ func (o *Options) claim() object {
 }
 
 func (o *Options) coordinator() object {
-	args := []string{"bench", "--agents", strconv.Itoa(o.Agents), "--agent-wait", "600", "--runs-dir", runsDir, "--nats-listen", "0.0.0.0:" + strconv.Itoa(natsPort)}
+	args := []string{
+		"bench", "--agents", strconv.Itoa(o.Agents), "--agent-wait", placeWait, "--runs-dir", runsDir + "/" + o.Name, "--resume", "last", "--nats-listen", "0.0.0.0:" + strconv.Itoa(natsPort),
+	}
 	env := []object{o.token(), {"name": "XDG_CONFIG_HOME", "value": "/etc"}}
 	if o.KeySecret != "" {
 		env = append(env, object{"name": "OPENAI_API_KEY", "valueFrom": object{"secretKeyRef": object{"name": o.KeySecret, "key": "api-key"}}})
@@ -148,20 +154,31 @@ func (o *Options) coordinator() object {
 	container["volumeMounts"] = []object{{"name": "runs", "mountPath": runsDir}, {"name": "keys", "mountPath": "/etc/tacho", "readOnly": true}, {"name": "tmp", "mountPath": "/tmp"}}
 	container["ports"] = []object{{"name": "nats", "containerPort": natsPort}}
 	job := o.head("batch/v1", "Job", o.Name+"-coordinator", "coordinator")
-	job["spec"] = object{"backoffLimit": 0, "template": o.pod("coordinator", container, runs, keys)}
+	job["spec"] = object{"backoffLimit": 3, "podFailurePolicy": failurePolicy(), "template": o.pod("coordinator", "Never", container, runs, keys)}
 	return job
 }
 
+// failurePolicy has the coordinator started again when it was killed, or its node
+// is taken away: it goes on with its run. What it ended with itself would only come
+// out once more.
+func failurePolicy() object {
+	return object{"rules": []object{
+		{"action": "Ignore", "onPodConditions": []object{{"type": "DisruptionTarget", "status": "True"}}},
+		{"action": "FailJob", "onExitCodes": object{"containerName": "coordinator", "operator": "NotIn", "values": []int{killed, terminated}}},
+	}}
+}
+
 // agents each take their number from the Job, so that a pod that is made anew
-// has the name of the one before.
+// has the name of the one before. A container that dies is started again in its
+// pod, where its spool is, and hands over what it had finished.
 func (o *Options) agents() object {
-	args := []string{"agent", "--join", "nats://" + o.Name + "-nats:" + strconv.Itoa(natsPort), "--once", "--name", o.Name + "-$(JOB_COMPLETION_INDEX)", "--trust", o.Trust, "--spool", "/spool"}
+	args := []string{"agent", "--join", "nats://" + o.Name + "-nats:" + strconv.Itoa(natsPort), "--join-wait", placeWait, "--once", "--name", o.Name + "-$(JOB_COMPLETION_INDEX)", "--trust", o.Trust, "--spool", "/spool"}
 	for _, target := range o.Allow {
 		args = append(args, "--allow-target", target)
 	}
 	container := o.container("agent", args, []object{o.token()}, o.CPUs, o.Memory)
 	container["volumeMounts"] = []object{{"name": "spool", "mountPath": "/spool"}, {"name": "tmp", "mountPath": "/tmp"}}
-	pod := o.pod("agent", container, object{"name": "spool", "emptyDir": object{}})
+	pod := o.pod("agent", "OnFailure", container, object{"name": "spool", "emptyDir": object{}})
 	spec, _ := pod["spec"].(object) // as pod made it
 	spec["topologySpreadConstraints"] = []object{{
 		"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": object{"matchLabels": o.labels("agent")},
@@ -190,7 +207,7 @@ func (o *Options) container(name string, args []string, env []object, cpus, memo
 	}
 }
 
-func (o *Options) pod(part string, container object, volumes ...object) object {
+func (o *Options) pod(part, restart string, container object, volumes ...object) object {
 	volumes = append(volumes, object{"name": "tmp", "emptyDir": object{}})
 	if o.Data != "" {
 		volumes = append(volumes, object{"name": "data", "persistentVolumeClaim": object{"claimName": o.Data, "readOnly": true}})
@@ -198,7 +215,7 @@ func (o *Options) pod(part string, container object, volumes ...object) object {
 		container["volumeMounts"] = append(mounts, object{"name": "data", "mountPath": dataDir, "readOnly": true})
 	}
 	spec := object{
-		"restartPolicy": "Never", "automountServiceAccountToken": false, "containers": []object{container}, "volumes": volumes,
+		"restartPolicy": restart, "automountServiceAccountToken": false, "containers": []object{container}, "volumes": volumes,
 		"securityContext": object{"runAsNonRoot": true, "runAsUser": nobody, "runAsGroup": nobody, "fsGroup": nobody, "seccompProfile": object{"type": "RuntimeDefault"}},
 	}
 	if len(o.NodePool) > 0 {
