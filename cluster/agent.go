@@ -62,6 +62,7 @@ type Agent struct {
 	inUse   bool          // by a share
 	try     string        // at a level, that it works at
 	works   map[int]*work // its shares of that, by their numbers
+	recalls recalls       // what is done of shares that it is to take over
 	parted  time.Time     // when it gave up its coordinator; zero is not
 }
 
@@ -210,6 +211,8 @@ func (a *Agent) obey(message []byte) state {
 	case ask:
 	case take:
 		a.turnTo(o)
+	case recall:
+		a.recalls.add(o)
 	case prepare:
 		if err := a.prepare(o); err != nil {
 			return state{State: failed, Refused: err.Error()}
@@ -321,7 +324,7 @@ func (a *Agent) part() {
 		a.runner.Close()
 		a.runner = nil
 	}
-	a.run, a.session, a.from, a.seq, a.about.Nonce = "", "", "", 0, nuid.Next()
+	a.run, a.session, a.from, a.seq, a.about.Nonce, a.recalls = "", "", "", 0, nuid.Next(), nil
 }
 
 // tick sends a beat, and gives up a coordinator that is gone.

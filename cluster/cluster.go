@@ -16,6 +16,7 @@ import (
 	"tacho/live"
 	"tacho/metric"
 	"tacho/run"
+	"tacho/session"
 )
 
 // The subjects. Orders and questions go from the coordinator to an agent and are
@@ -69,6 +70,7 @@ type hello struct {
 // The kinds of order.
 const (
 	take       = "take"    // work for a run
+	recall     = "recall"  // learn what is done of a share that is to be taken over; in pieces, before prepare
 	prepare    = "prepare" // make a share of a level ready
 	ask        = "ask"     // how far it is
 	begin      = "begin"   // start at an instant
@@ -88,8 +90,12 @@ type order struct {
 	Share int       `json:"share,omitempty"` // the number of its stream of records
 	K     int       `json:"k,omitempty"`     // of prepare: the part of the level that it is
 	N     int       `json:"n,omitempty"`     // of so many
-	Skip  []uint64  `json:"skip,omitempty"`  // likewise: sessions that are done
+	Heed  bool      `json:"heed,omitempty"`  // likewise: answers that a later turn may quote are handed over, too
 	Start int64     `json:"start,omitempty"` // of begin: nanoseconds since 1970, by the agent's clock
+
+	Skip  []uint64        `json:"skip,omitempty"`  // of recall: sessions that are done, or have begun
+	Begun []session.Begun `json:"begun,omitempty"` // likewise: how far those are that have begun
+	Now   time.Duration   `json:"now,omitempty"`   // likewise: since the start of the level
 }
 
 // The states of an agent's share.

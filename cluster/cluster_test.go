@@ -66,9 +66,12 @@ func (a *asked) count() int {
 }
 
 // midway does something when the load is well under way.
-func (a *asked) midway(t *testing.T, do func()) {
+func (a *asked) midway(t *testing.T, do func()) { a.after(t, 15, do) }
+
+// after does something when there were so many requests.
+func (a *asked) after(t *testing.T, requests int, do func()) {
 	go func() {
-		for a.count() < 15 {
+		for a.count() < requests {
 			if t.Context().Err() != nil {
 				return
 			}

@@ -47,7 +47,7 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 	}
 	n := t.Shares(len(members))
 	for k, m := range members[:n] {
-		l.shares = append(l.shares, &share{id: k, k: k, n: n, by: m, closed: t.Closed})
+		c.newShare(l, k, n, m)
 	}
 	if err := c.persist(ctx, func(ctx context.Context) error { return c.stream.Purge(ctx) }); err != nil { // all of it is kept elsewhere by now
 		return fmt.Errorf("NATS does not make room for the level's records: %w", err)
@@ -393,9 +393,6 @@ func (s *share) reasons() (out []metric.Reason) {
 	switch {
 	case s.lost != "" && s.taker != "":
 		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and agent %s took over the rest: what was due meanwhile was sent late", who, s.lost, s.requests, s.taker))
-		if n := len(s.toCome); n > 0 {
-			degraded("agent-sessions", fmt.Sprintf("%s was lost with %d sessions under way: their other turns are missing, for nobody begins a session again", who, n))
-		}
 	case s.lost != "":
 		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and the rest is missing: measure again, or use --on-loss reassign", who, s.lost, s.requests))
 	}

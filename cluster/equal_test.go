@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"tacho"
+	"tacho/cluster"
 	"tacho/plan"
 	"tacho/run"
 )
@@ -130,3 +133,51 @@ var (
 	_ tacho.Sink = (*records)(nil)
 	_ run.Agents
 )
+
+// An agent dies in the middle of its sessions. Whoever takes its share over goes on
+// with them: the same turns with the same prompts, in which the answers stand that the
+// lost one had got.
+func TestSessionsGoOn(t *testing.T) {
+	for name, closed := range map[string]bool{"open loop": false, "users": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			change := func(p *plan.Plan) {
+				p.Backend, p.DatasetName, p.NumPrompts, p.RequestRate = "openai-chat", "conversation", 20, 20
+				if closed {
+					p.RequestRate, p.MaxConcurrency = math.Inf(1), 20
+				}
+				must(t, p.Set("turns", "5"))
+				must(t, p.Set("think-time-ms", "300"))
+			}
+			want, prompts := alone(t, change)
+			p := newPool(t)
+			p.join(t, "stays", nil)
+			die := p.join(t, "dies", nil)
+			c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Second, plan.Reassign })
+			url, got := serve(t)
+			got.after(t, 45, die)
+			out := execute(t.Context(), planFor(url, change), c)
+			must(t, out.err)
+			if a, b := stories(want, !closed), stories(out.records, !closed); !slices.Equal(a, b) {
+				t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
+			}
+			if !maps.Equal(got.bodies, prompts) {
+				t.Errorf("the server was asked something else: %d requests and not %d", len(got.bodies), len(prompts))
+			}
+			by := map[uint64]map[string]bool{}
+			both := 0
+			for _, r := range out.records {
+				if by[r.Session] == nil {
+					by[r.Session] = map[string]bool{}
+				}
+				if by[r.Session][r.Agent] = true; len(by[r.Session]) == 2 {
+					both++
+				}
+			}
+			reasons := out.levels[0].Summary.Verdict.Reasons
+			if lost := reasonOf(reasons, "agent-lost"); both == 0 || lost == nil || !strings.Contains(lost.Text, "took over") {
+				t.Errorf("no session was gone on with: %v", reasons)
+			}
+		})
+	}
+}

@@ -12,18 +12,18 @@ import (
 
 	"tacho"
 	"tacho/metric"
+	"tacho/session"
 	"tacho/stat"
 )
 
 // A share is a part of a level as its records come in.
 type share struct {
-	id     int      // the number of its stream of records
-	k, n   int      // the part of the level that it is
-	skip   []uint64 // sessions of it that are done already
-	taken  bool     // from an agent that was lost
-	left   bool     // to another agent, which sends what was not here in time
-	until  int64    // likewise: the bytes of its stream that were
-	taker  string   // its name
+	id     int    // the number of its stream of records
+	k, n   int    // the part of the level that it is
+	taken  bool   // from an agent that was lost
+	left   bool   // to another agent, which sends what was not here in time
+	until  int64  // likewise: the bytes of its stream that were
+	taker  string // its name
 	by     *member
 	offset time.Duration // of the agent's clock, by which it was told to start
 	closed bool          // requests are due when there is a slot
@@ -38,14 +38,36 @@ type share struct {
 	requests int
 	lag      stat.Digest // milliseconds
 	moved    time.Duration
-	bound    time.Duration  // of the clock, at most
-	done     []uint64       // sessions of which something finished
-	toCome   map[uint64]int // of sessions that are under way: turns that did not finish yet
+	bound    time.Duration // of the clock, at most
+	done     []uint64      // sessions of which something finished
+
+	heeds bool                 // it is kept how far sessions are
+	half  map[uint64]*halfDone // those that are not over
+	said  map[place]tacho.Answer
+}
+
+// A place is that of a turn in the load.
+type place struct {
+	session uint64
+	turn    int
+}
+
+// halfDone is a session that is under way.
+type halfDone struct {
+	session.Begun
+	turns int
+}
+
+// newShare makes part k of n the next share of a level.
+func (c *Coordinator) newShare(l *levelRun, k, n int, by *member) *share {
+	s := &share{id: len(l.shares), k: k, n: n, by: by, closed: l.task.Closed, heeds: c.reassigns(), half: map[uint64]*halfDone{}, said: map[place]tacho.Answer{}}
+	l.shares = append(l.shares, s)
+	return s
 }
 
 // prepare is the order to make it ready.
 func (s *share) prepare(l *levelRun) *order {
-	return &order{Kind: prepare, Try: l.try, Task: l.task, Share: s.id, K: s.k, N: s.n, Skip: s.skip}
+	return &order{Kind: prepare, Try: l.try, Task: l.task, Share: s.id, K: s.k, N: s.n, Heed: s.heeds}
 }
 
 // take takes a message of the share in. What was taken in before is left out:
@@ -96,15 +118,22 @@ func (s *share) lines(body []byte, sink tacho.Sink) error {
 			s.rest = append([]byte(nil), s.rest...) // and lets go of what is done
 			return nil
 		}
-		var r tacho.Record
-		if err := r.Decode(line); err != nil {
-			return fmt.Errorf("agent %s: a record cannot be read: %w", s.by.Name, err)
-		}
 		s.rest = rest
-		if err := s.add(&r, sink); err != nil {
+		if err := s.line(line, sink); err != nil {
 			return err
 		}
 	}
+}
+
+func (s *share) line(line []byte, sink tacho.Sink) error {
+	if bytes.HasPrefix(line, answeredMark) {
+		return s.note(line)
+	}
+	var r tacho.Record
+	if err := r.Decode(line); err != nil {
+		return fmt.Errorf("agent %s: a record cannot be read: %w", s.by.Name, err)
+	}
+	return s.add(&r, sink)
 }
 
 func (s *share) add(r *tacho.Record, sink tacho.Sink) error {
@@ -112,34 +141,59 @@ func (s *share) add(r *tacho.Record, sink tacho.Sink) error {
 	if n := len(s.done); n == 0 || s.done[n-1] != r.Session {
 		s.done = append(s.done, r.Session)
 	}
-	s.count(r)
 	r.Agent = s.by.Name
 	offset, bound := s.by.offset()
 	s.bound = max(s.bound, bound)
 	s.correct(r, s.offset-offset)
+	s.heed(r)
 	if from := s.due(r); r.Sent != tacho.Never && from != tacho.Never {
 		s.lag.Add(float64(r.Sent-from) / 1e6)
 	}
 	return sink.Add(r)
 }
 
-// count keeps the sessions that are under way. One that failed goes no further.
-func (s *share) count(r *tacho.Record) {
-	if r.Turns < 2 {
+// heed keeps how far a session of several turns is.
+func (s *share) heed(r *tacho.Record) {
+	if !s.heeds || r.Turns < 2 {
 		return
 	}
-	if s.toCome == nil {
-		s.toCome = map[uint64]int{}
+	h := s.half[r.Session]
+	if h == nil {
+		h = &halfDone{Begun: session.Begun{ID: r.Session}, turns: r.Turns}
+		s.half[r.Session] = h
 	}
-	left, known := s.toCome[r.Session]
-	if !known {
-		left = r.Turns
+	at := place{r.Session, r.Turn}
+	o := session.Over{Turn: r.Turn, Due: r.Due, End: r.End, Answer: s.said[at]}
+	delete(s.said, at)
+	if !r.OK() {
+		o.End = tacho.Never
 	}
-	if left--; left > 0 && r.OK() {
-		s.toCome[r.Session] = left
-	} else {
-		delete(s.toCome, r.Session)
+	if h.Over = append(h.Over, o); len(h.Over) == h.turns {
+		delete(s.half, r.Session)
 	}
+}
+
+// An answered is a line of a share's stream that comes before the record of a turn
+// whose answer a later one may quote.
+type answered struct {
+	Said    string `json:"said"` // the first, by which these lines are known
+	Session uint64 `json:"session"`
+	Turn    int    `json:"turn"`
+	Tokens  int    `json:"tokens"`
+}
+
+var answeredMark = []byte(`{"said":`)
+
+// note keeps an answer until its record is here.
+func (s *share) note(line []byte) error {
+	var a answered
+	if err := json.Unmarshal(line, &a); err != nil {
+		return fmt.Errorf("agent %s: an answer cannot be read: %w", s.by.Name, err)
+	}
+	if s.heeds {
+		s.said[place{a.Session, a.Turn}] = tacho.Answer{Text: a.Said, Tokens: a.Tokens}
+	}
+	return nil
 }
 
 // due is from when on a request is late.
@@ -189,14 +243,10 @@ func (s *share) agent() metric.Agent {
 }
 
 // missing is why the share is not whole; empty where it is, or another agent
-// made it so. Whoever takes a share over begins no session again, so those that
-// were under way stay cut off.
+// makes it so.
 func (s *share) missing() string {
-	switch {
-	case s.taker == "":
-		return s.lost
-	case len(s.toCome) > 0:
-		return fmt.Sprintf("%d sessions under way when it was lost", len(s.toCome))
+	if s.taker != "" {
+		return ""
 	}
-	return ""
+	return s.lost
 }

@@ -1,38 +1,91 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"tacho"
+	"tacho/run"
 )
 
-// Whoever takes a share over begins no session again: those that were under way
-// are told of, those that came to their end or failed are not.
-func TestSessionsThatWereCutOff(t *testing.T) {
-	s := share{n: 1, by: &member{}, lost: "it is gone", taker: "other"}
-	turn := func(session uint64, turns int, failed bool) {
-		r := record(int(session))
-		r.Turns = turns
-		if failed {
-			r.Failure = &tacho.Failure{Cause: "timeout"}
+// sees has a share see the end of a turn.
+func (s *share) sees(t *testing.T, id uint64, turn, turns int, failed bool) {
+	t.Helper()
+	r := record(int(id))
+	r.Turn, r.Turns, r.Due, r.End = turn, turns, time.Duration(turn), time.Duration(turn+1)
+	r.Said = fmt.Sprintf("answer %d", turn)
+	if failed {
+		r.Failure = &tacho.Failure{Cause: "timeout"}
+	}
+	line, err := (&spool{answers: true}).append(nil, r)
+	must(t, err)
+	must(t, s.lines(line, nothing{}))
+}
+
+// Whoever takes a share over is told how far all sessions are, whoever was at them;
+// those that came to their end are not among them.
+func TestPast(t *testing.T) {
+	c := &Coordinator{Options: Options{OnLoss: "reassign"}}
+	l := &levelRun{task: &run.Task{}}
+	first := c.newShare(l, 0, 2, &member{clock: clock{same: true}})
+	other := c.newShare(l, 1, 2, &member{clock: clock{same: true}})
+	second := c.newShare(l, 0, 2, &member{clock: clock{same: true}}) // took over what the first had
+	first.sees(t, 1, 0, 0, false)                                    // one request
+	first.sees(t, 2, 0, 2, false)
+	first.sees(t, 2, 1, 2, false) // to its end
+	first.sees(t, 4, 0, 3, false)
+	second.sees(t, 4, 1, 3, false) // by two agents
+	first.sees(t, 6, 0, 2, false)
+	second.sees(t, 6, 1, 2, false) // by two, to its end
+	first.sees(t, 8, 0, 3, true)
+	other.sees(t, 3, 0, 3, false)
+	var told recalls
+	for range 2 { // an order may come twice
+		for _, o := range l.past(0, time.Minute) {
+			o.Try, o.Share = "0-x", 7
+			told.add(&o)
 		}
-		s.count(r)
 	}
-	turn(1, 0, false)
-	turn(2, 2, false)
-	turn(2, 2, false)
-	turn(3, 3, true)
-	if got := s.missing(); got != "" || len(s.reasons()) != 1 {
-		t.Errorf("all are over, and it says %q, %v", got, s.reasons())
+	if told.of(&order{Try: "0-x", Share: 8}) != nil {
+		t.Error("another share knows it, too")
 	}
-	turn(4, 3, false)
-	turn(4, 3, false)
-	turn(5, 2, false)
-	if got := s.missing(); !strings.HasPrefix(got, "2 sessions") {
-		t.Errorf("it says %q", got)
+	got := told.of(&order{Try: "0-x", Share: 7})
+	if len(got.skip) != 5 || got.skip[3] || got.now != time.Minute {
+		t.Errorf("it leaves out %v, at %v", got.skip, got.now)
 	}
-	if all := s.reasons(); len(all) != 2 || all[1].Code != "agent-sessions" {
-		t.Errorf("%v", all)
+	if b := got.begun(); fmt.Sprint(b) != "[{4 [{0 0s 1ns {answer 0 0}} {1 1ns 2ns {answer 1 0}}]} {8 [{0 0s -1ns { 0}}]}]" {
+		t.Errorf("it goes on with %v", b)
+	}
+	if n := len(first.said) + len(second.said); n != 0 {
+		t.Errorf("%d answers are still kept", n)
+	}
+}
+
+// What is done of a long level goes in pieces that NATS takes.
+func TestPastInPieces(t *testing.T) {
+	c := &Coordinator{Options: Options{OnLoss: "reassign"}}
+	l := &levelRun{task: &run.Task{}}
+	s := c.newShare(l, 0, 1, &member{clock: clock{same: true}})
+	for i := range uint64(300_000) {
+		s.done = append(s.done, 1<<60+i)
+	}
+	for i := range 40 {
+		s.sees(t, uint64(i), 0, 2, false)
+		s.half[uint64(i)].Over[0].Answer.Text = strings.Repeat("x", 30_000)
+	}
+	sealer, agent := pair(t)
+	var told recalls
+	pieces := l.past(0, time.Minute)
+	for _, o := range pieces {
+		if n := len(sealer.mustSeal(t, agent, o)); n > 1<<20 {
+			t.Errorf("an order of %d bytes", n)
+		}
+		told.add(&o)
+	}
+	got := told.of(&order{})
+	if len(got.skip) != 300_040 || len(got.begun()) != 40 || len(pieces) < 30 {
+		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.skip), len(got.begun()), len(pieces))
 	}
 }

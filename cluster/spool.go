@@ -21,10 +21,11 @@ import (
 //
 // It is the Sink of the share, and never waits for anybody who reads.
 type spool struct {
-	dir   string
-	about spoolAbout
-	most  int64 // bytes on disk
-	room  int   // bytes in memory, when the disk takes no more
+	dir     string
+	about   spoolAbout
+	most    int64 // bytes on disk
+	answers bool  // are kept, too, where a later turn may quote them
+	room    int   // bytes in memory, when the disk takes no more
 
 	mu      sync.Mutex
 	file    *os.File // the last segment; nil is to be opened
@@ -80,10 +81,9 @@ var errSpoolFull = errors.New("the spool is full")
 func (s *spool) Add(r *tacho.Record) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.line, err = r.Append(s.line[:0]); err != nil {
+	if s.line, err = s.append(s.line[:0], r); err != nil {
 		return err
 	}
-	s.line = append(s.line, '\n')
 	if len(s.waiting)+len(s.line) > s.room {
 		s.lost++
 		return nil // the farewell tells
@@ -94,6 +94,19 @@ func (s *spool) Add(r *tacho.Record) (err error) {
 	s.peak = max(s.peak, s.written+int64(len(s.waiting))-s.kept)
 	s.wake()
 	return nil
+}
+
+// append writes a record, after the answer that it stands for.
+func (s *spool) append(line []byte, r *tacho.Record) ([]byte, error) {
+	if s.answers && r.OK() && r.Turn < r.Turns-1 {
+		text, err := json.Marshal(answered{r.Said, r.Session, r.Turn, r.SaidTokens()})
+		if err != nil {
+			return nil, err
+		}
+		line = append(append(line, text...), '\n')
+	}
+	line, err := r.Append(line)
+	return append(line, '\n'), err
 }
 
 // Close implements tacho.Sink: there will be no more records.

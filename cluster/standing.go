@@ -29,7 +29,6 @@ type standing struct {
 type standingShare struct {
 	K      int           `json:"k"`
 	N      int           `json:"n"`
-	Skip   []uint64      `json:"skip,omitempty"`
 	Taken  bool          `json:"taken,omitempty"`
 	Left   bool          `json:"left,omitempty"`
 	Until  int64         `json:"until,omitempty"`
@@ -61,7 +60,7 @@ func (c *Coordinator) keepStanding(ctx context.Context, l *levelRun) {
 	now := standing{Level: l.task.Index, Try: l.try, Epoch: l.epoch.UnixNano()}
 	for _, s := range l.shares {
 		now.Shares = append(now.Shares, standingShare{
-			K: s.k, N: s.n, Skip: s.skip, Taken: s.taken, Left: s.left, Until: s.until, Taker: s.taker, Lost: s.lost, Agent: s.by.hello, Offset: s.offset,
+			K: s.k, N: s.n, Taken: s.taken, Left: s.left, Until: s.until, Taker: s.taker, Lost: s.lost, Agent: s.by.hello, Offset: s.offset,
 		})
 	}
 	text, err := json.Marshal(&now)
@@ -118,12 +117,9 @@ func (c *Coordinator) pickUp(ctx context.Context, t *run.Task) (err error) {
 	was := c.found
 	c.found = nil
 	l := &levelRun{task: t, try: was.Try, epoch: time.Unix(0, was.Epoch), taken: make(chan takeover, mostTakeovers), begun: true}
-	for id, h := range was.Shares {
-		s := &share{
-			id: id, k: h.K, n: h.N, skip: h.Skip, taken: h.Taken, left: h.Left, until: h.Until, taker: h.Taker, lost: h.Lost, offset: h.Offset,
-			by: c.memberOf(h.Agent), closed: t.Closed,
-		}
-		l.shares = append(l.shares, s)
+	for _, h := range was.Shares {
+		s := c.newShare(l, h.K, h.N, c.memberOf(h.Agent))
+		s.taken, s.left, s.until, s.taker, s.lost, s.offset = h.Taken, h.Left, h.Until, h.Taker, h.Lost, h.Offset
 	}
 	if err := c.persist(ctx, func(ctx context.Context) (err error) {
 		l.behind, err = c.lastOf(ctx, triesOf(c.Run, l.try))

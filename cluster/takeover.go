@@ -2,26 +2,86 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
+
+	"tacho/session"
 )
 
-// takeOver has another agent make ready what is left of a lost one's share. What
-// the lost one hands over from now on is left out: it is sent again.
+// takeOver has another agent make ready what is left of a lost one's share, with the
+// sessions that it had begun. What the lost one hands over from now on is left out: it
+// is sent again.
 func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
 	by := l.freest()
 	if by == nil {
 		return
 	}
-	next := &share{id: len(l.shares), k: s.k, n: s.n, by: by, closed: s.closed, taken: true}
-	next.skip = slices.Concat(s.skip, s.done)
-	slices.Sort(next.skip)
-	next.skip = slices.Compact(next.skip)
+	done := l.past(s.k, time.Since(l.epoch))
+	next := c.newShare(l, s.k, s.n, by)
+	next.taken = true
 	next.offset, _ = by.offset()
 	s.left, s.until, s.taker = true, s.at, by.Name
-	l.shares = append(l.shares, next)
 	c.keepStanding(ctx, l)
-	go func() { l.taken <- takeover{next, c.ready(ctx, next, next.prepare(l))} }()
+	go func() { l.taken <- takeover{next, c.handOn(ctx, l, next, done)} }()
+}
+
+// handOn tells an agent what is done of a share, and has it make the rest ready.
+func (c *Coordinator) handOn(ctx context.Context, l *levelRun, s *share, done []order) error {
+	for _, o := range done {
+		o.Try, o.Share = l.try, s.id
+		now, heard := c.insist(ctx, s.by, o)
+		if !heard {
+			return errors.New("it did not hear what is done of it")
+		}
+		if now.Refused != "" {
+			return s.by.refused(now)
+		}
+	}
+	return c.ready(ctx, s, s.prepare(l))
+}
+
+// pieceBytes is about how much an order to recall holds: NATS takes a message of a
+// megabyte, unless it is told otherwise, and an order is sealed and written as text.
+const pieceBytes = 200 << 10
+
+// past is what is done of a part of the level, whoever did it, as orders to recall
+// it.
+func (l *levelRun) past(k int, now time.Duration) (out []order) {
+	half := map[uint64]*halfDone{}
+	var done []uint64
+	for _, s := range l.shares {
+		if s.k != k {
+			continue
+		}
+		done = append(done, s.done...)
+		for id, h := range s.half {
+			if half[id] == nil {
+				half[id] = &halfDone{Begun: session.Begun{ID: id}, turns: h.turns}
+			}
+			half[id].Over = append(half[id].Over, h.Over...)
+		}
+	}
+	slices.Sort(done)
+	for piece := range slices.Chunk(slices.Compact(done), pieceBytes/20) { // a number has at most so many digits
+		out = append(out, order{Kind: recall, Skip: piece})
+	}
+	last, size := order{Kind: recall, Now: now}, 0
+	for _, id := range slices.Sorted(maps.Keys(half)) {
+		if len(half[id].Over) == half[id].turns {
+			continue
+		}
+		for _, o := range half[id].Over {
+			last.Begun = append(last.Begun, session.Begun{ID: id, Over: []session.Over{o}})
+			if size += 100 + len(o.Answer.Text); size > pieceBytes {
+				out = append(out, last)
+				last, size = order{Kind: recall, Now: now}, 0
+			}
+		}
+	}
+	return append(out, last)
 }
 
 // A takeover is a share that another agent has made ready, or could not.

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/nats-io/nuid"
 
+	"tacho"
 	"tacho/run"
 )
 
@@ -179,6 +180,7 @@ func FuzzOrders(f *testing.F) {
 	f.Add([]byte(`{"from":"U","box":"X","body":"","sig":""}`))
 	f.Add([]byte(`{"kind":"prepare","run":"r","seq":5,"n":2,"k":1,"task":{"plan":{},"targets":["http://127.0.0.1:8000"]}}`))
 	f.Add([]byte(`{"kind":"begin","run":"r","seq":5,"start":-1}`))
+	f.Add([]byte(`{"kind":"recall","run":"r","seq":5,"share":1,"skip":[1,2],"begun":[{"id":7,"over":[{"turn":-1,"end_ns":5,"answer":{"Text":"Yes."}}]}]}`))
 	s, a := pair(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if got := a.obey(body); got.Refused == "" {
@@ -204,8 +206,9 @@ func FuzzOrders(f *testing.F) {
 func FuzzRecords(f *testing.F) {
 	f.Add("0", "", []byte(`{"stage":0,"session":1,"turn":0,"due_ns":0,"events":{"at_ns":[1,2]}}`+"\n"))
 	f.Add("5", "1", []byte(`{}`))
+	f.Add("0", "", []byte(`{"said":"Yes.","session":1,"turn":0,"tokens":2}`+"\n"+`{"session":1,"turn":0,"turns":2}`+"\n"))
 	f.Fuzz(func(t *testing.T, offset, end string, body []byte) {
-		s := &share{by: &member{hello: hello{ID: nuid.Next()}}}
+		s := &share{by: &member{hello: hello{ID: nuid.Next()}}, heeds: true, half: map[uint64]*halfDone{}, said: map[place]tacho.Answer{}}
 		h := map[string][]string{offsetHeader: {offset}}
 		if end != "" {
 			h[endHeader] = []string{end}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 // work is an agent's share of one level.
 type work struct {
 	order  *order
+	before *recalled // what an agent before this one did of the share; nil is nothing
 	live   live.Feed
 	began  atomic.Pointer[beginning]
 	spool  *spool
@@ -62,8 +62,9 @@ func (a *Agent) prepare(o *order) error {
 	if err != nil {
 		return err
 	}
+	s.answers = o.Heed
 	w := &work{
-		order: o, spool: s, up: &uplink{js: a.js, spool: s}, now: preparing,
+		order: o, before: a.recalls.of(o), spool: s, up: &uplink{js: a.js, spool: s}, now: preparing,
 		enough: make(chan struct{}), start: make(chan time.Time, 1), done: make(chan struct{}),
 	}
 	all, cancel := context.WithCancel(a.ctx)
@@ -142,9 +143,9 @@ func (a *Agent) share(ctx context.Context, w *work) (*metric.Client, []metric.Re
 		K: w.order.K, N: w.order.N, Live: &w.live, Start: w.waitForStart,
 		Begin: func(epoch time.Time, fares func() *metric.Client) { w.began.Store(&beginning{epoch, fares}) },
 	}
-	if done := w.order.Skip; len(done) > 0 {
-		slices.Sort(done)
-		part.Skip = func(i uint64) bool { _, found := slices.BinarySearch(done, i); return found }
+	if before := w.before; before != nil {
+		part.Begun, part.Now = before.begun(), before.now
+		part.Skip = func(i uint64) bool { return before.skip[i] }
 	}
 	return r.Share(ctx, w.order.Task, part, w.spool)
 }

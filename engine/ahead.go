@@ -34,6 +34,7 @@ type item struct {
 	call    tacho.Call
 	due     time.Duration
 	bytes   int64
+	begun   bool // before the stage was
 }
 
 // ahead is the queue between preparing and sending.
@@ -70,6 +71,7 @@ func (a *ahead) fill(ctx context.Context, s *Stage) error {
 	defer a.prime()
 	// A wait for room cannot watch ctx: whoever cancels must wake it.
 	defer context.AfterFunc(ctx, func() { a.mu.Lock(); a.room.Broadcast(); a.mu.Unlock() })()
+	begun := 0
 	for i, due := range s.Arrivals {
 		if err := a.wait(ctx, due); err != nil {
 			return err
@@ -80,6 +82,8 @@ func (a *ahead) fill(ctx context.Context, s *Stage) error {
 		} else if err != nil {
 			return err
 		}
+		it.begun = begun < s.Begun
+		begun++
 		if err := a.push(ctx, it); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ type Stage struct {
 	Timeout  time.Duration         // for one request, from its start; 0 is none
 	Start    Start                 // says when the clock is to start, and is asked when the first requests are ready; nil is at once
 	MaxTime  time.Duration         // no session starts later than this; 0 is no limit
+	Begun    int                   // so many of the first arrivals are sessions that began before, whatever MaxTime says
 	Enough   <-chan struct{}       // once closed, no request is sent any more; what is in flight is let finish; may be nil
 	Begin    func(epoch time.Time) // told when the clock starts, before anything is sent; may be nil
 	Live     *Live                 // counts while it runs; may be nil
@@ -171,7 +172,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		if !ok {
 			return ctx.Err()
 		}
-		if r.over(it.due) {
+		if !it.begun && r.over(it.due) {
 			return nil
 		}
 		if c := r.crowdOf(a, it); c != nil { //nolint:contextcheck // as below
@@ -185,7 +186,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			return ctx.Err()
 		}
 		slot := r.now()
-		if r.over(slot) {
+		if !it.begun && r.over(slot) {
 			return nil
 		}
 		var user slots // that is given back

@@ -200,6 +200,11 @@ func TestMaxTime(t *testing.T) {
 		if len(closed) != 4 || closed[3].End != 4*time.Second {
 			t.Errorf("closed loop: %d records; what was in flight must be let finish", len(closed))
 		}
+		late := engine.Stage{Arrivals: arrivals(pace.Closed{}), Limit: 2, MaxTime: 3 * time.Second, Begun: 5, Backend: &server{takes: time.Second}, Source: plain{n: 1 << 30}}
+		late.Start = func(context.Context) (time.Time, error) { return time.Now().Add(-time.Minute), nil }
+		if begun := run(t, late); len(begun) != 5 {
+			t.Errorf("%d records of 5 sessions that had begun before", len(begun))
+		}
 	})
 }
 

@@ -98,7 +98,6 @@ func (r *runner) send(call tacho.Call, q *tacho.Request, due, slot time.Duration
 	if turns > 0 {
 		answer = tacho.Answer{Text: rec.Said, Tokens: rec.SaidTokens()}
 	}
-	rec.Said = ""
 	if !rec.OK() {
 		end = tacho.Never
 	}

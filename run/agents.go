@@ -18,6 +18,7 @@ import (
 	"tacho/outcome"
 	"tacho/pace"
 	"tacho/plan"
+	"tacho/session"
 )
 
 // Agents send the load of a level from elsewhere, each its share of the one
@@ -114,7 +115,9 @@ func (m merged) Add(rec *tacho.Record) error {
 // A Share is which part of a level an agent sends, and when.
 type Share struct {
 	K, N  int                       // part K of N
-	Skip  func(session uint64) bool // of the part, what is done already; may be nil
+	Skip  func(session uint64) bool // of the part, what is done or has begun already; may be nil
+	Begun []session.Begun           // sessions of it that somebody else has begun
+	Now   time.Duration             // since the start, when that one was given up
 	Start engine.Start
 	Begin func(epoch time.Time, fares func() *metric.Client) // told when the clock starts; may be nil
 	Live  *live.Feed
@@ -178,6 +181,10 @@ func (r *Runner) Share(ctx context.Context, t *Task, part Share, sink tacho.Sink
 	var health *health
 	stage := r.stage(s, &part.Live.Counts)
 	stage.Arrivals, stage.Start = part.of(stage.Arrivals, l.Concurrency), part.Start
+	rests, err := part.takeUp(&stage, r.Speed(), t.Closed)
+	if err != nil {
+		return nil, nil, err
+	}
 	stage.Begin = func(epoch time.Time) {
 		health = newHealth()
 		if part.Begin != nil {
@@ -185,7 +192,7 @@ func (r *Runner) Share(ctx context.Context, t *Task, part Share, sink tacho.Sink
 		}
 	}
 	seen := r.Target.wire()
-	err = engine.Run(ctx, stage, finisher{sink, r, nil})
+	err = engine.Run(ctx, stage, finisher{wholeSessions{sink, rests}, r, nil})
 	known := append(r.Target.unkept(), r.Target.network(seen)...)
 	for _, n := range s.work.Notes() {
 		known = append(known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})

@@ -29,7 +29,7 @@ func scrub(secrets *redact.Secrets, r *tacho.Record) {
 	if r.Failure != nil {
 		r.Failure.Message = secrets.Hide(r.Failure.Message)
 	}
-	r.Finish, r.Text = secrets.Hide(r.Finish), secrets.Hide(r.Text)
+	r.Finish, r.Text, r.Said = secrets.Hide(r.Finish), secrets.Hide(r.Text), secrets.Hide(r.Said)
 	r.ID, r.Endpoint = secrets.Sweep(r.ID), secrets.Sweep(r.Endpoint)
 	for i, l := range r.Labels {
 		if value := secrets.Sweep(l.Value); value != l.Value {

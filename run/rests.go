@@ -1,0 +1,86 @@
+package run
+
+import (
+	"time"
+
+	"tacho"
+	"tacho/engine"
+)
+
+// A rest is what is left of a session that another agent has begun.
+type rest struct {
+	tacho.Session
+	turns int // of the whole session
+}
+
+// takeUp has a stage go on with the sessions that had begun, before all others.
+func (part *Share) takeUp(stage *engine.Stage, speed Speed, closed bool) (map[uint64]rest, error) {
+	rests := map[uint64]rest{}
+	type arrival struct {
+		session uint64
+		due     time.Duration
+	}
+	var first []arrival
+	for _, b := range part.Begun {
+		for i := range b.Over {
+			o := &b.Over[i]
+			if o.Due = speed.Squeeze(o.Due); o.End != tacho.Never {
+				o.End = speed.Squeeze(o.End)
+			}
+			if stage.Count != nil && o.Answer.Text != "" {
+				o.Answer.Tokens = stage.Count(o.Answer.Text)
+			}
+		}
+		whole, err := stage.Source.Session(b.ID)
+		if err != nil {
+			return nil, err
+		}
+		left, due := b.Rest(whole, speed.Squeeze(part.Now))
+		if closed {
+			due = tacho.ASAP
+		}
+		if len(left.Turns) > 0 {
+			rests[b.ID] = rest{left, len(whole.Turns)}
+			first = append(first, arrival{b.ID, due})
+		}
+	}
+	others := stage.Arrivals
+	stage.Source, stage.Begun = restSource{stage.Source, rests}, len(first)
+	stage.Arrivals = func(yield func(uint64, time.Duration) bool) {
+		for _, a := range first {
+			if !yield(a.session, a.due) {
+				return
+			}
+		}
+		others(yield)
+	}
+	return rests, nil
+}
+
+// restSource has the rests in place of the whole sessions.
+type restSource struct {
+	tacho.Source
+	rests map[uint64]rest
+}
+
+// Session implements tacho.Source.
+func (s restSource) Session(i uint64) (tacho.Session, error) {
+	if r, is := s.rests[i]; is {
+		return r.Session, nil
+	}
+	return s.Source.Session(i)
+}
+
+// wholeSessions has records of a rest say how long the session was to be.
+type wholeSessions struct {
+	tacho.Sink
+	rests map[uint64]rest
+}
+
+// Add implements tacho.Sink.
+func (w wholeSessions) Add(rec *tacho.Record) error {
+	if r, is := w.rests[rec.Session]; is {
+		rec.Turns = r.turns
+	}
+	return w.Sink.Add(rec)
+}
