@@ -109,7 +109,7 @@ func (o *fitOptions) run(ctx context.Context, env *Env, paths []string) error {
 	if o.name != "" {
 		l.Profile.Name = o.name
 	}
-	l.Profile.About = about(l)
+	describe(l)
 	if err := writeLearned(env.Stdout, l, time.Since(began)); err != nil {
 		return err
 	}
@@ -172,12 +172,10 @@ func remarks(l *predict.Learned) map[string]string {
 	return out
 }
 
-// about is what the file of a model says of it.
-func about(l *predict.Learned) string {
-	var b strings.Builder
-	requests := 0
+// describe has the file of a model say what it was made from, and how far to trust it.
+func describe(l *predict.Learned) {
+	requests, levels := 0, 0
 	names := make([]string, 0, len(l.Sets))
-	levels := 0
 	for _, s := range l.Sets {
 		names = append(names, s.Name)
 		levels += len(s.Levels)
@@ -185,11 +183,14 @@ func about(l *predict.Learned) string {
 	for _, e := range l.Levels {
 		requests += e.Requests
 	}
-	fmt.Fprintf(&b, "Fitted by tacho fit to %d levels of %s, %d requests.", levels, strings.Join(names, ", "), requests)
+	p := &l.Profile
+	p.About = fmt.Sprintf("Fitted by tacho fit to %d levels of %s, %d requests.", levels, strings.Join(names, ", "), requests)
+	p.Source = "tacho fit " + strings.Join(names, " ")
+	p.HeldOut = "nothing was held out"
 	if l.Folds != "" {
-		fmt.Fprintf(&b, " Levels that the fit had not seen (%s held out) are off by %s on average.", l.Folds, meansOff(l.HeldOut))
+		p.HeldOut = fmt.Sprintf("%s; %s held out", meansOff(l.HeldOut), l.Folds)
+		p.About += fmt.Sprintf(" Levels that the fit had not seen (%s held out) are off by %s on average.", l.Folds, meansOff(l.HeldOut))
 	}
-	return b.String()
 }
 
 // shownFigures are those of the tables.
@@ -198,7 +199,7 @@ var shownFigures = []int{predict.TTFT, predict.TTFT99, predict.TPOT, predict.ITL
 // meansOff are the errors of levels, in words.
 func meansOff(levels []predict.Explained) string {
 	var parts []string
-	for _, f := range []int{predict.TTFT, predict.TPOT, predict.Throughput} {
+	for _, f := range []int{predict.TTFT, predict.TPOT, predict.ITL, predict.Throughput} {
 		if off, ok := predict.MeanOff(levels, f); ok {
 			parts = append(parts, fmt.Sprintf("%s %.1f %%", predict.FigureNames[f], 100*off))
 		}

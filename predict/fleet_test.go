@@ -56,7 +56,7 @@ func TestRouters(t *testing.T) {
 	for _, router := range route.Policies {
 		fleet := fleetOf(t, 8, router)
 		source := talks{sessions: 2400, turns: 1, prompt: 900, answer: 60}
-		for _, r := range records(t, Stage{Arrivals: every(5 * time.Millisecond), Source: source, Server: fleet}) {
+		for _, r := range records(t, Stage{Arrivals: every(4 * time.Millisecond), Source: source, Server: fleet}) {
 			wait[router.Name] += (r.First() - r.Sent).Seconds()
 		}
 		fleet = fleetOf(t, 8, router)

@@ -22,7 +22,7 @@ type knob struct {
 // keep what the profile to start from says.
 var heldStill = []string{
 	"host.noise", "host.launch_ms", "host.update_ms", "api.latency_ms", "api.hand_over_ms", "api.close_ms", "api.request_per_token_us",
-	"cost.noise", "cost.tick_ms", "cost.long_context_ms",
+	"cost.noise", "cost.tick_ms",
 }
 
 // knobs are the numbers of p that a fit may turn: those above zero.

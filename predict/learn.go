@@ -29,7 +29,8 @@ type Learned struct {
 
 // Learn fits an engine to runs: costs are read off the times of tokens, then
 // structure and numbers are found by simulating the same requests. Each run is then
-// foretold by a fit to the others. With a start, its structure is kept.
+// foretold by a fit to the others. With a start, its structure is kept, and so is what
+// it knows of the costs of a step.
 func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Learned, error) {
 	out := &Learned{Sets: sets}
 	sets = out.leaveOut(sets)
@@ -45,6 +46,8 @@ func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Le
 		}
 		start, o.Sure, fresh = &p, sure, true
 		o.say("structure: %s", Structure(start))
+	} else if o.Sure == nil {
+		o.Sure = carriedOver(start)
 	}
 	f, err := FitTo(ctx, *start, levels, o)
 	if err != nil {
@@ -57,6 +60,22 @@ func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Le
 	out.Advice, err = advise(ctx, f, o)
 	return out, err
 }
+
+// carriedOver is how sure the start is of its costs: they are those of a model on a
+// GPU, and another machine with that GPU has them, too. What the processors of its
+// host do may be anything there.
+func carriedOver(start *step.Profile) map[string]float64 {
+	sure := map[string]float64{}
+	for name, e := range start.Errors {
+		if strings.HasPrefix(name, "cost.") {
+			sure[name] = max(e, leastCarried)
+		}
+	}
+	return sure
+}
+
+// leastCarried is how far costs may be off on another GPU of the same kind.
+const leastCarried = 0.03
 
 func levelsOf(sets []Set) (out []*Seen) {
 	for _, s := range sets {

@@ -115,8 +115,15 @@ func saidAt(s *metric.Summary, m *metric.Metric, percentile float64) float64 {
 
 // outputSpread is the standard deviation of the lengths of outputs, as a share of
 // their mean. Reports give only sums; but a burst ends with its longest answer, and
-// how much longer that is than the mean tells it.
+// how much longer that is than the mean tells it. Towards the end fewer and fewer
+// are written, and a token takes less and less, down to what the smallest burst has.
 func outputSpread(levels []outcome.Level) float64 {
+	alone := math.Inf(1)
+	for i := range levels {
+		if tpot := said(&levels[i].Summary, metric.TPOT); tpot > 0 {
+			alone = min(alone, tpot)
+		}
+	}
 	var all []float64
 	for i := range levels {
 		s := &levels[i].Summary
@@ -126,8 +133,8 @@ func outputSpread(levels []outcome.Level) float64 {
 			continue
 		}
 		meanOutput := float64(s.Tokens.Output) / float64(n)
-		longest := (1000*s.DurationS - said(s, metric.TTFT)) / tpot
-		all = append(all, max(0, (longest-meanOutput)/normalQuantile(n-1, n)/meanOutput))
+		longer := (1000*s.DurationS - said(s, metric.TTFT) - tpot*meanOutput) / ((tpot + alone) / 2)
+		all = append(all, max(0, longer/normalQuantile(n-1, n)/meanOutput))
 	}
 	if len(all) == 0 {
 		return 0
@@ -176,11 +183,23 @@ func seeReport(name string, l *outcome.Level, shape answers) (*Seen, error) {
 		if s.Limit == 0 && s.distinct == 1 {
 			s.most = min(n, int(math.Ceil(running))) // at least; a burst that ends together has no more
 		}
-		s.windows = slices.Repeat([]window{{
-			took: windowEvents * m[TPOT], tokens: windowEvents, running: running, context: running * (float64(sum.Tokens.Input)/float64(n) + output/2),
-		}}, 4)
+		s.windows = slices.Repeat([]window{s.meanWindow(running, output, sum.DurationS)}, 4)
 	}
 	return s, nil
+}
+
+// meanWindow is the mean of all windows of a report: prompts were read until the
+// last request got its first token, and each answer was preceded by one.
+func (s *Seen) meanWindow(running, output, durationS float64) window {
+	prompt := meanPrompt([]*Seen{s})
+	w := window{took: windowEvents * s.Measured[TPOT], tokens: windowEvents, running: running, context: running * (prompt + output/2)}
+	if s.burst() && len(s.sent) > 1 && !s.together99() {
+		w.mixed = min(1, s.Measured[TTFT99]/1000/durationS)
+		w.prompts = w.mixed * windowEvents * running / output
+		w.promptTokens = w.prompts * prompt
+		w.pairs = w.promptTokens * prompt / 2
+	}
+	return w
 }
 
 // arrivalTimes are when requests went: by the rate that the report names, or, where

@@ -50,9 +50,6 @@ var corners = []int{1, 16, 64, 128, 256, 512, 1024}
 
 // decodeKnots are those that levels tell of.
 func decodeKnots(levels []*Seen) []step.Knot {
-	if summariesOnly(levels) {
-		return meanKnots(levels)
-	}
 	most := 1
 	for _, s := range levels {
 		most = max(most, s.most)
@@ -64,30 +61,6 @@ func decodeKnots(levels []*Seen) []step.Knot {
 		}
 	}
 	return append(line, step.Knot{Tokens: max(most, 2)})
-}
-
-// meanKnots are at the batch sizes that levels had on average, where no more is known.
-func meanKnots(levels []*Seen) []step.Knot {
-	var sizes []int
-	for _, s := range levels {
-		for _, w := range s.windows {
-			sizes = append(sizes, int(math.Round(w.running)))
-		}
-	}
-	slices.Sort(sizes)
-	line := []step.Knot{{Tokens: 1}}
-	for _, n := range sizes {
-		if float64(n) >= 1.5*float64(line[len(line)-1].Tokens) {
-			line = append(line, step.Knot{Tokens: n})
-		}
-	}
-	switch {
-	case len(line) == 1:
-		line = append(line, step.Knot{Tokens: 2})
-	case len(line) > 2 && len(sizes) > 0 && sizes[0] > 1: // no level shows the first: two make a line that leads there
-		line = slices.Delete(line, 1, 2)
-	}
-	return line
 }
 
 // near says whether a level decoded about so many answers at once.
@@ -132,9 +105,12 @@ func rises(line []step.Knot, n float64, row []float64) {
 // stretches of an answer, by how many others were written meanwhile, how long they
 // were, and what prompts were read. It says how sure the surest are.
 func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]float64) {
+	if summariesOnly(levels) {
+		return readOffReports(p, levels), nil
+	}
 	line := decodeKnots(levels)
 	k := len(line)
-	rows, y := equations(&p, levels, line)
+	rows, y := equations(levels, line)
 	if len(rows) < 3 {
 		return p, nil
 	}
@@ -158,6 +134,10 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]fl
 	}
 	if perToken > 0 {
 		p.Cost.Step = []step.Knot{{Tokens: 1, Ms: line[0].Ms}, {Tokens: p.StepTokens, Ms: line[0].Ms + perToken*float64(p.StepTokens)}}
+		if p.Host.StepsInFlight < 2 && p.StepTokens > 2*kneeTokens { // where nothing hides it, small steps show that they cost hardly less
+			knee := step.Knot{Tokens: kneeTokens, Ms: line[0].Ms + perToken*kneeTokens}
+			p.Cost.Step = slices.Insert(p.Cost.Step, 1, knee)
+		}
 	}
 	readLaunches(&p, levels, sure)
 	if p.KV.Blocks == 0 {
@@ -167,9 +147,8 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]fl
 }
 
 // equations are what each stretch of an answer took, and of what: one row for each.
-func equations(p *step.Profile, levels []*Seen, line []step.Knot) (rows [][]float64, y []float64) {
+func equations(levels []*Seen, line []step.Knot) (rows [][]float64, y []float64) {
 	k := len(line)
-	told := !summariesOnly(levels) || tellContext(levels)
 	for _, s := range levels {
 		for _, w := range s.enginesOwn() {
 			if w.took <= 0 || w.running < 0.5 {
@@ -181,10 +160,6 @@ func equations(p *step.Profile, levels []*Seen, line []step.Knot) (rows [][]floa
 				row[i] *= w.tokens
 			}
 			row[k+1], row[k+2] = w.promptTokens, w.prompts
-			if known := w.tokens * w.context * p.Cost.DecodeNsPerContextToken / 1e6; !told && known < w.took/2 {
-				rows, y = append(rows, row), append(y, w.took-known)
-				continue
-			}
 			row[k] = w.tokens * w.context
 			rows, y = append(rows, row), append(y, w.took)
 		}
@@ -192,35 +167,23 @@ func equations(p *step.Profile, levels []*Seen, line []step.Knot) (rows [][]floa
 	return rows, y
 }
 
-// tellContext says whether answers were of so different lengths that their number
-// is one thing and their tokens are another.
-func tellContext(levels []*Seen) bool {
-	least, most := math.Inf(1), 0.0
-	for _, s := range levels {
-		for _, w := range s.windows {
-			if w.running >= 1 {
-				each := w.context / w.running
-				least, most = min(least, each), max(most, each)
-			}
-		}
-	}
-	return most > 2*least
-}
-
 // readTrains reads off what a prompt token costs, in ms, and what a pair of them
 // does, from steps that were full of prompts; 0: there are too few.
 func readTrains(p *step.Profile, levels []*Seen, sure map[string]float64) (perToken float64) {
 	var rows [][]float64
 	var y []float64
+	steps := 0.0
 	for _, s := range levels {
 		for _, t := range s.trains {
+			t.fill(float64(p.StepTokens))
 			ms := t.ms - t.steps*p.Cost.Decode[0].Ms - t.context*p.Cost.DecodeNsPerContextToken/1e6 - t.sequences*p.Cost.MixedUsPerSequence/1e3
 			if ms > 0 {
 				rows, y = append(rows, []float64{t.tokens - t.steps, t.pairs}), append(y, ms)
+				steps += t.steps
 			}
 		}
 	}
-	if len(rows) < fewestTrains {
+	if steps < fewestSteps {
 		return 0
 	}
 	least, most := math.Inf(1), 0.0 // pairs of a token
@@ -244,34 +207,16 @@ func readTrains(p *step.Profile, levels []*Seen, sure map[string]float64) (perTo
 	return x[0]
 }
 
-const (
-	fewestTrains = 4    // tell a cost
-	trainSigma   = 0.01 // and so well
-	launchSigma  = 0.05
-	untoldSigma  = 0.2 // of what the data does not tell, and would otherwise take up what others leave
-)
+// kneeTokens is where the line of steps with prompts may bend: below it a GPU waits
+// for the weights, above it computes.
+const kneeTokens = 256
 
-// promptToken is what a prompt token costs, in ms: the time in which prompts that
-// came together were read. The level that shows the least was held up least.
-func promptToken(levels []*Seen, p *step.Profile) float64 {
-	least := 0.0
-	for _, s := range levels {
-		tokens, pairs := 0.0, 0.0
-		for _, q := range s.sent {
-			n := float64(q.prompt - q.cached)
-			tokens += n
-			pairs += n * (float64(q.cached) + n/2)
-		}
-		if s.Limit > 0 || s.distinct > 1 || tokens < fewestPromptTokens {
-			continue
-		}
-		each := (s.Measured[TTFT99] - pairs*p.Cost.PrefillNsPerTokenAndContext/1e6) / tokens
-		if each > 0 && (least == 0 || each < least) {
-			least = each
-		}
-	}
-	return least
-}
+const (
+	fewestSteps = 8    // of trains tell a cost
+	trainSigma  = 0.01 // and so well
+	launchSigma = 0.05
+	untoldSigma = 0.2 // of what the data does not tell, and would otherwise take up what others leave
+)
 
 // meanPrompt is how many prompt tokens a request has.
 func meanPrompt(levels []*Seen) float64 {

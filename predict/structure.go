@@ -16,7 +16,7 @@ import (
 func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, sure map[string]float64, err error) {
 	best, least := step.Profile{}, math.Inf(1)
 	for _, p := range shapes(levels) {
-		p, d, err := built(ctx, p, levels)
+		p, d, err := built(ctx, p, levels, least)
 		if err != nil {
 			return p, nil, err
 		}
@@ -34,19 +34,21 @@ func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, 
 }
 
 // built is an engine of a shape, with roughly fitted costs and the limits that
-// explain most, and how far off it is.
-func built(ctx context.Context, p step.Profile, levels []*Seen) (step.Profile, float64, error) {
+// explain most, and how far off it is. One that is much farther off than the best so
+// far is not worth more work.
+func built(ctx context.Context, p step.Profile, levels []*Seen, best float64) (step.Profile, float64, error) {
 	p, sure := ReadOff(p, levels)
-	if !summariesOnly(levels) {
-		p, _ = choose(ctx, p, levels, caps)
+	if summariesOnly(levels) {
+		p, _ = choose(ctx, p, levels, fronts)
 	}
+	p, _ = choose(ctx, p, levels, caps)
 	rough := Options{Rounds: 3, Sure: sure, rough: true}
 	f, err := FitTo(ctx, p, levels, rough)
 	if err != nil {
 		return p, 0, err
 	}
 	p, d := choose(ctx, f.Profile, levels, schedules)
-	if summariesOnly(levels) { // nothing was read off, so the costs hid the limits
+	if summariesOnly(levels) && d < hopeless*best { // means tell costs only roughly, and those hid the limits
 		p, _ = choose(ctx, p, levels, caps)
 		if f, err = FitTo(ctx, p, levels, rough); err != nil {
 			return p, 0, err
@@ -55,6 +57,9 @@ func built(ctx context.Context, p step.Profile, levels []*Seen) (step.Profile, f
 	}
 	return p, d + float64(len(knobs(p)))*perKnob, nil
 }
+
+// hopeless is by how much a shape may be worse than the best.
+const hopeless = 2.5
 
 func summariesOnly(levels []*Seen) bool {
 	return !slices.ContainsFunc(levels, func(s *Seen) bool { return !s.report })
@@ -75,6 +80,9 @@ func shapes(levels []*Seen) []step.Profile {
 		for out[i].StepTokens < readTogether(levels) {
 			out[i].StepTokens *= 2
 		}
+	}
+	if last := len(out) - 1; out[last].StepTokens == out[0].StepTokens {
+		return out[:last]
 	}
 	return out
 }
@@ -115,6 +123,14 @@ func caps(_ step.Profile, levels []*Seen) (out []choice) {
 		}
 	}
 	return append(out, func(q *step.Profile) { q.KV.Blocks = cmp.Or(tokensOf(levels)/q.KV.BlockTokens, q.KV.Blocks) })
+}
+
+// fronts are how fast requests may come through what is before the engine.
+func fronts(step.Profile, []*Seen) (out []choice) {
+	for _, ms := range []float64{0.02, 2} {
+		out = append(out, func(q *step.Profile) { q.FrontEnd.PerRequestMs = ms })
+	}
+	return out
 }
 
 // schedules are what a step may be made up of.

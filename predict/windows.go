@@ -22,6 +22,7 @@ type window struct {
 	prompts      float64 // that were read
 	promptTokens float64
 	pairs        float64 // of a prompt token and one before it
+	mixed        float64 // share of the steps in which prompts were read; only reports tell
 }
 
 const (
@@ -215,16 +216,29 @@ type train struct {
 	context   float64 // tokens of these answers, summed over steps
 }
 
+// fill has its steps be as full as the engine makes them, where they nearly are: prompts
+// that are cut, and end in another step, make it look otherwise.
+func (t *train) fill(stepTokens float64) {
+	if by := t.steps * stepTokens / t.tokens; by > 0.9 && by < 1.1 {
+		t.tokens *= by
+		t.pairs *= by
+	}
+}
+
 // trains are those of a level.
 func (w *watcher) trains() (out []train) {
 	all := w.batches()
-	fullest := float64(fewestPromptTokens)
+	fullest, longest := float64(fewestPromptTokens), 0.0
 	for i := range all {
 		fullest = max(fullest, all[i].prompt)
 	}
+	for i := range w.lives {
+		longest = max(longest, float64(w.lives[i].prompt-w.lives[i].cached))
+	}
+	full := min(fullStep*fullest, fullest-longest) // a prompt may end in the next
 	var t train
 	for i := 1; i <= len(all); i++ {
-		if i < len(all) && all[i].head < all[i-1].at && all[i].prompt+all[i].running > fullStep*fullest {
+		if i+1 < len(all) && max(all[i].head, all[i+1].head) < all[i-1].at && all[i].prompt+all[i].running >= full {
 			b := &all[i]
 			t.ms += inMs(b.at - all[i-1].at)
 			t.steps++
@@ -244,7 +258,7 @@ func (w *watcher) trains() (out []train) {
 
 const (
 	shortestTrain = 2
-	fullStep      = 0.85 // of the fullest: a prompt may end in the next
+	fullStep      = 0.85 // of the fullest
 )
 
 // peaks are how many answers were written at once at most, the tokens they had, and

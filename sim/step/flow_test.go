@@ -61,7 +61,7 @@ func TestTellLate(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Profile){
 		"as it is":      func(*Profile) {},
-		"little memory": func(p *Profile) { p.KV.Blocks = 300 },
+		"little memory": func(p *Profile) { p.KV.Blocks = 120 },
 		"block of one":  func(p *Profile) { p.KV.BlockTokens, p.KV.Blocks = 1, 4000 },
 		"small steps":   func(p *Profile) { p.StepTokens, p.MaxSequences = 24, 64 },
 		"prefill first": func(p *Profile) { p.Policy, p.KV.Blocks = "prefill-first", 300 },

@@ -28,6 +28,9 @@ type Profile struct {
 	Engine string `yaml:"engine"` // the server it poses as: vllm, tgi, sglang, llamacpp, ...
 	Model  string `yaml:"model"`  // the model name it answers to
 
+	Source  string `yaml:"source"`   // for people: what its numbers come from
+	HeldOut string `yaml:"held_out"` // for people: how far it is off what it was not made from
+
 	Policy        string `yaml:"policy"`         // one of policies
 	MaxSequences  int    `yaml:"max_sequences"`  // most sequences that run together
 	StepTokens    int    `yaml:"step_tokens"`    // most tokens one step computes

@@ -27,6 +27,9 @@ func TestEmbeddedProfiles(t *testing.T) {
 			t.Error(err)
 			continue
 		}
+		if p.Source == "" || !strings.HasPrefix(p.HeldOut, "nothing: ") && !strings.Contains(p.HeldOut, " %") {
+			t.Errorf("%s: its file must say what its numbers come from, and how far it is off what it was not made from: source %q, held_out %q", name, p.Source, p.HeldOut)
+		}
 		if p.Name != name || p.About == "" || p.Engine == "" || p.Model == "" {
 			t.Errorf("%s: name %q, about %q, engine %q, model %q", name, p.Name, p.About, p.Engine, p.Model)
 		}

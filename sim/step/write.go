@@ -53,7 +53,7 @@ func remark(n *yaml.Node, path string, remarks map[string]string) {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			name := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
-			if n.Content[i+1].LineComment = remarks[name]; name == "about" {
+			if n.Content[i+1].LineComment = remarks[name]; name == "about" || name == "held_out" {
 				n.Content[i+1].Style = yaml.FoldedStyle
 			}
 			remark(n.Content[i+1], name, remarks)
