@@ -104,10 +104,11 @@ test-tokenizers:
 test-engines: $(OLLAMA)
 	OLLAMA=$(CURDIR)/$(OLLAMA) go test -tags engines -run Engine -count 1 -timeout 20m ./backend $(ARGS)
 
-## test-vllm: the same against vLLM on processors (installs it in .cache: 6 GB; two minutes to start)
+## test-vllm: the same against vLLM on processors, and a sweep that starts and stops it (installs it in .cache: 6 GB; two minutes to start)
 .PHONY: test-vllm
 test-vllm: $(VLLM)
 	VLLM=$(CURDIR)/$(VLLM) go test -tags engines,vllm -run EngineVLLM -count 1 -timeout 20m ./backend $(ARGS)
+	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestSweepVLLM -count 1 -timeout 40m -v ./cli
 
 ## test-reference: flags, reports, files, requests, samples and the reading of answers against vllm bench serve itself (installs it likewise)
 .PHONY: test-reference

@@ -278,7 +278,11 @@ func (f *finding) line(r search.Result) string {
 	if r.Alone {
 		at = "one at a time"
 	}
-	return fmt.Sprintf("Probe %d, %s: %s after %d requests in %.0f s (%s)", r.Number+1, at, r.Verdict, r.Requests, r.Took.Seconds(), strings.Join(f.values(r), ", "))
+	verdict := r.Verdict.String()
+	if r.Verdict == search.Undecided {
+		verdict += " on " + r.Why
+	}
+	return fmt.Sprintf("Probe %d, %s: %s after %d requests in %.0f s (%s)", r.Number+1, at, verdict, r.Requests, r.Took.Seconds(), strings.Join(f.values(r), ", "))
 }
 
 func (f *finding) values(r search.Result) (out []string) {
@@ -327,14 +331,14 @@ func (f *finding) curves(l *search.Limit) []string {
 	if len(probes) < 3 {
 		return nil
 	}
-	served := &cells.Plot{Title: "Served req/s by load", Mark: -1, Name: "limit", Show: search.Number, ShowX: search.Number}
-	broken := &cells.Plot{Title: goals[goal].Words() + " by load", Mark: -1, Name: "limit", Show: goals[goal].Show, ShowX: search.Number}
-	for i, p := range probes {
+	served := &cells.Plot{Title: "Served req/s by load", Name: "limit", Show: search.Number, ShowX: search.Number}
+	broken := &cells.Plot{Title: goals[goal].Words() + " by load", Name: "limit", Show: goals[goal].Show, ShowX: search.Number}
+	if l.High > 0 {
+		served.Mark, broken.Mark = &l.Load, &l.Load
+	}
+	for _, p := range probes {
 		served.X, served.Y = append(served.X, p.Load), append(served.Y, p.Served)
 		broken.Y = append(broken.Y, p.Values[goal])
-		if p.Load <= l.Load && l.High > 0 {
-			served.Mark, broken.Mark = i, i
-		}
 	}
 	broken.X = served.X
 	r := &report.Report{}

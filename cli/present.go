@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -82,6 +83,9 @@ func (b *benchRun) writeText(r *report.Report) error {
 func (b *benchRun) next() string {
 	p := &b.runner.Asked
 	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
+	if len(b.outer) > 0 {
+		return "how much the best of them takes: start it, and tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(report.Limit(b.run.Levels), "ttft:p99<500ms") + "'"
+	}
 	if p.Virtual {
 		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
 	} else if p.Sim != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -189,8 +190,9 @@ func (c *serverCommand) start(env *Env, p *plan.Plan, at outcome.Coordinates, di
 	_, _ = fmt.Fprintf(env.Stderr, "Starting %s\n", strings.Join(words, " ")) // for information
 	go func() {
 		err := s.guard.Wait()
+		said := s.tail() // while the log is open
 		close(s.ended)
-		died(&serverDied{fmt.Errorf("the server ended by itself (%w). The end of what it said:\n%s", cmpErr(err), s.tail())})
+		died(&serverDied{fmt.Errorf("the server ended by itself (%w). The end of what it said:\n%s", cmpErr(err), said)})
 	}()
 	return s, nil
 }
@@ -208,7 +210,7 @@ type serverDied struct{ error }
 
 // tail is the end of what the server said.
 func (s *served) tail() string {
-	b, err := os.ReadFile(s.log.Name())
+	b, err := io.ReadAll(io.NewSectionReader(s.log, 0, math.MaxInt64)) // wherever the file is by now
 	if err != nil {
 		return err.Error()
 	}

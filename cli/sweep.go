@@ -107,6 +107,7 @@ type serverSweep struct {
 	plan    plan.Plan
 	bench   *benchRun // nil until the first server answers
 	server  *served
+	log     int // number of its log
 }
 
 // run measures one setting after the other. One that fails does not end the
@@ -168,7 +169,7 @@ func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc,
 		if err != nil {
 			return nil, err
 		}
-		s.server = server
+		s.server, s.log = server, i
 		return s.end, nil
 	}
 	defer s.end()
@@ -208,6 +209,9 @@ func (s *serverSweep) end() {
 		return
 	}
 	s.server.stop()
+	if s.bench != nil && s.bench.keep != nil {
+		_ = s.server.keep(logName(s.bench.keep.Dir(), s.log)) // where it was never measured; else it is there
+	}
 	s.server.drop()
 	s.server = nil
 }

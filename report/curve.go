@@ -120,7 +120,10 @@ func curves(levels []outcome.Level, r *Report) []string {
 		n = 0 // there is nothing beyond it
 	}
 	plot := func(title string, of func(*outcome.Level) *float64, show func(float64) string) *cells.Plot {
-		c := &cells.Plot{Title: title + " by load", X: load, Mark: n - 1, Name: name, Show: show, ShowX: brief}
+		c := &cells.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: brief}
+		if n > 0 {
+			c.Mark = &load[n-1]
+		}
 		for _, i := range places {
 			v := of(&levels[i])
 			if v == nil {

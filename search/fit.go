@@ -233,10 +233,11 @@ func (g Goal) room(value float64) float64 {
 	return g.Limit / max(value, 1e-9)
 }
 
-// nearness is how much a load counts for one that it is near to.
+// nearness is how much a load counts for one that it is near to. Where none is
+// near, the nearest of them counts.
 func nearness(load, at, reach float64) float64 {
 	far := math.Log(load/at) / reach
-	return math.Exp(-far*far/2) + 1e-6
+	return math.Exp(-far*far/2) + 1e-6*math.Exp(-math.Abs(far))
 }
 
 // power is with which power of the load the value of a goal grows, near a load:

@@ -38,7 +38,7 @@ func (p Probe) Open() bool { return p.Kind == Rate && !p.Alone }
 type Result struct {
 	Probe
 	Verdict  Verdict
-	Why      string // of a void one
+	Why      string // of a void one, and of one that is undecided: what it does not tell
 	Goals    []Evidence
 	Requests int
 	Served   float64       // requests per second, while the load was steady

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"tacho"
@@ -172,6 +173,20 @@ func (w *Watch) judgeGoal(g Goal, e Evidence, doubt float64) Verdict {
 	return Undecided
 }
 
+// open are the goals that are too close to their limits to tell.
+func (w *Watch) open(window []seen) string {
+	var names []string
+	for i, g := range w.goals {
+		if w.judgeGoal(g, evidence(g, window, i), w.Effort.Doubt) == Undecided {
+			names = append(names, g.Words())
+		}
+	}
+	if names == nil {
+		return "whether requests pile up"
+	}
+	return strings.Join(names, ", ")
+}
+
 // window are the requests of the steady part, in order of their due times.
 func (w *Watch) window(now time.Duration) []seen { return w.between(w.filled(now), now-w.horizon()) }
 
@@ -273,6 +288,9 @@ func (w *Watch) result() Result {
 		r.Verdict = w.judge(until, w.Effort.Doubt)
 	}
 	window := w.window(until)
+	if r.Verdict == Undecided {
+		r.Why = w.open(window)
+	}
 	if len(window) < w.Effort.Least { // it was over before the load was steady
 		window = w.between(w.filled(until), until)
 	}

@@ -3,6 +3,7 @@
 package stat_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -32,9 +33,12 @@ func TestCoverage(t *testing.T) {
 		{waits(0.8), []int{2000, 10_000}},
 	} {
 		for _, n := range c.sizes {
-			for q, got := range intervals(c.process, n, 4000, 0.5, 0.9, 0.95, 0.99) {
-				checkTally(t, c.process, n, q, got, 0.93, 0.97, 0.07)
-			}
+			t.Run(fmt.Sprintf("%s/%d", c.name, n), func(t *testing.T) {
+				t.Parallel()
+				for q, got := range intervals(c.process, n, 4000, 0.5, 0.9, 0.95, 0.99) {
+					checkTally(t, c.process, n, q, got, 0.93, 0.97, 0.07)
+				}
+			})
 		}
 	}
 }

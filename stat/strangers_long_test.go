@@ -3,6 +3,7 @@
 package stat_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -123,9 +124,12 @@ func TestCoverageOfStrangers(t *testing.T) {
 		{waits(0.9), []int{10_000}},
 	} {
 		for _, n := range c.sizes {
-			for q, got := range intervals(c.process, n, tries, 0.5, 0.9, 0.95, 0.99) {
-				checkTally(t, c.process, n, q, got, 0.93-chance, 0.97+chance, 0.07+chance)
-			}
+			t.Run(fmt.Sprintf("%s/%d", c.name, n), func(t *testing.T) {
+				t.Parallel()
+				for q, got := range intervals(c.process, n, tries, 0.5, 0.9, 0.95, 0.99) {
+					checkTally(t, c.process, n, q, got, 0.93-chance, 0.97+chance, 0.07+chance)
+				}
+			})
 		}
 	}
 }

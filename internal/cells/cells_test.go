@@ -73,7 +73,7 @@ func TestBar(t *testing.T) {
 
 func TestPlot(t *testing.T) {
 	whole := func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
-	p := Plot{Title: "served", X: []float64{1, 2, 4, 8}, Y: []float64{10, 20, 30, 30}, Mark: 2, Name: "knee", Show: whole, ShowX: whole}
+	p := Plot{Title: "served", X: []float64{1, 2, 4, 8}, Y: []float64{10, 20, 30, 30}, Mark: new(4.0), Name: "knee", Show: whole, ShowX: whole}
 	got := strings.Join(Pen{}.Plot(&p, 30, 8), "\n")
 	want := strings.Join([]string{
 		"served",
@@ -91,7 +91,7 @@ func TestPlot(t *testing.T) {
 	if (Pen{}).Plot(&p, 8, 8) != nil {
 		t.Error("a plot without room")
 	}
-	p.Y, p.Mark = []float64{1, 10, 100, 1000}, -1
+	p.Y, p.Mark = []float64{1, 10, 100, 1000}, nil
 	log := Pen{ASCII: true}.Plot(&p, 30, 8)
 	if log[0] != "served (log axis)" || strings.IndexByte(log[5], 'o') < 0 || strings.IndexByte(log[1], 'o') < 0 {
 		t.Errorf("%q", log)

@@ -9,7 +9,7 @@ import (
 type Plot struct {
 	Title string
 	X, Y  []float64
-	Mark  int                  // the point that is marked; -1 is none
+	Mark  *float64             // the X that is marked; nil is none
 	Name  string               // of the mark
 	Show  func(float64) string // a value of Y, in words
 	ShowX func(float64) string
@@ -44,8 +44,8 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 	}
 	below := strings.Repeat(line, columns)
 	labels := x.labels(c, columns)
-	if c.Mark >= 0 {
-		column, _ := at(c.Mark)
+	if c.Mark != nil {
+		column := int(math.Round(min(max(x.share(*c.Mark), 0), 1) * float64(columns-1)))
 		for i := range grid {
 			grid[i][column] = mark
 		}
@@ -87,9 +87,9 @@ func (a *axis) labels(c *Plot, columns int) string {
 	return left + strings.Repeat(" ", max(columns-Width(left)-Width(right), 1)) + right
 }
 
-// markLabel names the point that is marked, below it.
+// markLabel names what is marked, below it.
 func (c *Plot) markLabel(columns, column int) string {
-	text := c.ShowX(c.X[c.Mark]) + " " + c.Name
+	text := c.ShowX(*c.Mark) + " " + c.Name
 	left, right := c.ShowX(c.X[0]), c.ShowX(c.X[len(c.X)-1])
 	start := min(max(column-Width(text)/2, 0), max(columns-Width(text), 0))
 	if start > Width(left) {

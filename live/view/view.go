@@ -71,7 +71,7 @@ func (f *frame) fill(n int) {
 func (f *frame) head() {
 	l := &f.at.Level
 	number := fmt.Sprintf("level %d", l.Number)
-	if l.Of > 0 {
+	if l.Of >= l.Number {
 		number += fmt.Sprintf(" of %d", l.Of)
 	}
 	about := &f.at.About
@@ -349,7 +349,7 @@ func clock(seconds float64) string {
 func Line(at *live.Snapshot) string {
 	l, now := &at.Level, &at.Now
 	head := fmt.Sprintf("Level %d", l.Number)
-	if l.Of > 0 {
+	if l.Of >= l.Number { // a search does not know how many there will be
 		head += fmt.Sprintf(" of %d", l.Of)
 	}
 	if l.Name != "" {
