@@ -73,10 +73,16 @@ release:
 	rm -rf dist && go run ./internal/release dist
 	@ls -l dist
 
-## test-release: two releases of this commit, built in two places, have the same bytes; the Debian package opens, the binary says its commit
+## test-release: two releases of this commit have the same bytes, and two platforms compiled with an empty cache too; the Debian package opens, the binary says its commit
 .PHONY: test-release
 test-release:
 	go test -tags release -run TestRelease -count 1 -timeout 1h -v ./internal/release
+
+## test-image: the image of this commit is built and measures, as nobody in particular (Debian's buildah, as root; Go's image is made of this machine's Go)
+.PHONY: test-image
+test-image:
+	@command -v buildah >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends buildah; }
+	go test -tags image -run TestImage -count 1 -timeout 30m -v ./internal/release
 
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
@@ -217,7 +223,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags browser,terminal,shells,release,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
+	go vet -tags browser,terminal,shells,release,image,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

@@ -188,6 +188,8 @@ func (k *climb) beyond(i int, before string) string {
 		words = append(words, waits[s.Where.Bottleneck])
 	} else if sent := k.levels[k.places[i]].Offered(); sent > 0 && s.Throughput.RequestsPerS < 0.9*sent {
 		words = append(words, fmt.Sprintf("the server falls behind, with %s of %s req/s served", brief(s.Throughput.RequestsPerS), brief(sent)))
+	} else if sent == 0 && i > 0 && i == k.keptUp() {
+		words = append(words, "more at once gains "+gained(k.at(i-1), s))
 	}
 	if p99 := tail(metric.TTFT)(&k.levels[k.places[i]]); p99 != nil {
 		words = append(words, fmt.Sprintf("TTFT p99 is %s at %s", millisWords(*p99), k.words(i)))
@@ -196,6 +198,15 @@ func (k *climb) beyond(i int, before string) string {
 		return ""
 	}
 	return before + strings.Join(words, ", and ")
+}
+
+// gained says how little more a level serves than the one before.
+func gained(before, s *metric.Summary) string {
+	percent := 100 * (s.Throughput.RequestsPerS/before.Throughput.RequestsPerS - 1)
+	if percent < 0.5 {
+		return "nothing"
+	}
+	return fmt.Sprintf("%.0f %%", percent)
 }
 
 // clock says how exact the times are, and what a plain reader would have made of

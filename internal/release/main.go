@@ -3,7 +3,9 @@
 // and the checksums. The same commit gives the same bytes wherever it is built: all
 // times are the commit's.
 //
-//	go run ./internal/release DIRECTORY
+//	go run ./internal/release DIRECTORY [PLATFORM ...]
+//
+// With platforms it makes what there is for those, and no recipe.
 package main
 
 import (
@@ -40,17 +42,22 @@ type file struct {
 }
 
 func main() {
-	if len(os.Args) != 2 {
+	if len(os.Args) < 2 {
 		_, _ = fmt.Fprintln(os.Stderr, "release: name the directory to write to")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string) error {
+func run(dir string, some []string) error {
+	for _, p := range some {
+		if !slices.Contains(platforms, p) {
+			return fmt.Errorf("%s: there are %s", p, strings.Join(platforms, ", "))
+		}
+	}
 	r := &release{dir: dir}
 	if err := r.identify(); err != nil {
 		return err
@@ -61,13 +68,19 @@ func run(dir string) error {
 	if err := r.gather(); err != nil {
 		return err
 	}
-	for _, p := range platforms {
+	wanted := some
+	if len(some) == 0 {
+		wanted = platforms
+	}
+	for _, p := range wanted {
 		if err := r.platform(p); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	if err := r.homebrew(); err != nil {
-		return err
+	if len(some) == 0 {
+		if err := r.homebrew(); err != nil {
+			return err
+		}
 	}
 	return r.checksums()
 }

@@ -8,6 +8,7 @@ import (
 	"debug/macho"
 	"debug/pe"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -18,33 +19,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-func command(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // TestRelease makes a release of the last commit in two places, and holds one
-// against the other.
+// against the other: neither the place nor the time is in any file. Both take what
+// is compiled from one cache; so a third place compiles two platforms, one of them
+// not this machine's, with a cache of its own.
 func TestRelease(t *testing.T) {
-	root := command(t, ".", "git", "rev-parse", "--show-toplevel")
 	commit := command(t, ".", "git", "rev-parse", "HEAD")
-	var dists []string
-	for _, name := range []string{"here", "somewhere/else"} {
-		dir := filepath.Join(t.TempDir(), name)
-		command(t, ".", "git", "clone", "--quiet", root, dir)
-		command(t, dir, "git", "checkout", "--quiet", commit)
-		command(t, dir, "go", "run", "./internal/release", "dist")
-		dists = append(dists, filepath.Join(dir, "dist"))
-	}
-	entries, err := os.ReadDir(dists[0])
+	first := released(t, "here")
+	entries, err := os.ReadDir(first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,22 +37,53 @@ func TestRelease(t *testing.T) {
 	if len(entries) != 17 {
 		t.Errorf("%d files", len(entries))
 	}
+	if n := same(t, first, released(t, "somewhere/else")); n != len(entries) {
+		t.Errorf("%d files of %d are in both places", n, len(entries))
+	}
+	command(t, first, "sha256sum", "--check", "--quiet", "SHA256SUMS")
+	foreign(t, first)
+	bills(t, first)
+	formula(t, first)
+	opens(t, first, commit)
+	t.Setenv("GOCACHE", t.TempDir())
+	alone := released(t, "alone", runtime.GOOS+"/"+runtime.GOARCH, "windows/arm64")
+	if err := os.Remove(filepath.Join(alone, "SHA256SUMS")); err != nil { // of fewer files
+		t.Fatal(err)
+	}
+	// Two archives and two bills, the recipe for containers, the package on Linux.
+	if n := same(t, first, alone); n < 5 {
+		t.Errorf("%d files were compiled alone", n)
+	}
+}
+
+// released makes a release of the last commit in a clone, and says where it is.
+func released(t *testing.T, name string, platforms ...string) (dist string) {
+	root, commit := command(t, ".", "git", "rev-parse", "--show-toplevel"), command(t, ".", "git", "rev-parse", "HEAD")
+	dir := filepath.Join(t.TempDir(), name)
+	command(t, ".", "git", "clone", "--quiet", root, dir)
+	command(t, dir, "git", "checkout", "--quiet", commit)
+	began := time.Now()
+	command(t, dir, "go", append([]string{"run", "./internal/release", "dist"}, platforms...)...)
+	t.Logf("%s: %.0f s", name, time.Since(began).Seconds())
+	return filepath.Join(dir, "dist")
+}
+
+// same says how many files of the second place there are; the first has each, with
+// the same bytes.
+func same(t *testing.T, first, second string) int {
+	entries, err := os.ReadDir(second)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range entries {
-		a, err := os.ReadFile(filepath.Join(dists[0], e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(filepath.Join(dists[1], e.Name()))
-		if err != nil || !bytes.Equal(a, b) {
+		a, err := os.ReadFile(filepath.Join(first, e.Name()))
+		b, unread := os.ReadFile(filepath.Join(second, e.Name()))
+		if err := errors.Join(err, unread); err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s is not the same in both places (%v)", e.Name(), err)
 		}
-		t.Logf("%9d bytes %s", len(a), e.Name())
+		t.Logf("%9d bytes %s", len(b), e.Name())
 	}
-	command(t, dists[0], "sha256sum", "--check", "--quiet", "SHA256SUMS")
-	foreign(t, dists[0])
-	bills(t, dists[0])
-	formula(t, dists[0])
-	opens(t, dists[0], commit)
+	return len(entries)
 }
 
 // foreign looks into the archives for other systems.
