@@ -46,15 +46,20 @@ tmux:
 
 SHOTS ?= .cache/shots
 
-## shots: pictures of the page of a run against the simulated engine and of tacho ui, light and dark, wide and narrow, in SHOTS (.cache/shots)
+## shots: pictures of the page and of tacho ui, 1600 and 390 wide, light and dark, in SHOTS (.cache/shots): a sweep, several runs, failures, one request, a folder of logs
 .PHONY: shots
 shots: build chromium
 	rm -rf $(SHOTS)/runs
 	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
-		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm >/dev/null
-	go run ./internal/browser/shoot $(SHOTS)/runs/*/report.html $(SHOTS)/report
+		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm --label sweep >/dev/null
 	bin/tacho predict --engine vllm-405b-mi300x --request-rate 1,2,3,4,6 --num-prompts 60 --random-input-len 400 --random-output-len 60 --seed 2 \
-		--runs-dir $(SHOTS)/runs >/dev/null
+		--runs-dir $(SHOTS)/runs --label computed >/dev/null
+	bin/tacho bench --sim vllm-8b-h100 --num-prompts 1 --random-output-len 20 --runs-dir $(SHOTS)/runs --label one >/dev/null || test $$? = 4
+	bin/tacho sim --port 8767 --fault 503=5% --fault truncate:4=3% --fault pause:1.3s@2s >/dev/null & sim=$$!; trap "kill $$sim" EXIT; sleep 1; \
+		bin/tacho bench --base-url http://127.0.0.1:8767 --num-prompts 200 --request-rate 40 --random-output-len 20 --runs-dir $(SHOTS)/runs --label failures >/dev/null || true
+	for run in sweep one failures; do go run ./internal/browser/shoot $(SHOTS)/runs/*-$$run/report.html $(SHOTS)/$$run; done
+	bin/tacho report $(SHOTS)/runs/*-sweep $(SHOTS)/runs/*-computed --format html > $(SHOTS)/several.html && go run ./internal/browser/shoot $(SHOTS)/several.html $(SHOTS)/several
+	bin/tacho report testdata/seeds --format html > $(SHOTS)/logs.html && go run ./internal/browser/shoot $(SHOTS)/logs.html $(SHOTS)/logs
 	bin/tacho ui $(SHOTS)/runs --port 8766 >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; go run ./internal/browser/shoot http://127.0.0.1:8766/ $(SHOTS)/ui
 
 ## shells: install the shells that complete words, where they are missing (Debian; as root)

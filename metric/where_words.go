@@ -60,12 +60,20 @@ func (t *TimeSplit) of(at Place) float64 {
 	return 0
 }
 
-func amount(p *TimePart) string { return fmt.Sprintf("%.1f ms (%.0f %%)", p.Millis, 100*p.Share) }
+func amount(p *TimePart) string { return fmt.Sprintf("%s (%.0f %%)", duration(p.Millis), 100*p.Share) }
+
+// duration is a time with as many digits as people read.
+func duration(millis float64) string {
+	if millis >= 1000 {
+		return fmt.Sprintf("%.3g s", millis/1000)
+	}
+	return fmt.Sprintf("%.1f ms", millis)
+}
 
 func (s *Summary) clientWords(split *TimeSplit, p *TimePart) string {
 	if split.of(ClientQueue) >= p.Millis/2 {
-		return fmt.Sprintf("The client is the limit: requests wait %s for one of the %d places of --max-concurrency; once sent they take %.1f ms.",
-			amount(p), s.Config.MaxConcurrency, split.Millis-p.Millis)
+		return fmt.Sprintf("The client is the limit: requests wait %s for one of the %d places of --max-concurrency; once sent they take %s.",
+			amount(p), s.Config.MaxConcurrency, duration(split.Millis-p.Millis))
 	}
 	return fmt.Sprintf("The client is the limit: %s pass in it after a request is due and before it is written.", amount(p))
 }
@@ -73,18 +81,18 @@ func (s *Summary) clientWords(split *TimeSplit, p *TimePart) string {
 func (s *Summary) waitWords(split *TimeSplit, p *TimePart) string {
 	switch {
 	case p.Key() == string(FrontEnd):
-		text := fmt.Sprintf("The server's front end is the limit, not its engine: of %.1f ms a request spends %s in it.", split.Millis, amount(p))
+		text := fmt.Sprintf("The server's front end is the limit, not its engine: of %s a request spends %s in it.", duration(split.Millis), amount(p))
 		if theirs, ours := s.pace(split); theirs > 0 {
-			text += fmt.Sprintf(" The engine makes a token every %.1f ms, and one arrives every %.1f ms.", theirs, ours)
+			text += fmt.Sprintf(" The engine makes a token every %s, and one arrives every %s.", duration(theirs), duration(ours))
 		}
 		return text
 	case p.Key() == string(ServerQueue):
 		text := fmt.Sprintf("The server's queue is the limit: requests wait %s until the engine takes them up.", amount(p))
 		switch prefill, decode := split.of(Prefill), split.of(Decode); {
 		case prefill > decode:
-			text += fmt.Sprintf(" From then on most is prefill (%.1f ms).", prefill)
+			text += fmt.Sprintf(" From then on most is prefill (%s).", duration(prefill))
 		case decode > 0:
-			text += fmt.Sprintf(" From then on most is decode (%.1f ms).", decode)
+			text += fmt.Sprintf(" From then on most is decode (%s).", duration(decode))
 		}
 		return text
 	case p.Key() == string(Network):
@@ -101,7 +109,7 @@ func (s *Summary) workWords(p *TimePart) string {
 	}
 	text := fmt.Sprintf("%s is the largest part: %s", map[Place]string{Prefill: "Prefill", Decode: "Decode"}[p.Of[0]], amount(p))
 	if p.Of[0] == Decode && s.spent.gaps > 0 {
-		text += fmt.Sprintf(", %.1f ms a token", p.Millis*float64(s.spent.requests)/float64(s.spent.gaps))
+		text += fmt.Sprintf(", %s a token", duration(p.Millis*float64(s.spent.requests)/float64(s.spent.gaps)))
 	}
 	return text + "."
 }

@@ -60,7 +60,7 @@ func Knee(levels []Level) (good, next *int) {
 		served := levels[i].Summary.Throughput.RequestsPerS
 		behind := false
 		if sent := levels[i].Offered(); sent > 0 {
-			behind = levels[i].servedWithin(fastest(&levels[places[0]])) < 0.9*sent || levels[i].grows()
+			behind = levels[i].servedWithin(slowest(&levels[places[0]])) < 0.9*sent || levels[i].grows()
 		} else if last != nil {
 			behind = served < 1.05*levels[*last].Summary.Throughput.RequestsPerS
 		}
@@ -75,11 +75,12 @@ func Knee(levels []Level) (good, next *int) {
 	return last, nil
 }
 
-// fastest is how long a request takes in seconds where nothing holds it up, as far
-// as a level tells; 0 where it does not.
-func fastest(l *Level) float64 {
-	if stats := l.Summary.Dist(metric.E2EL).Stats; stats != nil && stats.Min > 0 {
-		return stats.Min / 1e3
+// slowest is how long a request takes in seconds at most where nothing holds it up,
+// as far as a level tells; 0 where it does not. A long answer to the last request
+// of a short level is no queue.
+func slowest(l *Level) float64 {
+	if stats := l.Summary.Dist(metric.E2EL).Stats; stats != nil && stats.Percentile(99) > 0 {
+		return stats.Percentile(99) / 1e3
 	}
 	return 0
 }

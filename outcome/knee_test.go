@@ -16,7 +16,7 @@ func climbing(rates, served []float64) (out []Level) {
 			Setting: Setting{Name: fmt.Sprintf("--request-rate %v", rate)},
 			Summary: metric.Summary{
 				Config: metric.Config{RequestRate: rate}, Counts: metric.Counts{DurationS: seconds}, Rate: &metric.Rate{AchievedPerS: &rate},
-				Throughput: &metric.Throughput{RequestsPerS: served[i]}, Dists: metric.Dists{{Name: metric.E2EL.Name, Stats: &metric.Stats{Min: 1000}}},
+				Throughput: &metric.Throughput{RequestsPerS: served[i]}, Dists: metric.Dists{{Name: metric.E2EL.Name, Stats: &metric.Stats{Percentiles: []metric.Percentile{{P: 99, Value: 1000}}}}},
 			},
 		})
 	}
@@ -36,6 +36,7 @@ func TestKnee(t *testing.T) {
 	}{
 		"behind at the third":                    {climbing([]float64{1, 2, 4}, []float64{0.95, 1.9, 2.5}), 1, 2},
 		"the last request takes a second":        {climbing([]float64{1, 2, 4}, []float64{10. / 11, 20. / 11.1, 40. / 11.2}), 2, -1},
+		"the last of few requests takes long":    {lasting(climbing([]float64{1, 2, 4}, []float64{10. / 14, 20. / 14, 40. / 22}), 4000), 1, 2},
 		"behind at once":                         {climbing([]float64{4, 8}, []float64{2.5, 2.5}), -1, -1},
 		"in no order":                            {climbing([]float64{4, 1, 2}, []float64{2.5, 1, 2}), 2, 0},
 		"one level is no curve":                  {climbing([]float64{4}, []float64{4}), -1, -1},
@@ -49,5 +50,13 @@ func TestKnee(t *testing.T) {
 
 func growing(levels []Level, i int) []Level {
 	levels[i].Summary.Verdict.Reasons = []metric.Reason{{Code: metric.QueueGrowth}}
+	return levels
+}
+
+// lasting has requests that take so many milliseconds.
+func lasting(levels []Level, millis float64) []Level {
+	for i := range levels {
+		levels[i].Summary.Dists[0].Stats.Percentiles[0].Value = millis
+	}
 	return levels
 }

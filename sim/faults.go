@@ -179,7 +179,7 @@ func (a args) integer(i, otherwise int) (int, error) {
 	}
 	n, err := strconv.Atoi(w)
 	if err != nil || n > 1<<30 || n < -1<<30 {
-		return 0, fmt.Errorf("%q is not a number that fits here", w)
+		return 0, fmt.Errorf("%q is not a number that fits here: write it alone, as in truncate:4 and truncate:4=3%%", w)
 	}
 	return n, nil
 }

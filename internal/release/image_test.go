@@ -25,7 +25,7 @@ for program in sh mkdir git; do
 done
 cp -L /etc/ssl/certs/ca-certificates.crt $root/etc/ssl/certs/
 cp -a $(go env GOROOT) $root/usr/local/go
-buildah config --env PATH=/usr/local/go/bin:/usr/bin --env GOPATH=/go --env GOTOOLCHAIN=local $1
+buildah config --env PATH=/usr/local/go/bin:/usr/bin --env GOPATH=/go --env GOTOOLCHAIN=local --env GOCACHE=/go/cache $1
 buildah commit --quiet --rm $1 docker.io/library/$2
 `
 
@@ -51,7 +51,7 @@ func TestImage(t *testing.T) {
 	_, from, _ := strings.Cut(string(file), "FROM ")
 	base, _, _ := strings.Cut(from, " ")
 	command(t, dir, "bash", "-euc", standIn, "standIn", command(t, dir, "buildah", "from", "scratch"), base)
-	command(t, dir, "buildah", "bud", "--pull-never", "--volume", command(t, dir, "go", "env", "GOMODCACHE")+":/go/pkg/mod", "--volume", command(t, dir, "go", "env", "GOCACHE")+":/root/.cache/go-build",
+	command(t, dir, "buildah", "bud", "--pull-never", "--volume", command(t, dir, "go", "env", "GOMODCACHE")+":/go/pkg/mod", "--volume", command(t, dir, "go", "env", "GOCACHE")+":/go/cache",
 		"-f", "Containerfile", "-t", "tacho", ".")
 	container := command(t, dir, "buildah", "from", "--pull-never", "localhost/tacho")
 	inside := func(args ...string) string {

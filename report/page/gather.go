@@ -251,15 +251,19 @@ type lengths struct {
 	bands      []band
 }
 
-// mostLengths is how many pieces the lengths of prompts are cut into.
-const mostLengths = 24
+// mostLengths is how many pieces the lengths of prompts are cut into, where each
+// has so many requests on average.
+const (
+	mostLengths   = 24
+	lengthSamples = 10
+)
 
 func newLengths(s *metric.Summary) lengths {
 	stats := s.Dist(metric.Named("input_tokens")).Stats
 	if stats == nil || stats.Max <= stats.Min {
 		return lengths{}
 	}
-	n := min(mostLengths, int(stats.Max-stats.Min)+1)
+	n := max(1, min(mostLengths, int(stats.Max-stats.Min)+1, s.Completed/lengthSamples))
 	return lengths{low: stats.Min, width: (stats.Max - stats.Min + 1) / float64(n), bands: make([]band, n)}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 var views = map[string]browser.View{
-	"light": {Width: 1400, Height: 900}, "dark": {Width: 1400, Height: 900, Dark: true},
+	"light": {Width: 1600, Height: 900}, "dark": {Width: 1600, Height: 900, Dark: true},
 	"narrow": {Width: 390, Height: 844}, "narrow-dark": {Width: 390, Height: 844, Dark: true},
 }
 

@@ -47,7 +47,10 @@ function linear(d0, d1, r0, r1) {
 function log(d0, d1, r0, r1) {
   const g = linear(Math.log(d0), Math.log(d1), r0, r1), f = (v) => g(Math.log(Math.max(v, d0)));
   f.back = (p) => Math.exp(g.back(p));
-  f.ticks = (n) => [[1, 2, 5], [1, 3], [1]].map((ks) => decades(d0, d1, ks)).find((t) => t.length <= n) || decades(d0, d1, [1]);
+  f.ticks = (n) => {
+    const round = [[1, 2, 5], [1, 3], [1]].map((ks) => decades(d0, d1, ks)).find((t) => t.length <= n) || decades(d0, d1, [1]);
+    return round.length > 1 ? round : linear(d0, d1, r0, r1).ticks(Math.min(n, 4)); // all within one step
+  };
   return f;
 }
 function decades(lo, hi, ks) {
@@ -102,9 +105,9 @@ function axes({ x, y, left, right, upper, lower, xs, ys, xUnit = '', yUnit = '',
 /* Labels at the ends of lines, moved apart so that none stands on another. */
 function endLabels(labels, upper, lower, width) {
   const fits = (one) => one.x + 6 * one.text.length < width;
-  const list = [...labels].sort((p, q) => p.y - q.y);
+  const list = labels.map((one) => ({ ...one, y: one.y - (fits(one) ? 0 : 13) })).sort((p, q) => p.y - q.y); // one that does not fit stands above its line
   list.forEach((one, i) => { if (i) one.y = Math.max(one.y, list[i - 1].y + 11); });
   const over = list.length ? list.at(-1).y - lower : 0;
   if (over > 0) for (let i = list.length - 1; i >= 0; i--) list[i].y = Math.min(list[i].y, i === list.length - 1 ? lower : list[i + 1].y - 11);
-  return each(list, (one) => text(fits(one) ? one.x : width, Math.max(one.y, upper) + (fits(one) ? 4 : -9), one.text, 'halo', fits(one) ? 'start' : 'end', `fill:${one.colour}`));
+  return each(list, (one) => text(fits(one) ? one.x : width, Math.max(one.y, upper) + 4, one.text, 'halo', fits(one) ? 'start' : 'end', `fill:${one.colour}`));
 }

@@ -17,8 +17,8 @@ const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>
 const runButton = (r) => `<button class="btn" data-run="${r.k}" aria-pressed="${shown().includes(r)}">${swatch(runInk(r), esc(r.name))}</button>`;
 const commandLine = (r) => `<div class="command"><code>${esc(r.command)}</code><button class="btn" data-copy="${esc(r.command)}">Copy</button></div>`;
 function reasonList() {
-  const word = (r) => esc((r.level || 'NOTE').toLowerCase()), same = new Map(); // what is said of several levels is said once
-  const say = (r, run, where) => { const key = `${run.k} ${r.level} ${r.text}`; same.set(key, { ...r, run, where: [...(same.get(key)?.where || []), where] }); };
+  const word = (r) => esc((r.level || 'NOTE').toLowerCase()), same = new Map(); // what is said of several levels is said once, in the words of the last
+  const say = (r, run, where) => { const key = `${run.k} ${r.level} ${r.code || r.text}`, before = same.get(key); same.set(key, { ...r, run, more: Boolean(before) && (before.more || before.text !== r.text), where: [...(before?.where || []), where] }); };
   for (const run of shown()) {
     for (const r of run.notes || []) say(r, run, 'the run');
     for (const l of run.levels) for (const r of l.reasons) say(r, run, nameOf(l));
@@ -26,7 +26,7 @@ function reasonList() {
   }
   const rank = (r) => ['INVALID', 'DEGRADED', 'NOTE'].indexOf(r.level), place = (r) => (r.where.length > 2 ? `${r.where.length} levels` : r.where.join(' and '));
   const all = [...same.values()].sort((p, q) => rank(p) - rank(q));
-  const lines = all.map((r) => `<li class="${word(r)}"><b>${word(r)}</b> at ${esc(several() ? `${r.run.name}, ` : '')}${esc(place(r))}: ${esc(r.text)}</li>`);
+  const lines = all.map((r) => `<li class="${word(r)}"><b>${word(r)}</b> at ${esc(several() ? `${r.run.name}, ` : '')}${esc(place(r))}${r.more ? `; at the last, ${esc(r.text)}` : `: ${esc(r.text)}`}</li>`);
   const grave = Math.max(2, all.filter((r) => r.level !== 'NOTE').length);
   return `<ul class="reasons">${lines.slice(0, grave).join('')}</ul>`
     + (lines.length > grave ? `<details class="reasons"><summary>${lines.length - grave} more</summary><ul class="reasons">${lines.slice(grave).join('')}</ul></details>` : '');

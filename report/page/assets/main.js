@@ -103,5 +103,5 @@ if (nothing()) {
   resetView();
   draw();
 }
-$('foot').textContent = `tacho ${RUNS[0]?.about.version || ''}. Every number comes from the run; this file loads nothing. `
+$('foot').textContent = `${['tacho', RUNS[0]?.about.version].filter(Boolean).join(' ')}. Every number comes from the run; this file loads nothing. `
   + 'Curves keep 200 quantiles and every extreme, pieces of time their least, p50, upper percentile and greatest; a gap of the timeline is kept to within 17 %, mostly 5 %.';

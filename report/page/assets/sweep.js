@@ -26,7 +26,7 @@ function xTicks(s, w) {
 const xText = (v) => (xKind() === 'asked' && byPlace() ? shortName(first().levels[v] || first().levels[0]) : short(v));
 /* A chart over load. A line is {get(level), label?, sure?(level), clock?(level), tail?, apart?}: sure is its 95 % interval, drawn as a bar. */
 function sweep(name, title, note, yUnit, lines, plain) {
-  const yLog = () => state.log && !plain;
+  const yLog = () => state.log && !plain, straight = () => plain && xKind() === 'asked' && comparable() && loadOption() === 'request-rate';
   const drawn = () => lines.filter((k) => levelsShown().some((l) => k.get(l) != null));
   const scales = (w) => {
     const b = sweepBox(w), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)]));
@@ -36,11 +36,11 @@ function sweep(name, title, note, yUnit, lines, plain) {
   };
   const ends = (k) => [first().levels[0], first().levels.at(-1)].map((l) => `${num(k.get(l))} at ${nameOf(l)}`).join(', ');
   figure('sweep-charts', {
-    name, title, note, has: () => drawn().length > 0, say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
+    name, title, note: () => `${note()}${straight() ? ' · dashed: all that is asked' : ''}`, has: () => drawn().length > 0, say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
     draw(w) {
-      const s = scales(w), diagonalFits = plain && xKind() === 'asked' && comparable() && loadOption() === 'request-rate';
+      const s = scales(w);
       return svg(w, SWEEP, kneeBand(s) + axes({ ...s, xs: xTicks(s, w), ys: s.y.ticks(yLog() ? 7 : 5), xUnit: X[xKind()].unit(), yUnit, xText })
-        + (diagonalFits ? diagonal(s) : '') + each(shown(), (r) => each(seriesOf(r), (one) => sweepLines(one, drawn(), s)))
+        + (straight() ? diagonal(s) : '') + each(shown(), (r) => each(seriesOf(r), (one) => sweepLines(one, drawn(), s)))
         + endLabels(shown().flatMap((r) => seriesOf(r).flatMap((one) => lineEnds(one, drawn(), s))), s.upper, s.lower, w));
     },
     table: () => perLevel([...drawn().flatMap((k) => [`${name} ${k.label || ''}`.trim(), ...(k.sure ? ['95 % low', '95 % high'] : [])]), 'served requests/s'],
@@ -57,7 +57,7 @@ function kneeBand(s) {
 }
 function diagonal(s) {
   const m = Math.min(s.x.back(s.right), s.y.back(s.upper)), from = Math.max(s.x.back(s.left), s.y.back(s.lower));
-  return line(s.x(from), s.y(from), s.x(m), s.y(m), 'axis-line dash1') + text(s.x(m * 0.62) - 6, s.y(m * 0.62) - 6, 'served = asked', 'unit halo', 'end');
+  return line(s.x(from), s.y(from), s.x(m), s.y(m), 'axis-line dash1');
 }
 const lineInk = (one) => (one.k && !several() ? mix(runInk(one.run), ink('paper'), Math.min(0.6, 0.25 * one.k)) : runInk(one.run)); // the lines of one run differ in strength
 const dashOfLine = (one) => (one.k ? `dash${1 + (one.k - 1) % 3}` : dashOf(one.run));

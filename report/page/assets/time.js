@@ -19,7 +19,7 @@ const failedRate = (l) => (l.s.failed ? steps(l, l.p.bins.failed.map((n) => n / 
 const PANELS = [ // a part is [name, points of a level, class, own colour]; band names the bins whose p50 and upper quantile are filled between
   { title: 'requests/s', parts: [['asked', (l) => steps(l, l.p.bins.asked), 'thin dash1'], ['served', (l) => steps(l, l.p.bins.served), ''], ['failed', failedRate, '', 'bad']] },
   { title: 'requests', parts: [['in flight', (l) => mids(l, l.p.bins.flight), ''], ['running (server)', (l) => reading(l, 'running'), 'thin dash1'], ['queued (server)', (l) => reading(l, 'queued'), 'thin', 'k-queue']] },
-  { title: 'TTFT, ms', band: 'ttft', parts: [['each request, when sent', (l) => firsts(l, 'sent'), 'dots'], ['p50', (l) => banded(l, 'ttft', 1), ''], ['p95', (l) => banded(l, 'ttft', 2), 'thin'], ['longest', (l) => banded(l, 'ttft', 3), 'hair']] },
+  { title: 'TTFT, ms', band: 'ttft', parts: [['each request', (l) => firsts(l, 'sent'), 'dots'], ['p50', (l) => banded(l, 'ttft', 1), ''], ['p95', (l) => banded(l, 'ttft', 2), 'thin'], ['longest', (l) => banded(l, 'ttft', 3), 'hair']] },
   { title: 'ITL, ms', band: 'itl', parts: [['p50', (l) => banded(l, 'itl', 1), ''], ['p99', (l) => banded(l, 'itl', 2), 'thin'], ['longest', (l) => banded(l, 'itl', 3), 'hair']] },
   { title: 'output tokens/s', parts: [['received', (l) => steps(l, l.p.bins.tokens), '']] },
   { title: 'KV cache, %', parts: [['in use (server)', (l) => reading(l, 'kv_share', 100), '']] },
@@ -70,7 +70,7 @@ function overTime() {
   const valuesAt = (l, t) => panels().flatMap((p) => p.parts.filter((q) => q[2] !== 'dots' && hasPoints(q[1](l))).map((q) => [`${who(l)}${p.title.split(',')[0]} ${q[0]}`, num(nearest(q[1](l), t))]));
   figure('time-charts', {
     name: 'Over time', title: 'Over time', has: () => panels().length > 0,
-    note: () => `One time axis for all; each step is ${time((seen()[0]?.p.bins.width_s || 0) * 1000)}. Bands go from p50 to p95 (ITL: p99). ${term('in flight')} is the client’s count, ${term('KV cache')} and running the server’s.${seen().some((l) => l.steady) ? ` The bar on top is the time ${term('in balance')}.` : ''}`,
+    note: () => `One time axis for all; each step is ${time((seen()[0]?.p.bins.width_s || 0) * 1000)}. Bands go from p50 to p95 (ITL: p99); TTFT stands where its request was sent. ${term('in flight')} is the client’s count, ${term('KV cache')} and running the server’s.${seen().some((l) => l.steady) ? ` The bar on top is the time ${term('in balance')}.` : ''}`,
     say: () => seen().map((l) => `${fullName(l)}: ${num(l.s.duration_s)} s`).join('; '),
     draw(w) { const x = timeScale(w), H = height(), list = panels(); return svg(w, H, drainOf(seen()[0], x, H) + steadyBars(x) + each(list, (p, k) => timePanel(p, k, k === list.length - 1, x, w))); },
     hover(px, py, w) {
