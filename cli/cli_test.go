@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"tacho/cli"
@@ -47,7 +48,7 @@ func TestScripts(t *testing.T) {
 			e.Values[signaled{}] = new(*exec.Cmd)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "conforms": conforms, "damage": damage, "waitfor": waitFor, "glob": glob, "measure": measure, "check": check, "same": same, "gone": gone},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "conforms": conforms, "damage": damage, "waitfor": waitFor, "glob": glob, "measure": measure, "check": check, "same": same, "gone": gone, "rows": rows},
 	})
 }
 
@@ -152,6 +153,18 @@ func same(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if found[0] == "" || found[0] != found[1] {
 		ts.Fatalf("%q is not %q", found[0], found[1])
+	}
+}
+
+// rows wants so many rows in a Parquet file: rows FILE N.
+func rows(ts *testscript.TestScript, _ bool, args []string) {
+	text := ts.ReadFile(args[0])
+	f, err := parquet.OpenFile(strings.NewReader(text), int64(len(text)))
+	if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got := strconv.FormatInt(f.NumRows(), 10); got != args[1] {
+		ts.Fatalf("%s rows, want %s", got, args[1])
 	}
 }
 

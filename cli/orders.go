@@ -78,7 +78,7 @@ func deliver(env *Env, r *report.Report, o *report.Order, path string) (err erro
 	one := *r
 	one.Rows = o.Rows
 	if path == standardOutput {
-		return o.Format.Render(env.Stdout, &one)
+		return env.print(o.Format, &one)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

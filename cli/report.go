@@ -89,6 +89,10 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 			return err
 		}
 	}
+	format, err := report.FormatNamed(cmp.Or(o.format, report.Text))
+	if err != nil && o.dialect == "" {
+		return usage(err) // before anything is read
+	}
 	if err := knownWord("kind of row", cmp.Or(o.rows, report.RowKinds[0].Name), namesOf(report.RowKinds)); err != nil {
 		return usage(err)
 	}
@@ -108,14 +112,14 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 		}
 		r.Runs = append(r.Runs, runs...)
 	}
-	if err := o.show(env, &r); err != nil {
+	if err := o.show(env, &r, format); err != nil {
 		return err
 	}
 	return failIf(env, o.failIf, r.Runs)
 }
 
 // show prints runs in the format asked for, and in the dialect.
-func (o *reportOptions) show(env *Env, r *report.Report) error {
+func (o *reportOptions) show(env *Env, r *report.Report, format report.Format) error {
 	if len(o.orders) > 0 {
 		return o.write(env, r)
 	}
@@ -123,17 +127,17 @@ func (o *reportOptions) show(env *Env, r *report.Report) error {
 		return o.plainly(env, r)
 	}
 	if o.dialect == "" {
-		return show(env.Stdout, o.format, r)
+		return env.print(format, r)
 	}
 	dialect, err := metric.DialectNamed(o.dialect)
 	if err != nil {
 		return usage(fmt.Errorf("--dialect: %w", err))
 	}
-	format, err := report.TranslationFormatNamed(cmp.Or(o.format, report.Text))
+	translated, err := report.TranslationFormatNamed(cmp.Or(o.format, report.Text))
 	if err != nil {
 		return usage(err)
 	}
-	return format.Render(env.Stdout, &report.Translation{Report: *r, Dialect: dialect})
+	return translated.Render(env.Stdout, &report.Translation{Report: *r, Dialect: dialect})
 }
 
 // plainly prints runs as bench shows them.

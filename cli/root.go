@@ -37,6 +37,7 @@ type Env struct {
 	Interrupt <-chan os.Signal // Ctrl-C, or whatever else asks it to end
 	Kill      func(code int)   // ends the process at once
 
+	bare    io.Writer          // stdout as it is, for what is no text
 	curtain *curtain           // in front of what is printed
 	seen    func(*outcome.Run) // gets what was measured, before it is kept; for tests
 	secrets *redact.Secrets    // kept out of all that is printed or kept
@@ -97,7 +98,7 @@ func Main(process *Env) int {
 	defer env.curtain.open() // also when it all breaks down
 	stdout := &screen{to: env.curtain.before(process.Stdout, false), secrets: env.secrets}
 	stderr := &screen{to: env.curtain.before(process.Stderr, true), secrets: env.secrets}
-	env.Stdout, env.Stderr = stdout, stderr
+	env.Stdout, env.Stderr, env.bare = stdout, stderr, process.Stdout
 	code := execute(env)
 	env.curtain.open()
 	if err := errors.Join(stdout.flush(), stderr.flush()); err != nil && code == exitOK {

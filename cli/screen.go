@@ -2,11 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"os"
 	"sync"
+
+	"golang.org/x/term"
 
 	"tacho/internal/redact"
 	"tacho/internal/visible"
+	"tacho/report"
 )
 
 // A screen is where the program prints: all that any command says goes through
@@ -50,4 +55,16 @@ func (s *screen) show(end int) error {
 	_, err := io.WriteString(s.to, visible.Text(s.secrets.Sweep(string(s.held[:end]))))
 	s.held = append(s.held[:0], s.held[end:]...)
 	return err
+}
+
+// print shows a report. What is no text goes past the screen, which would spell it
+// out, and never to a terminal, which would obey it.
+func (e *Env) print(f report.Format, r *report.Report) error {
+	if !f.Binary {
+		return f.Render(e.Stdout, r)
+	}
+	if file, is := e.bare.(*os.File); is && term.IsTerminal(int(file.Fd())) {
+		return usage(fmt.Errorf("%s is no text: write it to a file, with --report %[1]s=PATH", f.Name))
+	}
+	return f.Render(e.bare, r)
 }

@@ -112,20 +112,31 @@ func reflow(text string, width int) string {
 	return b.String()
 }
 
-// wrap breaks text between words. A word that is too long stays whole.
+// wrap breaks text between words. A word that is too long is broken after commas,
+// or stays whole.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
+		gap := " "
+		for _, piece := range parts(word, width) {
+			if line != "" && utf8.RuneCountInString(line+gap+piece) > width {
+				lines, line = append(lines, line), ""
+			}
+			if line != "" {
+				line += gap
+			}
+			line, gap = line+piece, ""
 		}
-		if line != "" {
-			line += " "
-		}
-		line += word
 	}
 	return append(lines, line)
+}
+
+func parts(word string, width int) []string {
+	if utf8.RuneCountInString(word) <= width {
+		return []string{word}
+	}
+	return strings.SplitAfter(word, ",")
 }
 
 // wrapCommand breaks a command so that a shell still reads it: before a flag, with

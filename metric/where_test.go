@@ -149,25 +149,25 @@ func TestBottleneckSentences(t *testing.T) {
 		},
 		{
 			"a network that is far", sumUp(metric.Config{RoundTripMillis: new(1000.0)}, waited(1053*ms, 900*ms, nil)), nil,
-			"The network is the limit: 1000.0 ms (50 %) are one round trip to the server and back.",
+			"The network is the limit: 1 s (50 %) are one round trip to the server and back.",
 		},
 		{
 			"something on the way", sumUp(metric.Config{}, waited(1053*ms, 900*ms, &tacho.ServerTimes{TTFT: 53 * ms, Prefill: 53 * ms, Decode: 900 * ms})), nil,
-			"The way to the engine and back is the limit: 1000.0 ms (50 %) pass in the network, in something between, or in the server's front end; nobody tells which.",
+			"The way to the engine and back is the limit: 1 s (50 %) pass in the network, in something between, or in the server's front end; nobody tells which.",
 		},
 		{
 			"a front end", sumUp(metric.Config{}, waited(153*ms, 1800*ms, nil)),
 			&metric.Instruments{QueueMillis: new(0.0), PrefillMillis: new(153.0), DecodeMillis: new(900.0), E2ELMillis: new(1953.0), Timed: new(1.0)},
-			"The server's front end is the limit, not its engine: of 2000.0 ms a request spends 900.0 ms (45 %) in it. The engine makes a token every 100.0 ms, and one arrives every 200.0 ms.",
+			"The server's front end is the limit, not its engine: of 2 s a request spends 900.0 ms (45 %) in it. The engine makes a token every 100.0 ms, and one arrives every 200.0 ms.",
 		},
 		{
 			"a queue", sumUp(metric.Config{}, waited(1053*ms, 900*ms, nil)),
 			&metric.Instruments{QueueMillis: new(1000.0), PrefillMillis: new(53.0), DecodeMillis: new(900.0), E2ELMillis: new(1953.0), Timed: new(1.0)},
-			"The server's queue is the limit: requests wait 1000.0 ms (50 %) until the engine takes them up. From then on most is decode (900.0 ms).",
+			"The server's queue is the limit: requests wait 1 s (50 %) until the engine takes them up. From then on most is decode (900.0 ms).",
 		},
 		{
 			"prefill", sumUp(metric.Config{}, waited(1053*ms, 900*ms, &tacho.ServerTimes{Prefill: 1000 * ms, Decode: 900 * ms})), nil,
-			"Prefill is the largest part: 1000.0 ms (50 %).",
+			"Prefill is the largest part: 1 s (50 %).",
 		},
 		{
 			"decode", sumUp(metric.Config{}, waited(53*ms, 900*ms, &tacho.ServerTimes{Prefill: 50 * ms, Decode: 900 * ms})), nil,

@@ -267,7 +267,7 @@ func reasonsAgainst(levels []outcome.Level) []string {
 	var out []string
 	for i, d := range all {
 		if i == mostDoubts {
-			out = append(out, fmt.Sprintf("%d more reasons are in the whole report.", len(all)-i))
+			out = append(out, fmt.Sprintf("The whole report has %d more.", len(all)-i))
 			break
 		}
 		at := ""

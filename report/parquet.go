@@ -9,7 +9,7 @@ import (
 )
 
 var parquetFormat = Format{
-	Name: "parquet", Ext: "parquet", Doc: "a Parquet file with a row for each request, or by --rows for each level or token; a result without requests has its levels; null is not measured",
+	Name: "parquet", Ext: "parquet", Binary: true, Doc: "a Parquet file with a row for each request, or by --rows for each level or token; a result without requests has its levels; null is not measured",
 	Render: renderParquet,
 }
 

@@ -48,6 +48,7 @@ type FormatOf[T any] struct {
 	Name, Doc string
 	Render    func(w io.Writer, it *T) error
 	Ext       string // of its files; empty is that of a text
+	Binary    bool   // it is no text
 }
 
 func (f FormatOf[T]) String() string { return f.Name }
