@@ -99,6 +99,11 @@ func (f *agentFlags) check() error {
 	case len(f.Allow) == 0:
 		return errors.New("--allow-target: name the servers that requests may go to, as http://host:8000")
 	}
+	for _, target := range f.Allow {
+		if err := cluster.CheckTarget(target); err != nil {
+			return fmt.Errorf("--allow-target: %w", err)
+		}
+	}
 	var err error
 	if f.Most, err = parseBytes(f.limit); err != nil {
 		return fmt.Errorf("--spool-limit: %w", err)

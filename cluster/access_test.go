@@ -71,7 +71,7 @@ func startNATS(t *testing.T, o *server.Options) string {
 	return s.ClientURL()
 }
 
-const notLetIn = "NATS does not let us in: give --creds, --nkey or --token"
+const notLetIn = "NATS does not let us in with "
 
 func tokenLock(*testing.T) lock {
 	return lock{&server.Options{Authorization: "right"}, cluster.Access{Token: "right"}, cluster.Access{Token: "wrong"}, notLetIn}

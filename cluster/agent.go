@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +52,7 @@ type Agent struct {
 	over    context.CancelFunc
 
 	working sync.WaitGroup // shares that are not handed over yet
+	refused string         // why the last order was; only answerOrder has it
 
 	mu      sync.Mutex
 	run     string // that it works for; empty is none
@@ -77,14 +80,14 @@ const onceWaits = 15 * time.Minute
 // RunAgent joins NATS and works for coordinators until ctx is done.
 func RunAgent(ctx context.Context, o AgentOptions) error {
 	a := &Agent{AgentOptions: o}
-	a.ctx, a.over = context.WithCancel(ctx)
+	a.ctx, a.over = context.WithCancel(context.WithoutCancel(ctx)) // what is under way is handed over first
 	defer a.over()
 	unlock, err := lockSpool(o.Spool)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := a.join(); err != nil {
+	if err := a.join(ctx); err != nil {
 		return err
 	}
 	defer a.leave()
@@ -98,6 +101,8 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 		select {
 		case <-tick.C:
 			a.tick()
+		case <-ctx.Done():
+			return nil
 		case <-a.ctx.Done():
 			return nil
 		}
@@ -105,8 +110,8 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 }
 
 // join connects, and begins to answer.
-func (a *Agent) join() (err error) {
-	if err := a.connect(); err != nil {
+func (a *Agent) join(ctx context.Context) (err error) {
+	if err := a.connect(ctx); err != nil {
 		return err
 	}
 	if a.data, err = a.Access.connect(); err != nil {
@@ -140,16 +145,16 @@ func (a *Agent) join() (err error) {
 
 // connect waits for NATS to be there: whoever starts many machines does not start
 // them in order.
-func (a *Agent) connect() (err error) {
+func (a *Agent) connect(ctx context.Context) (err error) {
 	say := sync.OnceFunc(func() {
 		a.Say(fmt.Sprintf("No NATS server answers at %s yet: trying for %v.", a.Access.shown(), a.JoinWait))
 	})
-	for end := time.Now().Add(a.JoinWait); ; pause(a.ctx, retryPause) {
+	for end := time.Now().Add(a.JoinWait); ; pause(ctx, retryPause) {
 		if a.control, err = a.Access.connect(); !errors.Is(err, errNobody) || time.Now().After(end) {
 			return err
 		}
-		if a.ctx.Err() != nil {
-			return a.ctx.Err()
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		say()
 	}
@@ -157,6 +162,7 @@ func (a *Agent) connect() (err error) {
 
 // leave ends all that is under way. What was not handed over stays in the spool.
 func (a *Agent) leave() {
+	a.quit()
 	a.over()
 	a.working.Wait()
 	a.mu.Lock()
@@ -164,6 +170,27 @@ func (a *Agent) leave() {
 	a.mu.Unlock()
 	a.control.Close()
 	a.data.Close()
+}
+
+// quitTime is how long an agent that is stopped hands over what it has finished.
+const quitTime = 5 * time.Second
+
+// quit ends the shares that are being sent, and waits until what they have finished is
+// handed over.
+func (a *Agent) quit() {
+	a.mu.Lock()
+	works := slices.Collect(maps.Values(a.works))
+	a.mu.Unlock()
+	for _, w := range works {
+		w.quit()
+	}
+	for end := time.After(quitTime); len(works) > 0 && a.data.IsConnected(); works = works[1:] {
+		select {
+		case <-works[0].done:
+		case <-end:
+			return
+		}
+	}
 }
 
 // answerClock tells the time.
@@ -186,8 +213,10 @@ func (a *Agent) answerRoll(m *nats.Msg) {
 // answerOrder does what the coordinator says, if it may.
 func (a *Agent) answerOrder(m *nats.Msg) {
 	s := a.obey(m.Data)
-	if s.Refused != "" {
-		a.Say("Refused an order: " + s.Refused + ".")
+	if s.Refused != a.refused { // whoever is refused asks again, several times a second
+		if a.refused = s.Refused; s.Refused != "" {
+			a.Say("Refused an order: " + s.Refused + ".")
+		}
 	}
 	text, err := json.Marshal(s)
 	if err == nil {
@@ -220,7 +249,11 @@ func (a *Agent) obey(message []byte) state {
 	case release:
 		a.free()
 	default:
-		if w := a.at(o); w == nil || w.tell(o) != nil {
+		w := a.at(o)
+		if w == nil && (o.Kind == stop || o.Kind == sendNoMore) {
+			break // there is nothing to stop
+		}
+		if w == nil || w.tell(o) != nil {
 			return state{State: idle, Refused: "there is no such level here, or no such order"}
 		}
 	}
@@ -313,7 +346,10 @@ func (a *Agent) free() {
 	}
 	a.works, a.try = nil, ""
 	if a.Once {
+		a.Say("The run is over.")
 		a.over()
+	} else {
+		a.Say("The run is over. Waiting for the next one.")
 	}
 	a.part()
 }

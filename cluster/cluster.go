@@ -133,6 +133,7 @@ type farewell struct {
 	Known   []metric.Reason `json:"known,omitempty"`
 	Error   string          `json:"error,omitempty"`   // that ended it early
 	Cut     bool            `json:"cut,omitempty"`     // the agent died, and another process hands over what it had finished
+	Left    bool            `json:"left,omitempty"`    // the agent was stopped before the share was sent to its end
 	Full    string          `json:"full,omitempty"`    // why records had to wait in memory
 	Lost    int             `json:"lost,omitempty"`    // records for which there was no room there either
 	Waiting int64           `json:"waiting,omitempty"` // bytes that waited to be handed over, at most

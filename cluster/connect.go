@@ -47,6 +47,19 @@ func (a *Access) shown() string {
 	return strings.Join(all, ",")
 }
 
+// by is what NATS is shown.
+func (a *Access) by() string {
+	switch {
+	case a.Creds != "":
+		return "the credentials of " + a.Creds
+	case a.NKey != "":
+		return "the nkey of " + a.NKey
+	case a.Token != "":
+		return "this token"
+	}
+	return "the certificate of " + a.Cert
+}
+
 // connect opens a connection that comes back by itself.
 func (a *Access) connect() (*nats.Conn, error) {
 	options := []nats.Option{
@@ -55,6 +68,9 @@ func (a *Access) connect() (*nats.Conn, error) {
 	}
 	switch {
 	case a.Creds != "":
+		if _, err := os.Stat(a.Creds); err != nil {
+			return nil, fmt.Errorf("the credentials for NATS cannot be read: %w", err)
+		}
 		options = append(options, nats.UserCredentials(a.Creds))
 	case a.NKey != "":
 		o, err := nats.NkeyOptionFromSeed(a.NKey)
@@ -77,6 +93,8 @@ func (a *Access) connect() (*nats.Conn, error) {
 	switch {
 	case errors.Is(err, nats.ErrNoServers), errors.As(err, &dial) && dial.Op == "dial":
 		return nil, fmt.Errorf("%w at %s: see that it runs, and that the address is right", errNobody, a.shown())
+	case errors.Is(err, nats.ErrAuthorization) && a.Known():
+		return nil, fmt.Errorf("NATS does not let us in with %s: see that the server at %s knows it", a.by(), a.shown())
 	case errors.Is(err, nats.ErrAuthorization):
 		return nil, errors.New("NATS does not let us in: give --creds, --nkey or --token (of bench: --nats-creds, --nats-nkey or --nats-token)")
 	case err != nil && (a.CA != "" || a.Cert != ""):

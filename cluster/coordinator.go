@@ -210,15 +210,23 @@ func (c *Coordinator) recruit(ctx context.Context) error {
 		}
 		if !said && ctx.Err() == nil {
 			said = true
-			c.Say(fmt.Sprintf("Waiting up to %v for %d agents; %d are here.", c.Wait, c.Agents, len(c.agents)))
+			c.Say(fmt.Sprintf("Waiting up to %v for %s; %d are here%s.", c.Wait, plural(c.Agents, "agent"), len(c.agents), why))
 		}
 		if pause(ctx, rollPause); ctx.Err() != nil {
 			if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				return err
 			}
-			return fmt.Errorf("%d of %d agents are here after %v%s: start more (tacho agent --join ...), or ask for fewer with --agents", len(c.agents), c.Agents, c.Wait, why)
+			return fmt.Errorf("%d of %s are here after %v%s: start more (tacho agent --join ...), or ask for fewer with --agents", len(c.agents), plural(c.Agents, "agent"), c.Wait, why)
 		}
 	}
+}
+
+// plural is a number of things.
+func plural(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // callRoll asks who is there.

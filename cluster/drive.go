@@ -249,7 +249,6 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 		}
 	}
 	l.count(d)
-	c.findLost(context.WithoutCancel(ctx), l)
 	if failed != nil {
 		return failed
 	}
@@ -280,7 +279,7 @@ func (c *Coordinator) excuse() {
 
 // over says whether nothing more is to come.
 func (l *levelRun) over() bool {
-	return l.in.done >= l.behind && !slices.ContainsFunc(l.shares, func(s *share) bool { return !s.ended && s.lost == "" })
+	return l.in.done >= l.behind && !slices.ContainsFunc(l.shares, func(s *share) bool { return s.lost == "" && (!s.ended || s.died()) })
 }
 
 // take takes a message in.
@@ -352,10 +351,12 @@ func (l *levelRun) fares() *metric.Client {
 // over before is taken in first.
 func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
-		died := s.ended && s.last.Cut
+		died := s.died()
 		switch {
 		case s.lost != "" || !died && (s.ended || s.by.silent() < c.Timeout && !s.absent.Load()):
 			continue
+		case died && s.last.Left:
+			s.lost = "it was stopped"
 		case died:
 			s.lost = "its process died, and the next one handed over what it had finished"
 		case c.waiting(ctx, l, s):

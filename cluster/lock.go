@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"tacho/internal/solely"
 )
 
 // lockSpool keeps other agents of this machine away from a spool: they would take
@@ -13,7 +15,7 @@ func lockSpool(root string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the spool: %w (choose another place with --spool)", err)
 	}
-	if err := tryLock(f); err != nil {
+	if err := solely.Lock(f); err != nil {
 		_ = f.Close() // nothing was written
 		return nil, fmt.Errorf("another agent uses the spool %s: give each a --name or a --spool of its own", root)
 	}

@@ -242,6 +242,9 @@ func (s *share) agent() metric.Agent {
 	return out
 }
 
+// died says whether its agent ended before the share did, and that is known.
+func (s *share) died() bool { return s.ended && (s.last.Cut || s.last.Left) }
+
 // missing is why the share is not whole; empty where it is, or another agent
 // makes it so.
 func (s *share) missing() string {

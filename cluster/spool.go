@@ -35,6 +35,7 @@ type spool struct {
 	waiting []byte   // behind them, in memory
 	line    []byte
 	ended   bool // nothing is added any more
+	cutting bool // what is canceled is not added
 	full    error
 	wasFull error // the first time
 	lost    int
@@ -81,6 +82,9 @@ var errSpoolFull = errors.New("the spool is full")
 func (s *spool) Add(r *tacho.Record) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.cutting && r.Failure != nil && r.Failure.Cause == tacho.Canceled {
+		return nil
+	}
 	if s.line, err = s.append(s.line[:0], r); err != nil {
 		return err
 	}
@@ -107,6 +111,13 @@ func (s *spool) append(line []byte, r *tacho.Record) ([]byte, error) {
 	}
 	line, err := r.Append(line)
 	return append(line, '\n'), err
+}
+
+// dropCanceled leaves out requests that are cut off from now on.
+func (s *spool) dropCanceled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cutting = true
 }
 
 // Close implements tacho.Sink: there will be no more records.

@@ -150,6 +150,18 @@ func shortKey(key string) string {
 // AnyTarget allows every target.
 const AnyTarget = "any"
 
+// CheckTarget says why a pattern of targets would never fit one.
+func CheckTarget(pattern string) error {
+	if pattern == AnyTarget {
+		return nil
+	}
+	u, err := url.Parse(pattern)
+	if err == nil && (u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") || u.Scheme == "unix" && u.Path != "") {
+		return nil
+	}
+	return fmt.Errorf("%q is no server: write it as http://host:8000, or %s for every one", pattern, AnyTarget)
+}
+
 // allowed says why requests may not go to a target; nil if they may. A pattern is
 // the beginning of an address, as http://host:8000; one without a port is all
 // ports of that host.

@@ -29,6 +29,7 @@ type work struct {
 	sum    live.Totals // of the beats so far
 
 	dropped atomic.Bool // nobody wants it any more
+	quits   atomic.Bool // the agent was stopped
 
 	mu    sync.Mutex
 	now   string // one of the states
@@ -86,7 +87,11 @@ func (a *Agent) carryOut(ctx, load context.Context, w *work) {
 	go func() { handed <- w.up.run(ctx) }()
 	client, known, err := a.share(load, w)
 	_ = w.spool.Close()
-	if load.Err() != nil && ctx.Err() == nil {
+	left := load.Err() != nil && w.quits.Load()
+	switch {
+	case left:
+		err = errLeft
+	case load.Err() != nil && ctx.Err() == nil:
 		err = nil // it was told to stop
 	}
 	w.set(ended, err)
@@ -99,7 +104,7 @@ func (a *Agent) carryOut(ctx, load context.Context, w *work) {
 	if spooled.wasFull != nil {
 		last.Full = spooled.wasFull.Error()
 	}
-	if err != nil {
+	if last.Left = left; err != nil && !left {
 		last.Error = err.Error()
 	}
 	if bad := w.up.farewell(ctx, last); bad != nil {
@@ -117,6 +122,16 @@ func (a *Agent) notHanded(w *work, err error) {
 		return
 	}
 	a.Say(fmt.Sprintf("Records that were not handed over stay in %s: an agent that is started with this --spool hands them over.", w.spool.dir))
+}
+
+var errLeft = errors.New("the agent was stopped")
+
+// quit ends the load, for the agent is stopped. Requests that are cut off are not
+// finished, and so not on record: another agent may send them.
+func (w *work) quit() {
+	w.quits.Store(true)
+	w.spool.dropCanceled()
+	w.stop()
 }
 
 // drop ends it, for nobody wants it any more.

@@ -2,12 +2,14 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"tacho"
+	"tacho/internal/solely"
 )
 
 // mostWaiting bounds what waits in memory for a disk that takes no more.
@@ -29,7 +31,15 @@ type appender struct {
 
 func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil && solely.Lock(f) != nil {
+		err = errors.Join(taken(dir), f.Close())
+	}
 	return &appender{name: name, file: f, clean: clean, most: mostWaiting}, err
+}
+
+// taken is a run that somebody else writes.
+func taken(dir string) error {
+	return fmt.Errorf("another process measures into %s: let it end, or stop it first", dir)
 }
 
 // add appends v as a line. The error is the disk's: the line is lost only if

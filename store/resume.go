@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"tacho/internal/solely"
 )
 
 // Over says whether a level came to its end.
@@ -25,6 +27,9 @@ func Resume(dir string, now time.Time, clean func(doc []byte) []byte) (*Writer, 
 	if r.Whole {
 		return nil, fmt.Errorf("%s came to its end: there is nothing to go on with", dir)
 	}
+	if err := inUse(dir); err != nil {
+		return nil, err
+	}
 	over := map[int]bool{}
 	for _, l := range r.Levels {
 		over[l.Index] = l.Over()
@@ -38,6 +43,21 @@ func Resume(dir string, now time.Time, clean func(doc []byte) []byte) (*Writer, 
 		}
 	}
 	return w, errors.Join(w.writeJSON(ManifestFile, r.Manifest), w.appendAll())
+}
+
+// inUse says who else writes a run; nil is nobody.
+func inUse(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, RecordsFile), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if solely.Lock(f) != nil {
+		return taken(dir)
+	}
+	return nil
 }
 
 // keepLines keeps the whole lines of a file that are of some stages, and drops the

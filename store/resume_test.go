@@ -49,6 +49,9 @@ func TestResume(t *testing.T) {
 	if w, err = store.Resume(w.Dir(), began, bytes.Clone); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := store.Resume(w.Dir(), began, bytes.Clone); err == nil || !strings.Contains(err.Error(), "another process measures into") {
+		t.Errorf("it was taken from whoever is at it: %v", err)
+	}
 	level(1, metric.Config{Client: &metric.Client{}})
 	if err := w.Summary(1); err != nil || w.Close() != nil {
 		t.Fatal(err)

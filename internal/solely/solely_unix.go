@@ -1,11 +1,12 @@
 //go:build unix
 
-package cluster
+package solely
 
 import (
 	"os"
 	"syscall"
 )
 
-// tryLock locks a file until it is closed, unless somebody else has.
+const errHeld = syscall.EWOULDBLOCK
+
 func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

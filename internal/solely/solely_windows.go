@@ -1,0 +1,15 @@
+package solely
+
+import (
+	"math"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+const errHeld = windows.ERROR_LOCK_VIOLATION
+
+// tryLock locks a byte that no file has: others may read what is locked nowhere else.
+func tryLock(f *os.File) error {
+	return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{OffsetHigh: math.MaxInt32})
+}
