@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"tacho/outcome"
 	"tacho/report"
 	"tacho/store"
 )
@@ -85,6 +87,9 @@ func (b *benchRun) next() string {
 	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
 	if len(b.outer) > 0 {
 		return "how much the best of them takes: start it, and tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(report.Limit(b.run.Levels), "ttft:p99<500ms") + "'"
+	}
+	if slices.ContainsFunc(b.run.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
+		return "the rest of it: tacho bench --resume " + b.keep.Dir()
 	}
 	if p.Virtual {
 		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")

@@ -123,7 +123,7 @@ func (b *benchRun) resume(o *benchOptions) error {
 	if name := kept.Manifest.Cluster; b.agents != nil && name != "" {
 		b.agents.name, b.agents.goOn = name, true
 	}
-	b.say(fmt.Sprintf("Going on with %s: %d levels are measured.", o.resume, len(o.resumed.Levels)))
+	b.say(fmt.Sprintf("Going on with %s. Measured before: %d.", o.resume, len(o.resumed.Levels)))
 	if err := b.keepIn(keep); err != nil {
 		return err
 	}
