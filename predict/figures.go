@@ -205,6 +205,7 @@ type Seen struct {
 	why      string  // it tells nothing of the server
 	report   bool    // only its summary is known
 	extra    int     // events of an answer beyond its tokens
+	drafted  drafted // what its events say of drafts
 	kvTokens float64 // room for keys and values, by the server's metrics page; 0 unknown
 }
 
@@ -231,6 +232,7 @@ func See(name string, l *outcome.Level) (*Seen, error) {
 			return nil, err
 		}
 		w.add(r)
+		s.drafted.add(r)
 		for i := range r.Events {
 			times = append(times, r.Events[i].At)
 		}

@@ -88,47 +88,6 @@ func TestFitFindsAKnownEngine(t *testing.T) {
 	}
 }
 
-// An engine that nobody knows anything of is found from what it did: its policy,
-// its limits, what a step costs, and what it makes of a load it was not measured at.
-func TestLearnFindsAnEngine(t *testing.T) {
-	p := profile(t)
-	p.KV.PrefixCache, p.MaxSequences = false, 24
-	set := Set{Name: "known"}
-	for _, limit := range []int{1, 8, 16, 64} {
-		s := seen(t, fmt.Sprint("closed ", limit), p, Stage{Arrivals: asap, Limit: limit, Source: talks{sessions: 6*limit + 10, turns: 1, prompt: 600, answer: 80}})
-		set.Levels = append(set.Levels, s)
-	}
-	set.Levels = append(set.Levels, seen(t, "open", p, Stage{Arrivals: every(90 * time.Millisecond), Source: talks{sessions: 100, turns: 1, prompt: 900, answer: 60}}))
-	set.Levels = append(set.Levels, seen(t, "long", p, Stage{Arrivals: asap, Limit: 24, Source: talks{sessions: 24, turns: 1, prompt: 3000, answer: 30}}))
-	l, err := Learn(t.Context(), nil, []Set{set}, Options{NoHoldOut: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Profile.Policy != p.Policy || l.Profile.MaxSequences != p.MaxSequences {
-		t.Errorf("found %s, it is %s", Structure(&l.Profile), Structure(&p))
-	}
-	other := seen(t, "other", p, Stage{Arrivals: every(50 * time.Millisecond), Source: talks{sessions: 150, turns: 1, prompt: 400, answer: 100}})
-	got, err := Explain(t.Context(), l.Profile, []*Seen{other})
-	if err != nil {
-		t.Fatal(err)
-	}
-	off := got[0].Predicted.Off(got[0].Measured)
-	for _, f := range []int{TTFT, TPOT, E2EL, Throughput} {
-		if math.Abs(off[f]) > 0.03 {
-			t.Errorf("a load that was not measured: %s is %.1f %% off", FigureNames[f], 100*off[f])
-		}
-	}
-	truth, found := p.Cost, l.Profile.Cost
-	for _, c := range []struct {
-		name         string
-		truth, found step.Knot
-	}{{"a decode", truth.Step[0], found.Decode[0]}, {"a full step", truth.Step[len(truth.Step)-1], found.Step[len(found.Step)-1]}} {
-		if c.truth.Tokens != c.found.Tokens || math.Abs(c.found.Ms/c.truth.Ms-1) > 0.01 {
-			t.Errorf("%s takes %v, found %v", c.name, c.truth, c.found)
-		}
-	}
-}
-
 // Steps that were full of prompts tell what a prompt token costs, and prompts of
 // several lengths what a pair of tokens does.
 func TestTrainsTellWhatPromptsCost(t *testing.T) {

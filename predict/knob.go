@@ -102,3 +102,17 @@ func (k *knob) unit() string {
 	}
 	return "ms"
 }
+
+// hostTimes are the times that p has of its host's processors: what launches steps,
+// and what talks to clients.
+func hostTimes(p *step.Profile) (out []*float64) {
+	for _, section := range []reflect.Value{reflect.ValueOf(&p.Host).Elem(), reflect.ValueOf(&p.API).Elem(), reflect.ValueOf(&p.FrontEnd).Elem()} {
+		for i := range section.NumField() {
+			name := section.Type().Field(i).Tag.Get("yaml")
+			if at, ok := section.Field(i).Addr().Interface().(*float64); ok && (strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "_us")) {
+				out = append(out, at)
+			}
+		}
+	}
+	return out
+}

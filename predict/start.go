@@ -49,14 +49,14 @@ func Plain() step.Profile {
 var corners = []int{1, 16, 64, 128, 256, 512, 1024}
 
 // decodeKnots are those that levels tell of.
-func decodeKnots(levels []*Seen) []step.Knot {
+func decodeKnots(levels []*Seen, width int) []step.Knot {
 	most := 1
 	for _, s := range levels {
-		most = max(most, s.most)
+		most = max(most, s.most*width)
 	}
 	var line []step.Knot
 	for _, c := range corners {
-		if c == 1 || 3*c < 2*most && slices.ContainsFunc(levels, func(s *Seen) bool { return s.near(c) }) {
+		if c == 1 || 7*c <= 5*most && slices.ContainsFunc(levels, func(s *Seen) bool { return s.near(float64(c) / float64(width)) }) {
 			line = append(line, step.Knot{Tokens: c})
 		}
 	}
@@ -64,8 +64,8 @@ func decodeKnots(levels []*Seen) []step.Knot {
 }
 
 // near says whether a level decoded about so many answers at once.
-func (s *Seen) near(n int) bool {
-	return slices.ContainsFunc(s.windows, func(w window) bool { return math.Abs(math.Log(w.running/float64(n))) < 0.5 })
+func (s *Seen) near(n float64) bool {
+	return slices.ContainsFunc(s.windows, func(w window) bool { return math.Abs(math.Log(w.running/n)) < 0.5 })
 }
 
 // behind says whether the client sees tokens later than the engine makes them: a
@@ -108,9 +108,10 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]fl
 	if summariesOnly(levels) {
 		return readOffReports(p, levels), nil
 	}
-	line := decodeKnots(levels)
+	width := 1 + p.Speculation.DraftTokens // of a decode
+	line := decodeKnots(levels, width)
 	k := len(line)
-	rows, y := equations(levels, line)
+	rows, y := equations(levels, line, width, tokensOfStep(&p.Speculation))
 	if len(rows) < 3 {
 		return p, nil
 	}
@@ -147,7 +148,8 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]fl
 }
 
 // equations are what each stretch of an answer took, and of what: one row for each.
-func equations(levels []*Seen, line []step.Knot) (rows [][]float64, y []float64) {
+// A decode computes so many tokens, and makes so many on average.
+func equations(levels []*Seen, line []step.Knot, width int, made float64) (rows [][]float64, y []float64) {
 	k := len(line)
 	for _, s := range levels {
 		for _, w := range s.enginesOwn() {
@@ -155,12 +157,12 @@ func equations(levels []*Seen, line []step.Knot) (rows [][]float64, y []float64)
 				continue
 			}
 			row := make([]float64, k+3)
-			rises(line, max(w.running, 1), row)
+			rises(line, max(w.running, 1)*float64(width), row)
 			for i := range k {
-				row[i] *= w.tokens
+				row[i] *= w.tokens / made
 			}
 			row[k+1], row[k+2] = w.promptTokens, w.prompts
-			row[k] = w.tokens * w.context
+			row[k] = w.tokens / made * w.context
 			rows, y = append(rows, row), append(y, w.took)
 		}
 	}
@@ -175,6 +177,7 @@ func readTrains(p *step.Profile, levels []*Seen, sure map[string]float64) (perTo
 	steps := 0.0
 	for _, s := range levels {
 		for _, t := range s.trains {
+			t.tokens += t.sequences * float64(p.Speculation.DraftTokens)
 			t.fill(float64(p.StepTokens))
 			ms := t.ms - t.steps*p.Cost.Decode[0].Ms - t.context*p.Cost.DecodeNsPerContextToken/1e6 - t.sequences*p.Cost.MixedUsPerSequence/1e3
 			if ms > 0 {

@@ -16,6 +16,7 @@ import (
 func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, sure map[string]float64, err error) {
 	best, least := step.Profile{}, math.Inf(1)
 	for _, p := range shapes(levels) {
+		p.Speculation = speculationOf(levels)
 		p, d, err := built(ctx, p, levels, least)
 		if err != nil {
 			return p, nil, err
@@ -77,6 +78,7 @@ func shapes(levels []*Seen) []step.Profile {
 	small.StepTokens = 512
 	out = append(out, small)
 	for i := range out {
+		out[i].FrontEnd.PerRequestMs = 0.02 // a burst is all there before its first step ends, unless it looks otherwise
 		for out[i].StepTokens < readTogether(levels) {
 			out[i].StepTokens *= 2
 		}
@@ -116,7 +118,7 @@ type choice func(*step.Profile)
 
 // caps are what may limit the batch.
 func caps(_ step.Profile, levels []*Seen) (out []choice) {
-	for _, times := range []float64{1, 1.25, 1.5, 2} {
+	for _, times := range []float64{1, 1.25, 1.5, 1.75, 2} {
 		out = append(out, func(q *step.Profile) { q.MaxSequences = int(times * float64(capOf(levels))) })
 		if !slices.ContainsFunc(levels, func(s *Seen) bool { return s.report }) {
 			break // it was seen, not worked out from means
@@ -127,7 +129,7 @@ func caps(_ step.Profile, levels []*Seen) (out []choice) {
 
 // fronts are how fast requests may come through what is before the engine.
 func fronts(step.Profile, []*Seen) (out []choice) {
-	for _, ms := range []float64{0.02, 2} {
+	for _, ms := range []float64{0.2, 2} {
 		out = append(out, func(q *step.Profile) { q.FrontEnd.PerRequestMs = ms })
 	}
 	return out
@@ -148,23 +150,25 @@ func schedules(p step.Profile, _ []*Seen) []choice {
 // choose tries choices one after the other, and keeps what explains more.
 func choose(ctx context.Context, p step.Profile, levels []*Seen, of func(step.Profile, []*Seen) []choice) (step.Profile, float64) {
 	f := &fitter{ctx: ctx, levels: levels}
-	distance := func(p step.Profile) float64 {
-		f.base, f.knobs = p, nil
-		off, err := f.off(nil)
-		if err != nil {
-			return math.Inf(1) // an engine that cannot hold the requests is none
-		}
-		return f.distance(off, nil)
-	}
-	least := distance(p)
+	least := f.distanceOf(p)
 	for _, change := range of(p, levels) {
 		q := p
 		change(&q)
-		if d := distance(q); d < (1-worthwhile)*least {
+		if d := f.distanceOf(q); d < (1-worthwhile)*least {
 			p, least = q, d
 		}
 	}
 	return p, least
+}
+
+// distanceOf is how far an engine as it is is off the levels.
+func (f *fitter) distanceOf(p step.Profile) float64 {
+	f.base, f.knobs = p, nil
+	off, err := f.off(nil)
+	if err != nil {
+		return math.Inf(1) // an engine that cannot hold the requests is none
+	}
+	return f.distance(off, nil)
 }
 
 // capOf is how many answers were written at once at most where more were waiting;

@@ -286,8 +286,17 @@ func (w *watcher) peaks(sent []sent) (most, tokens, flying int) {
 	return most, tokens, flying
 }
 
+// readBy is how many prompt tokens the step read that ended then.
+func (w *watcher) readBy(at time.Duration) (tokens int) {
+	i, _ := slices.BinarySearchFunc(w.lives, at, func(l life, at time.Duration) int { return cmp.Compare(l.first, at) })
+	for ; i < len(w.lives) && w.lives[i].first <= at+oneStep; i++ {
+		tokens += w.lives[i].prompt - w.lives[i].cached
+	}
+	return tokens
+}
+
 // silence is the longest time in which no answer grew although some were being
-// written, and the next longest.
+// written and no prompts were read, and the next longest.
 func (w *watcher) silence(ends []time.Duration) (longest, next float64) {
 	slices.Sort(ends)
 	for i := 1; i < len(ends); i++ {
@@ -295,7 +304,7 @@ func (w *watcher) silence(ends []time.Duration) (longest, next float64) {
 		if gap <= next {
 			continue
 		}
-		if n, _ := running(w.lives, (ends[i]+ends[i-1])/2); n == 0 {
+		if n, _ := running(w.lives, (ends[i]+ends[i-1])/2); n == 0 || w.readBy(ends[i]) >= fewestPromptTokens {
 			continue
 		}
 		if gap > longest {
