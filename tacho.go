@@ -37,6 +37,16 @@ type Input struct {
 	Messages []Message // a conversation
 	Audio    *Audio    // audio to transcribe
 	Plain    bool      // of Messages: Quote makes one text of them, for a protocol without roles
+
+	// Unread stands for IDs that nobody reads, so that they were not made. It is
+	// for servers that are only computed.
+	Unread []Unread
+}
+
+// Unread is token ids that were not made: those of one number begin alike.
+type Unread struct {
+	Number uint64
+	Tokens int
 }
 
 // Audio is a sound as a file: what is in it, and what it is called, for servers

@@ -329,6 +329,9 @@ func (r *runner) ask(f *flight) *step.Request {
 
 func fill(p *words.Prompt, in *tacho.Input) {
 	p.AddIDs(in.IDs)
+	for _, u := range in.Unread {
+		p.AddUnread(u.Number, u.Tokens)
+	}
 	p.AddText(in.Text)
 	for _, m := range in.Messages {
 		p.AddText(m.Content)

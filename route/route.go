@@ -67,9 +67,13 @@ var (
 	}}
 	leastLoaded = Policy{Name: "least-loaded", Doc: "the one with the fewest requests in flight", ByLoad: true, choose: func(r *Router, _ *Ask) int {
 		best := r.turn % len(r.open)
-		for k := range r.open {
-			if i := (r.turn + k) % len(r.open); r.flying[r.open[i]] < r.flying[r.open[best]] {
+		i := best
+		for range r.open {
+			if r.flying[r.open[i]] < r.flying[r.open[best]] {
 				best = i
+			}
+			if i++; i == len(r.open) {
+				i = 0
 			}
 		}
 		r.turn = best + 1 // of equals not always the first

@@ -8,6 +8,7 @@ import (
 	"tacho/backend"
 	"tacho/pace"
 	"tacho/plan"
+	"tacho/route"
 	"tacho/token"
 	"tacho/workload"
 )
@@ -90,6 +91,7 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
 	o, takes := kind.Options(&p.Dataset), f.target.kind.Takes
 	o.IDs, o.Messages, o.Media, o.Audio = f.target.takesIDs(p, kind), takes.Messages, takes.Media, takes.Audio
+	o.Unread = p.Virtual && !f.byPrefix()
 	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.hooks.Ready
 	if o.IgnoreEOS = o.IgnoreEOS && f.target.kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
@@ -101,6 +103,12 @@ func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options
 		o.Output = p.OutputLen
 	}
 	return o
+}
+
+// byPrefix says whether a router looks at prompts.
+func (f *feed) byPrefix() bool {
+	policy, err := route.Find(f.Plan.Balance)
+	return err != nil || policy.ByPrefix
 }
 
 // takesIDs says whether the prompts of a dataset are sent as token ids.

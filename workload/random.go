@@ -155,6 +155,7 @@ func newRandom(ctx context.Context, o Options) (Workload, error) {
 	}
 	w.group = w.popular()
 	if o.Batch > 1 {
+		w.Unread = false // they are put together
 		return batched{w, uint64(o.Batch), uint64(o.Count)}, w.prepare()
 	}
 	return w, w.prepare()
@@ -218,6 +219,11 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	input, output := w.lengths(i, rng)
 	q := tacho.Request{MaxTokens: output, IgnoreEOS: w.IgnoreEOS}
 	opening := prefixIndex - w.group(i, rng)
+	if w.IDs && w.Unread && w.IgnoreEOS { // how long an answer is, unless it is told, depends on the ids
+		q.Input.Unread = []tacho.Unread{{Number: opening, Tokens: w.Prefix}, {Number: i, Tokens: input}}
+		q.InputTokens = w.Prefix + input
+		return single(i, q), nil
+	}
 	if w.IDs {
 		q.Input.IDs = w.ids.append(w.ids.append(make([]int32, 0, w.Prefix+input), streamOf(w.Seed, opening), w.Prefix), stream, input)
 		q.InputTokens = len(q.Input.IDs)

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"sync"
 
@@ -140,6 +141,11 @@ func promptBytes(q *tacho.Request) []byte {
 	b := append(make([]byte, 0, len(in.Text)+4*len(in.IDs)), in.Text...)
 	for _, id := range in.IDs {
 		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
+	}
+	for _, u := range in.Unread {
+		for k := range u.Tokens {
+			b = binary.LittleEndian.AppendUint32(b, uint32((u.Number+uint64(k)<<32)*0x9e3779b97f4a7c15>>32))
+		}
 	}
 	for _, m := range in.Messages {
 		b = append(append(append(b, m.Role...), m.Content...), m.Raw...)

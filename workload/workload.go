@@ -19,6 +19,7 @@ type Options struct {
 	Count    int           // sessions asked for; 0 is as many as there are
 	Counter  token.Counter // counts prompts as the server will
 	IDs      bool          // the backend takes token ids
+	Unread   bool          // and nobody reads them
 	Messages bool          // the backend takes messages
 	Media    bool          // the backend takes messages with images, audio or video
 	Audio    bool          // the backend transcribes audio

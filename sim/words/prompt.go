@@ -43,6 +43,21 @@ func (p *Prompt) AddIDs(ids []int32) {
 	}
 }
 
+// AddUnread adds n tokens that are not told: those of the same number are equal, one
+// by one. Its seed is not that of any ids.
+func (p *Prompt) AddUnread(number uint64, n int) {
+	p.IsIDs = p.IsIDs || n > 0
+	for at := 0; at < n; {
+		some := n - at
+		if p.Every > 0 {
+			some = min(some, p.Every-p.inBlock)
+		}
+		p.Seed = mixed(mixed(mixed(p.Seed, number), uint64(at)), uint64(some))
+		p.count(some)
+		at += some
+	}
+}
+
 // Add adds a token, by its id or a hash of it.
 func (p *Prompt) Add(token uint64) {
 	p.Seed = mixed(p.Seed, token)

@@ -1,0 +1,78 @@
+package proof_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"tacho"
+	"tacho/predict"
+	"tacho/route"
+	"tacho/sim/step"
+	"tacho/workload"
+)
+
+// Ids that nobody reads are not made where a run is only computed, and nothing
+// comes out otherwise for that.
+func TestUnreadIDsChangeNothing(t *testing.T) {
+	p, err := step.Load("vllm-8b-h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.KV.Blocks = 900 // so that the cache lets go of some
+	for _, o := range []workload.Options{
+		{Prefix: 0}, {Prefix: 100}, {Prefix: 256, Prefixes: 7}, {Prefix: 250, Prefixes: 4, Zipf: 1},
+	} {
+		o.Seed, o.Count, o.IDs, o.IgnoreEOS, o.Vocab = 3, 300, true, true, 30000
+		o.Input, o.Output = workload.Fixed(200), workload.Fixed(40)
+		o.InRatio = 0.5
+		t.Run(fmt.Sprint(o.Prefix, o.Prefixes), func(t *testing.T) {
+			var records [2][]*tacho.Record
+			var shares [2]*float64
+			for i, unread := range []bool{false, true} {
+				o.Unread = unread
+				records[i], shares[i] = computedOf(t, p, o)
+			}
+			if !reflect.DeepEqual(records[0], records[1]) || !reflect.DeepEqual(shares[0], shares[1]) {
+				t.Errorf("records differ, or the share of what is alike: %v and %v", *shares[0], *shares[1])
+			}
+			cached := 0
+			for _, r := range records[1] {
+				cached += r.Usage.Cached
+			}
+			if (cached > 0) != (o.Prefix > 0) {
+				t.Errorf("%d tokens were found in the cache", cached)
+			}
+		})
+	}
+}
+
+// computedOf are the records of such a workload, and how much of its prompts is
+// alike.
+func computedOf(t *testing.T, p step.Profile, o workload.Options) ([]*tacho.Record, *float64) {
+	t.Helper()
+	kind, err := workload.Find("random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, err := kind.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, err := route.Find("least-loaded")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, err := predict.NewFleet(predict.FleetPlan{Engines: []predict.Engine{{Profile: p, Count: 3}}, Policy: least, Seed: fleetSeed, RouteSeed: fleetSeed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sharing workload.Sharing
+	out := &kept{}
+	l := load{requests: o.Count, perSecond: 40}
+	stage := predict.Stage{Arrivals: l.arrivals(), Source: sharing.Watch(work), Server: fleet, BlockTokens: p.KV.BlockTokens}
+	if err := predict.Run(t.Context(), stage, out); err != nil {
+		t.Fatal(err)
+	}
+	return out.all, sharing.Share()
+}
