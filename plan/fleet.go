@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 )
 
 // validateFleet says what is wrong with the engines of a prediction. A number of
@@ -13,7 +15,7 @@ func (p *Plan) validateFleet() error {
 		return fmt.Errorf("--replicas %d: write at least 1", p.Replicas)
 	case p.AutoscaleMax < 0 || p.AutoscaleMax > 0 && p.AutoscaleMax < p.Replicas:
 		return fmt.Errorf("--autoscale-max %d: write at least as many as --replicas, %d", p.AutoscaleMax, p.Replicas)
-	case !(p.AutoscaleTarget >= 0):
+	case !(p.AutoscaleTarget >= 0) || p.AutoscaleTarget == 0 && p.Given("autoscale-target"):
 		return fmt.Errorf("--autoscale-target %v: write what each engine is to have, above 0", p.AutoscaleTarget)
 	case p.Draws < 0:
 		return fmt.Errorf("--draws %d: write how often to draw, or 0 for never", p.Draws)
@@ -25,5 +27,18 @@ func (p *Plan) validateFleet() error {
 			return fmt.Errorf("--%s is for a number of engines that follows the load: say how many there may be with --autoscale-max", name)
 		}
 	}
-	return nil
+	_, err := p.FailureTimes()
+	return err
+}
+
+// FailureTimes are when engines fail, after the start.
+func (p *Plan) FailureTimes() (out []time.Duration, err error) {
+	for _, text := range p.ReplicaFailsAt {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(seconds >= 0 && seconds < 1e9) {
+			return nil, fmt.Errorf("--replica-fails-at %s: write seconds after the start", text)
+		}
+		out = append(out, time.Duration(seconds*float64(time.Second)))
+	}
+	return out, nil
 }

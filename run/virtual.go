@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"tacho"
@@ -107,14 +106,8 @@ func (r *Runner) fleetPlan(s *level) (f predict.FleetPlan, err error) {
 	f.Scaling = predict.Scaling{Most: p.AutoscaleMax, Target: p.AutoscaleTarget, Delay: p.AutoscaleDelay.Duration(), DownAfter: p.AutoscaleDownAfter.Duration()}
 	f.Scaling.By, _ = predict.FindSignal(p.AutoscaleBy) // the plan knows which there are
 	f.Failures = predict.Failures{Between: p.ReplicaMTBF.Duration(), Repair: p.ReplicaRepair.Duration()}
-	for _, text := range p.ReplicaFailsAt {
-		seconds, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(seconds >= 0 && seconds < 1e9) {
-			return f, fmt.Errorf("--replica-fails-at %s: write seconds after the start", text)
-		}
-		f.Failures.At = append(f.Failures.At, time.Duration(seconds*float64(time.Second)))
-	}
-	return f, nil
+	f.Failures.At, err = p.FailureTimes()
+	return f, err
 }
 
 // engines are what computed the run, in words: so many at most.
@@ -133,7 +126,7 @@ func (r *Runner) engines(n int) string {
 func fleetNotes(u predict.Use) (out []metric.Reason) {
 	if u.Started+u.Stopped > 0 {
 		out = append(out, metric.Reason{Code: "autoscaled", Severity: metric.Note, Text: fmt.Sprintf(
-			"%d to %d replicas, %.2f on average over the run: %d were started and %d stopped", u.Least, u.Most, u.Mean(), u.Started, u.Stopped)})
+			"%d to %d replicas, %.2f on average over the run: started %d, stopped %d", u.Least, u.Most, u.Mean(), u.Started, u.Stopped)})
 	}
 	if u.Failed > 0 {
 		out = append(out, metric.Reason{Code: "replicas-failed", Severity: metric.Note, Text: fmt.Sprintf(

@@ -30,6 +30,9 @@ func LoadMix(text string) ([]Share, error) {
 		if s.Count == 0 {
 			return nil, fmt.Errorf("%s: none of an engine: write at least one, or leave it out", part)
 		}
+		if s.From == "" {
+			return nil, fmt.Errorf("%s: an engine is missing: write its name or its file on both sides of a +", text)
+		}
 		var err error
 		if s.Profile, err = Load(s.From); err != nil {
 			return nil, err
