@@ -214,12 +214,13 @@ type train struct {
 	sequences float64 // these answers, summed over steps
 	pairs     float64
 	context   float64 // tokens of these answers, summed over steps
+	cut       bool    // prompts may have ended in another step than they began
 }
 
 // fill has its steps be as full as the engine makes them, where they nearly are: prompts
-// that are cut, and end in another step, make it look otherwise.
+// that end in another step make it look otherwise.
 func (t *train) fill(stepTokens float64) {
-	if by := t.steps * stepTokens / t.tokens; by > 0.9 && by < 1.1 {
+	if by := t.steps * stepTokens / t.tokens; t.cut && by > 0.9 && by < 1.1 {
 		t.tokens *= by
 		t.pairs *= by
 	}
@@ -235,11 +236,20 @@ func (w *watcher) trains() (out []train) {
 	for i := range w.lives {
 		longest = max(longest, float64(w.lives[i].prompt-w.lives[i].cached))
 	}
-	full := min(fullStep*fullest, fullest-longest) // a prompt may end in the next
+	cut := longest < fullStep*fullest // several prompts make a step, and the last of them may end in the next
+	full := fullStep * fullest
+	if cut {
+		full = min(full, fullest-longest)
+	}
 	var t train
 	for i := 1; i <= len(all); i++ {
-		if i+1 < len(all) && max(all[i].head, all[i+1].head) < all[i-1].at && all[i].prompt+all[i].running >= full {
+		waited := i < len(all) && all[i].head < all[i-1].at
+		if cut { // the last of a train need not be full
+			waited = waited && i+1 < len(all) && all[i+1].head < all[i-1].at
+		}
+		if waited && all[i].prompt+all[i].running >= full {
 			b := &all[i]
+			t.cut = cut
 			t.ms += inMs(b.at - all[i-1].at)
 			t.steps++
 			t.tokens += b.prompt + b.running
