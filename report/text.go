@@ -244,6 +244,9 @@ func (p printer) peaks(s *metric.Summary) {
 		return
 	}
 	inFlight, tokens := strconv.Itoa(s.Peaks.InFlight), fixed(&s.Peaks.TokensPerS)
+	if s.Peaks.InFlight == 0 { // a result that others wrote has their peaks alone
+		inFlight, tokens = notMeasured, notMeasured
+	}
 	if n := s.Peaks.TouchingASecond; n != s.Peaks.InFlight {
 		inFlight += fmt.Sprintf(" (vLLM's peak of %d is of all that touch one second)", n)
 	}
