@@ -212,31 +212,52 @@ func memory(b *testing.B, streams int, flags ...string) float64 {
 
 // BenchmarkCommandAccuracy holds reported times against the server's own, and
 // the processor time of a token against that of the barest receiver and of a
-// plain client.
+// plain client. Once server and client may use all cores, and once each has one.
 func BenchmarkCommandAccuracy(b *testing.B) {
+	first, last := ends()
 	for _, streams := range []int{100, 1000, 5000} {
-		b.Run(strconv.Itoa(streams), func(b *testing.B) {
+		b.Run(strconv.Itoa(streams)+"/shared", func(b *testing.B) {
+			free := func(start func()) { start() }
 			for b.Loop() {
-				const tokens = 200
-				urls := servers(b, 1, "2s", "50ms")
-				l := Load{Requests: streams, Tokens: tokens}
-				u := command(b, urls, "--num-prompts", strconv.Itoa(streams), "--random-output-len", strconv.Itoa(tokens))
-				s := against(b, u.records, urls, l)
-				b.Logf("%d streams at 20 tokens/s: error p99 TTFT %.0f us, ITL %.0f us; %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",
-					streams, s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Coalesced, streams*tokens, s.Missing, 1e6*u.cpu/float64(streams*tokens), u.verdict())
-				if s := listen(b, urls[0], streams, tokens); s != nil {
-					b.Logf("floor: error p99 TTFT %.0f us, ITL %.0f us; %d missing", s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Missing)
-				}
-				addr := strings.TrimPrefix(urls[0], "http://")
-				for _, kind := range []string{"floor", "plain"} {
-					micros, _ := measure(b, kind, load{addr, streams, tokens, 0}, time.Hour)
-					b.Logf("%s: %.1f us a token", kind, micros)
-				}
-				b.ReportMetric(s.ITL.Quantile(.99), "ITL-p99-us")
-				b.ReportMetric(0, "ns/op")
+				accuracy(b, streams, free, free)
+			}
+		})
+		b.Run(strconv.Itoa(streams)+"/apart", func(b *testing.B) {
+			if first == last {
+				b.Skip("it wants two cores")
+			}
+			for b.Loop() {
+				accuracy(b, streams, func(start func()) { onCore(first, start) }, func(start func()) { onCore(last, start) })
 			}
 		})
 	}
+}
+
+// accuracy measures so many streams. here and there start servers and clients.
+func accuracy(b *testing.B, streams int, here, there func(start func())) {
+	b.Helper()
+	const tokens = 200
+	var urls []string
+	here(func() { urls = servers(b, 1, "2s", "50ms") })
+	u := commandWith(b, func(cmd *exec.Cmd) (err error) {
+		there(func() { err = cmd.Start() })
+		return err
+	}, urls, "--num-prompts", strconv.Itoa(streams), "--random-output-len", strconv.Itoa(tokens))
+	s := against(b, u.records, urls, Load{Requests: streams, Tokens: tokens})
+	micros := 1e6 * u.cpu / float64(streams*tokens)
+	b.Logf("%d streams at 20 tokens/s: error p99 TTFT %.0f us, ITL %.0f us; %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",
+		streams, s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Coalesced, streams*tokens, s.Missing, micros, u.verdict())
+	there(func() {
+		if s := listen(b, urls[0], streams, tokens); s != nil {
+			b.Logf("floor: error p99 TTFT %.0f us, ITL %.0f us; %d missing", s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Missing)
+		}
+		for _, kind := range []string{"floor", "plain"} {
+			least, _ := measure(b, kind, load{strings.TrimPrefix(urls[0], "http://"), streams, tokens, 0}, time.Hour)
+			b.Logf("%s: %.1f us a token, %.2f times that", kind, least, micros/least)
+		}
+	})
+	b.ReportMetric(s.ITL.Quantile(.99), "ITL-p99-us")
+	b.ReportMetric(0, "ns/op")
 }
 
 // against compares records with what all servers wrote down.
