@@ -24,11 +24,15 @@ const (
 	// batch is how many connections are served at a time.
 	batch = 512
 	// gatherTime is the period of batches when segments come thick: one wake-up
-	// then serves several connections. It is far below the gaps within a stream,
-	// so that none of its segments merge by it.
+	// then serves several connections.
 	gatherTime = time.Millisecond
-	// gatherRate is how many segments a second are thick for one thread.
-	gatherRate = 2_000
+	// gatherRate is how many segments a second are thick for one thread,
+	gatherRate = 1_000
+	// if those of one connection are so many periods apart that none merge by it,
+	gatherGap = 10
+	// and nobody waits for more than one in so many: the end of an answer should
+	// be heard at once, for the next request follows it.
+	gatherAwaited = 8
 	// silencePart is the part of a silence after which the poller looks whether
 	// anything has come, though it was not woken: what comes merged then came
 	// within so much of the gap before it. It does so after lookTime at the
@@ -106,8 +110,10 @@ type poller struct {
 	empty  int64     // when nothing lay in any socket but what it received after
 	heard  int64     // when it last received
 	merged int64     // when that was last more than one event
-	since  int64     // it counts what it served
+	since  int64     // it counts what it served,
 	served int
+	woken  int  // and for how many of these it woke the reader
+	open   int  // connections
 	thick  bool // so much comes that gathering pays
 	told   bool // something left: that need not be heard at once
 }
@@ -149,6 +155,7 @@ func (p *poller) run() {
 		for i := range n {
 			ready = append(ready, p.conns[events[i].Fd])
 		}
+		p.open = len(p.conns)
 		p.mu.Unlock()
 		p.now = now()
 		for i, c := range ready {
@@ -185,9 +192,9 @@ func (p *poller) waitMillis() int {
 // all if more is waiting than a batch can hold.
 func (p *poller) pause(n int, now int64) time.Duration {
 	p.served += n
-	if passed := p.now - p.since; passed >= int64(10*time.Millisecond) {
-		p.thick = float64(p.served) >= gatherRate*time.Duration(passed).Seconds()
-		p.served, p.since = 0, p.now
+	if passed := time.Duration(p.now - p.since); passed >= 10*time.Millisecond {
+		p.thick = p.pays(passed)
+		p.served, p.woken, p.since = 0, 0, p.now
 	}
 	told := p.told
 	p.told = false
@@ -195,6 +202,12 @@ func (p *poller) pause(n int, now int64) time.Duration {
 		return 0
 	}
 	return min(gatherTime, max(0, gatherTime-time.Duration(now-p.now))) // the wall clock may be set back
+}
+
+// pays says whether gathering does, by what was served in a time.
+func (p *poller) pays(passed time.Duration) bool {
+	return float64(p.served) >= gatherRate*passed.Seconds() && p.woken*gatherAwaited <= p.served &&
+		time.Duration(p.open)*passed >= time.Duration(p.served)*gatherGap*gatherTime
 }
 
 // gather sleeps. A signal may cut it short.
@@ -251,6 +264,9 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 		c.behind = empty
 	}
 	if !c.mayHold() {
+		if c.mayBeHeld { // of others nobody knows where an answer ends
+			p.woken++
+		}
 		c.changed.Broadcast()
 	} else if !c.held {
 		c.held, c.heldUntil = true, p.now+int64(holdTime)

@@ -255,16 +255,20 @@ func TestPollerGathers(t *testing.T) {
 		name   string
 		served int // in 10 ms
 		n      int // in this batch
+		woken  int
+		open   int
 		took   time.Duration
 		want   time.Duration
 	}{
-		{"thin", 10, 5, 300 * time.Microsecond, 0},
-		{"thick", 150, 20, 300 * time.Microsecond, gatherTime - 300*time.Microsecond},
-		{"full batch", 150, batch, 300 * time.Microsecond, 0},
-		{"slow batch", 150, 20, 2 * time.Millisecond, 0},
-		{"clock set back", 150, 20, -time.Hour, gatherTime},
+		{"thin", 4, 5, 0, 500, 300 * time.Microsecond, 0},
+		{"thick", 150, 20, 5, 500, 300 * time.Microsecond, gatherTime - 300*time.Microsecond},
+		{"streams that are fast", 150, 20, 5, 50, 300 * time.Microsecond, 0},
+		{"short answers", 150, 20, 100, 500, 300 * time.Microsecond, 0},
+		{"full batch", 150, batch, 5, 5000, 300 * time.Microsecond, 0},
+		{"slow batch", 150, 20, 5, 500, 2 * time.Millisecond, 0},
+		{"clock set back", 150, 20, 5, 500, -time.Hour, gatherTime},
 	} {
-		p := &poller{now: began, since: began - int64(10*time.Millisecond), served: tt.served}
+		p := &poller{now: began, since: began - int64(10*time.Millisecond), served: tt.served, woken: tt.woken, open: tt.open}
 		if got := p.pause(tt.n, began+int64(tt.took)); got != tt.want {
 			t.Errorf("%s: it sleeps %v, want %v", tt.name, got, tt.want)
 		}
