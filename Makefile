@@ -174,6 +174,11 @@ TOKENS ?= 1000
 
 FLEET ?= 1200
 
+## test-seeds: fits to the text reports 000 and 001, and what they foretell of every second run (some minutes)
+.PHONY: test-seeds
+test-seeds:
+	FIT_SEEDS=1 go test -run TestFitToSeeds -count 1 -timeout 1h -v ./cli
+
 ## test-fleet: predicted against measured over HTTP, four replicas behind each router, FLEET requests each (a quiet machine; some minutes)
 .PHONY: test-fleet
 test-fleet:
