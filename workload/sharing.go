@@ -3,6 +3,7 @@ package workload
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"tacho"
@@ -143,6 +144,7 @@ func promptBytes(q *tacho.Request) []byte {
 		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
 	}
 	for _, u := range in.Unread {
+		b = slices.Grow(b, 4*u.Tokens)
 		for k := range u.Tokens {
 			b = binary.LittleEndian.AppendUint32(b, uint32((u.Number+uint64(k)<<32)*0x9e3779b97f4a7c15>>32))
 		}
