@@ -211,8 +211,8 @@ func set(v reflect.Value, text string) {
 		v.Set(reflect.New(v.Type().Elem()))
 		set(v.Elem(), text)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			set(v.Field(i), text)
+		for _, field := range v.Fields() {
+			set(field, text)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))

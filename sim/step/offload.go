@@ -1,5 +1,7 @@
 package step
 
+import "slices"
+
 // Offload is a second memory for keys and values, larger and slower than the
 // first. What a preempted sequence had goes there and comes back, where it would
 // be computed again else; and so does what the prefix cache has no more room for.
@@ -33,7 +35,7 @@ func (t *tier) put(hashes []uint64) {
 	if t.total == 0 {
 		return
 	}
-	for i := len(hashes) - 1; i >= 0; i-- {
+	for i := range slices.Backward(hashes) {
 		at := t.cached.first(hashes[i]).stretch
 		if at != 0 {
 			t.cached.unlink(at)
