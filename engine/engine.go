@@ -172,7 +172,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		if !ok {
 			return ctx.Err()
 		}
-		if !it.begun && r.over(it.due) {
+		if r.late(it, it.due) {
 			return nil
 		}
 		if c := r.crowdOf(a, it); c != nil { //nolint:contextcheck // as below
@@ -186,7 +186,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			return ctx.Err()
 		}
 		slot := r.now()
-		if !it.begun && r.over(slot) {
+		if r.late(it, slot) {
 			return nil
 		}
 		var user slots // that is given back
@@ -214,6 +214,9 @@ func (r *runner) turn(arriving context.Context, it *item, users slots) error {
 	}
 	return r.nap.until(arriving, r.epoch.Add(it.due))
 }
+
+// late says whether the time for new sessions is over.
+func (r *runner) late(it *item, t time.Duration) bool { return !it.begun && r.over(t) }
 
 func (r *runner) over(t time.Duration) bool { return r.MaxTime > 0 && t >= r.MaxTime }
 

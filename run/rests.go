@@ -5,6 +5,7 @@ import (
 
 	"tacho"
 	"tacho/engine"
+	"tacho/session"
 )
 
 // A rest is what is left of a session that another agent has begun.
@@ -23,13 +24,7 @@ func (part *Share) takeUp(stage *engine.Stage, speed Speed, closed bool) (map[ui
 	var first []arrival
 	for _, b := range part.Begun {
 		for i := range b.Over {
-			o := &b.Over[i]
-			if o.Due = speed.Squeeze(o.Due); o.End != tacho.Never {
-				o.End = speed.Squeeze(o.End)
-			}
-			if stage.Count != nil && o.Answer.Text != "" {
-				o.Answer.Tokens = stage.Count(o.Answer.Text)
-			}
+			squeeze(&b.Over[i], stage, speed)
 		}
 		whole, err := stage.Source.Session(b.ID)
 		if err != nil {
@@ -55,6 +50,17 @@ func (part *Share) takeUp(stage *engine.Stage, speed Speed, closed bool) (map[ui
 		others(yield)
 	}
 	return rests, nil
+}
+
+// squeeze has a turn that is over in the time of a stage, and its answer counted as
+// there.
+func squeeze(o *session.Over, stage *engine.Stage, speed Speed) {
+	if o.Due = speed.Squeeze(o.Due); o.End != tacho.Never {
+		o.End = speed.Squeeze(o.End)
+	}
+	if stage.Count != nil && o.Answer.Text != "" {
+		o.Answer.Tokens = stage.Count(o.Answer.Text)
+	}
 }
 
 // restSource has the rests in place of the whole sessions.
