@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,7 +33,11 @@ func (f *file) objects() []doc {
 	decoder := json.NewDecoder(bytes.NewReader(standardJSON(text)))
 	for decoder.More() {
 		var one any
-		if f.cut = decoder.Decode(&one); f.cut != nil {
+		if err := decoder.Decode(&one); err != nil {
+			// Lines of a log may begin with a bracket, too.
+			if len(f.docs) > 0 || strings.HasPrefix(strings.ToLower(filepath.Ext(f.path)), ".json") {
+				f.cut = err
+			}
 			return f.docs
 		}
 		switch one := one.(type) {

@@ -157,7 +157,7 @@ func TestSweepsHaveCoordinates(t *testing.T) {
 
 func TestWhatIsNoResult(t *testing.T) {
 	for name, text := range map[string]string{
-		"empty.json": "", "other.json": `{"a": 1}`, "list.json": `[1, 2]`, "prose.txt": "good morning\n", "zeros.json": strings.Repeat("\x00", 100),
+		"empty.json": "", "other.json": `{"a": 1}`, "list.json": `[1, 2]`, "prose.txt": "good morning\n", "server.log": "[2026-11-16 08:00:00] INFO ready\n", "zeros.json": strings.Repeat("\x00", 100),
 	} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

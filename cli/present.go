@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tacho/internal/redact"
 	"tacho/outcome"
 	"tacho/report"
 	"tacho/store"
@@ -94,19 +95,21 @@ func (b *benchRun) next() string {
 	if p.Virtual {
 		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
 	} else if p.Sim != "" {
-		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.sameLoad()
+		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.same("Load")
 	}
+	whom += b.same("Agents")
 	if limit := report.Limit(b.run.Levels); limit != "" {
 		return "the limit to a few percent: tacho find " + whom + " --slo '" + limit + "'"
 	}
 	return "how much it takes: tacho bench " + whom + " --request-rate sweep"
 }
 
-// sameLoad are the flags of the run that say when to ask and how much.
-func (b *benchRun) sameLoad() (flags string) {
-	for _, o := range b.runner.Asked.Options() {
-		if o.Group == "Load" && o.Given() {
-			flags += strings.TrimSuffix(" --"+o.Name+" "+strings.Join(b.runner.Asked.Values(o.Name), ","), " true")
+// same are the flags of one group that the run was given. Secrets are left out.
+func (b *benchRun) same(group string) (flags string) {
+	public := b.runner.Asked.Public(&redact.Secrets{})
+	for _, o := range public.Options() {
+		if o.Group == group && o.Given() && o.Secret == redact.InURL {
+			flags += strings.TrimSuffix(" --"+o.Name+" "+strings.Join(public.Values(o.Name), ","), " true")
 		}
 	}
 	return flags

@@ -100,7 +100,7 @@ func (r *Runner) fleetPlan(s *level) (f predict.FleetPlan, err error) {
 		f.Engines[0].Count = max(p.Replicas, 1)
 	}
 	if f.Policy, err = route.Find(p.Balance); err != nil {
-		return f, fmt.Errorf("--balance: %w", err)
+		return f, fmt.Errorf("--router: %w", err)
 	}
 	f.Seed, f.RouteSeed = r.seedOf(s.Level), r.Seed // bench has one router for all levels
 	f.Scaling = predict.Scaling{Most: p.AutoscaleMax, Target: p.AutoscaleTarget, Delay: p.AutoscaleDelay.Duration(), DownAfter: p.AutoscaleDownAfter.Duration()}
