@@ -233,7 +233,7 @@ func (a *Agent) obey(message []byte) state {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.admit(o, e); err != nil {
-		return state{State: idle, Refused: err.Error()}
+		return state{State: idle, Refused: err.Error(), Old: errors.Is(err, errOld)}
 	}
 	a.seq, a.heard = o.Seq, time.Now()
 	switch o.Kind {
@@ -293,6 +293,8 @@ func (a *Agent) sending() bool {
 	return false
 }
 
+var errOld = errors.New("the order is an old one")
+
 // admit says why an order is not to be carried out.
 func (a *Agent) admit(o *order, e *envelope) error {
 	if !plainName.MatchString(o.Run) || !plainName.MatchString(o.Try) {
@@ -315,7 +317,7 @@ func (a *Agent) admit(o *order, e *envelope) error {
 	case a.run == "" || a.run != o.Run || a.session != e.Box || a.from != e.From:
 		return errors.New("it is of a coordinator that this agent does not work for")
 	case o.Seq <= a.seq:
-		return errors.New("the order is an old one")
+		return errOld
 	}
 	return nil
 }

@@ -113,6 +113,7 @@ type state struct {
 	State   string `json:"state"`
 	Error   string `json:"error,omitempty"`   // why it failed
 	Refused string `json:"refused,omitempty"` // why the order was not taken
+	Old     bool   `json:"old,omitempty"`     // that is because a later one was taken before
 	Usage   bool   `json:"usage,omitempty"`   // the plan is to blame
 }
 

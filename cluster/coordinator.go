@@ -315,13 +315,23 @@ func (c *Coordinator) named() {
 
 // tell gives an order, and returns what the agent says to it.
 func (c *Coordinator) tell(ctx context.Context, m *member, o *order) (s state, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for {
+		if s, err = c.tellOnce(ctx, m, o); err != nil || !s.Old {
+			return s, err
+		}
+	}
+}
+
+// tellOnce gives an order the next number. One of another goroutine that has a later
+// number may still be heard before it.
+func (c *Coordinator) tellOnce(ctx context.Context, m *member, o *order) (s state, err error) {
 	o.Run, o.Seq = c.Run, c.seq.Add(1)
 	text, err := c.sealer.seal(m.ID, m.Box, o)
 	if err != nil {
 		return s, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	answer, err := c.control.RequestWithContext(ctx, orderSubject(m.ID), text)
 	if err != nil {
 		return s, err

@@ -123,7 +123,7 @@ func TestAgentRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := taken(t)
-			if got := a.obey(c.message(t, s, a)); !strings.Contains(got.Refused, c.why) {
+			if got := a.obey(c.message(t, s, a)); !strings.Contains(got.Refused, c.why) || got.Old != (c.why == "an old one") {
 				t.Errorf("%+v, want %q", got, c.why)
 			}
 			if len(a.works) > 0 {

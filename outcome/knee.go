@@ -97,11 +97,13 @@ func (l *Level) grows() bool {
 	return slices.ContainsFunc(l.Summary.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == metric.QueueGrowth })
 }
 
-// Offered is the rate at which requests were sent in an open loop; 0 is no rate.
+// Offered is the rate at which requests were sent in an open loop; 0 is no rate. What
+// a short level sent beyond what was asked for is chance: it is counted from its first
+// request to its last, and its throughput from before to after these.
 func (l *Level) Offered() float64 {
 	r := l.Summary.Rate
 	if l.Summary.Config.RequestRate <= 0 || r == nil || r.AchievedPerS == nil {
 		return 0
 	}
-	return *r.AchievedPerS
+	return min(*r.AchievedPerS, l.Summary.Config.RequestRate)
 }
