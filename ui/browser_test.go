@@ -64,16 +64,25 @@ func (p *tab) wait(condition string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	p.t.Fatalf("never %s: the page says %.600s", condition, eval[string](p, "document.body.innerText"))
+	p.t.Fatalf("never %s: %q; the page says %.600s", condition, eval[string](p, "document.getElementById('status')?.textContent || ''"), eval[string](p, "document.body.innerText"))
 }
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	const middle = `(() => { const e = document.querySelector(%q); if (!e) return [0, 0, 0]; e.scrollIntoView({ block: 'center' });
 		const b = e.getBoundingClientRect(), x = b.x + b.width / 2, y = b.y + b.height / 2; return [x, y, b.width && e.contains(document.elementFromPoint(x, y)) ? 1 : 0] })()`
-	p.wait(fmt.Sprintf(middle+"[2] === 1", selector)) // what the click before it brings may be still to come
-	at := eval[[3]float64](p, fmt.Sprintf(middle, selector))
-	check(p.t, p.Click(at[0], at[1]))
+	for range 5 { // the browser sometimes loses the release of a button
+		p.wait(fmt.Sprintf(middle+"[2] === 1", selector)) // what the click before it brings may be still to come
+		at := eval[[3]float64](p, fmt.Sprintf(middle, selector))
+		check(p.t, p.Eval("window.clicked = false; document.addEventListener('click', () => { window.clicked = true }, { capture: true, once: true }); 0", nil))
+		if err := p.Click(at[0], at[1]); err != nil {
+			p.t.Log(err)
+		}
+		if eval[bool](p, "new Promise((done) => setTimeout(() => done(window.clicked), 50))") {
+			return
+		}
+	}
+	p.t.Fatalf("nobody hears of a click on %s", selector)
 }
 
 func (p *tab) text(selector string) string {
