@@ -359,9 +359,7 @@ func (r *runner) deliver(e *step.Emission) {
 		f.made = e.Made
 	}
 	f.say(e.Earlier)
-	if tokens := e.Tokens; !e.EOS || tokens > 1 {
-		rec.Events = append(rec.Events, tacho.Event{At: e.At, Tokens: int16(min(tokens, 1<<15-1))})
-	}
+	rec.Events = append(rec.Events, tacho.Event{At: e.At, Tokens: int16(min(e.Tokens, 1<<15-1))}) // the end of sequence is one, as over HTTP
 	rec.Output += e.Tokens
 	if !e.Last {
 		return

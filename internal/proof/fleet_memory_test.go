@@ -27,11 +27,12 @@ import (
 type load struct {
 	requests, prompt, shared, families, answer int
 	perSecond                                  float64
+	ends                                       bool // answers end by themselves
 }
 
 // Session implements tacho.Source.
 func (l load) Session(i uint64) (tacho.Session, error) {
-	q := tacho.Request{Session: i, MaxTokens: l.answer, IgnoreEOS: true, InputTokens: l.prompt}
+	q := tacho.Request{Session: i, MaxTokens: l.answer, IgnoreEOS: !l.ends, InputTokens: l.prompt}
 	family := i % uint64(max(l.families, 1))
 	for _, part := range []struct {
 		n    int
@@ -187,6 +188,9 @@ func TestFleetInMemory(t *testing.T) {
 		"long prompts":    {func(*step.Profile) {}, load{requests: 30, prompt: 8000, answer: 40, perSecond: 2}},
 		"long answers":    {func(*step.Profile) {}, load{requests: 30, prompt: 100, answer: 600, perSecond: 4}},
 		"shared prefixes": {func(*step.Profile) {}, load{requests: 150, prompt: 2048, shared: 1800, families: 4, answer: 32, perSecond: 10}},
+		"answers that end": {func(p *step.Profile) {
+			p.Output = step.Lengths{Kind: "normal", Mean: 20, SD: 8, Max: 60, Long: step.LongLengths{From: 1000, Mean: 5, SD: 2}}
+		}, load{requests: 150, prompt: 200, answer: 40, perSecond: 20, ends: true}},
 		"short of memory": {func(p *step.Profile) { p.KV.Blocks = 700 }, load{requests: 150, prompt: 600, answer: 60, perSecond: 20}},
 		"a second memory": {func(p *step.Profile) {
 			p.KV.Blocks, p.KV.BytesPerToken, p.Offload = 700, 131072, step.Offload{Blocks: 2000, GBPerS: 25}

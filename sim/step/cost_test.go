@@ -71,14 +71,17 @@ func TestNoise(t *testing.T) {
 func TestLengths(t *testing.T) {
 	for _, tc := range []struct {
 		l              Lengths
+		prompt         int
 		mean           float64
 		lowest, longes int
 	}{
-		{Lengths{Mean: 7.4, Max: 100}, 7, 7, 7},
-		{Lengths{Kind: "uniform", Min: 3, Max: 9}, 6, 3, 9},
-		{Lengths{Kind: "normal", Mean: 50, SD: 10, Max: 1000}, 50, 1, 100},
-		{Lengths{Kind: "normal", Mean: 50, SD: 10, Min: 50, Max: 50}, 50, 50, 50},
-		{Lengths{Kind: "lognormal", Mean: 200, SD: 180, Max: maxCount}, 200, 1, maxCount},
+		{Lengths{Mean: 7.4, Max: 100}, 80, 7, 7, 7},
+		{Lengths{Kind: "uniform", Min: 3, Max: 9}, 80, 6, 3, 9},
+		{Lengths{Kind: "normal", Mean: 50, SD: 10, Max: 1000}, 80, 50, 1, 100},
+		{Lengths{Kind: "normal", Mean: 50, SD: 10, Min: 50, Max: 50}, 80, 50, 50, 50},
+		{Lengths{Kind: "lognormal", Mean: 200, SD: 180, Max: maxCount}, 80, 200, 1, maxCount},
+		{Lengths{Kind: "normal", Mean: 50, SD: 10, Max: 1000, Long: LongLengths{From: 80, Mean: 120, SD: 5}}, 79, 50, 1, 100},
+		{Lengths{Kind: "normal", Mean: 50, SD: 10, Max: 1000, Long: LongLengths{From: 80, Mean: 120, SD: 5}}, 80, 120, 90, 150},
 	} {
 		if err := tc.l.validate(); err != nil {
 			t.Fatal(err)
@@ -87,7 +90,7 @@ func TestLengths(t *testing.T) {
 		const n = 20_000
 		sum := 0
 		for range n {
-			v := tc.l.draw(rng)
+			v := tc.l.draw(tc.prompt, rng)
 			if v < tc.lowest || v > tc.longes {
 				t.Fatalf("%+v: drew %d", tc.l, v)
 			}

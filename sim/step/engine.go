@@ -288,7 +288,7 @@ func (e *Engine) outcome(s *seq) (emits int, stops bool) {
 	}
 	out := s.Output
 	if out == 0 {
-		out = e.p.Output.draw(rand.New(rand.NewPCG(e.seed, cmp.Or(s.Draw, s.ID))))
+		out = e.p.Output.draw(s.Prompt, rand.New(rand.NewPCG(e.seed, cmp.Or(s.Draw, s.ID))))
 	}
 	if out >= s.MaxNew {
 		return s.MaxNew, false

@@ -19,6 +19,10 @@ type frontEnd struct {
 // arrivals faster than the front end cannot starve the engine for ever.
 const longestHold = 2 * time.Second
 
+// sameBurst is how late a request may come and still be one of a burst: what is sent
+// at once over a network arrives one after the other.
+const sameBurst = 5 * time.Millisecond
+
 // A burstSlot is a request's place in the front end.
 type burstSlot struct {
 	arrival time.Duration
@@ -31,11 +35,15 @@ func newFrontEnd(c FrontEnd) frontEnd {
 }
 
 func (f *frontEnd) add(now time.Duration, s *seq) {
-	if f.burst == nil || now > *f.burst {
+	late := time.Duration(0)
+	if f.holdsBurst {
+		late = sameBurst
+	}
+	if f.burst == nil || now > *f.burst+late {
 		start := now
 		f.burst = &start
 	}
-	*f.burst += f.perRequest
+	*f.burst = max(*f.burst, now) + f.perRequest
 	s.slot = burstSlot{arrival: now, through: *f.burst, burst: f.burst}
 	f.queue.push(s)
 }

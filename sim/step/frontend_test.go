@@ -26,8 +26,14 @@ func TestFrontEnd(t *testing.T) {
 		{
 			"a burst is held",
 			FrontEnd{FixedMs: 5, PerRequestMs: 2, HoldsBurst: true},
-			[]time.Duration{0, 0, 3 * ms, 10 * ms},
-			[]time.Duration{11 * ms, 11 * ms, 11 * ms, 17 * ms},
+			[]time.Duration{0, 0, 3 * ms, 20 * ms},
+			[]time.Duration{11 * ms, 11 * ms, 11 * ms, 27 * ms},
+		},
+		{
+			"one of a burst comes late",
+			FrontEnd{FixedMs: 5, PerRequestMs: 1, HoldsBurst: true},
+			[]time.Duration{0, 4 * ms, 20 * ms},
+			[]time.Duration{10 * ms, 10 * ms, 26 * ms},
 		},
 		{
 			"but not for ever",

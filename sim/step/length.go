@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -18,6 +19,16 @@ type Lengths struct {
 	Max  int     `yaml:"max"`  // most there is, and the limit of a request that names none
 
 	Histogram []LengthBin `yaml:"histogram"` // histogram
+
+	Long LongLengths `yaml:"long"` // normal, lognormal: of long prompts
+}
+
+// LongLengths are the answers to prompts of at least From tokens, where these are
+// longer or shorter than others; 0: they are not.
+type LongLengths struct {
+	From int     `yaml:"from"`
+	Mean float64 `yaml:"mean"`
+	SD   float64 `yaml:"sd"`
 }
 
 // A LengthBin is lengths that are equally likely: those above the bin before, or
@@ -93,9 +104,13 @@ func (l *Lengths) kind() (lengthKind, bool) {
 	return lengthKind{}, false
 }
 
-func (l *Lengths) draw(rng *rand.Rand) int {
+func (l *Lengths) draw(prompt int, rng *rand.Rand) int {
 	k, _ := l.kind() // New has validated it
-	v := math.Round(k.draw(l, rng))
+	of := *l
+	if l.Long.From > 0 && prompt >= l.Long.From {
+		of.Mean, of.SD = l.Long.Mean, l.Long.SD
+	}
+	v := math.Round(k.draw(&of, rng))
 	return int(min(max(v, float64(l.Min), 1), float64(l.Max)))
 }
 
@@ -118,13 +133,24 @@ func (l *Lengths) validate() error {
 		return errors.New("histogram: it is used only with kind: histogram")
 	}
 	switch k.Name {
-	case "uniform":
+	case "uniform", histogram:
+		if l.Long != (LongLengths{}) {
+			return fmt.Errorf("long: it is not used with kind: %s", k.Name)
+		}
+		if k.Name == histogram {
+			return l.validateBins()
+		}
 		return nil
-	case histogram:
-		return l.validateBins()
 	}
 	if err := within("mean", l.Mean, 1, maxCount); err != nil {
 		return err
 	}
-	return within("sd", l.SD, 0, maxCount)
+	if err := within("sd", l.SD, 0, maxCount); err != nil || l.Long == (LongLengths{}) {
+		return err
+	}
+	return l.Long.validate()
+}
+
+func (l *LongLengths) validate() error {
+	return cmp.Or(within("long.from", float64(l.From), 1, maxCount), within("long.mean", l.Mean, 1, maxCount), within("long.sd", l.SD, 0, maxCount))
 }

@@ -39,7 +39,7 @@ func TestLengthHistogram(t *testing.T) {
 	const n = 100_000
 	short, sum := 0, 0
 	for range n {
-		switch x := l.draw(rng); {
+		switch x := l.draw(0, rng); {
 		case x == 3 || x == 4:
 			short++
 		case x < 11 || x > 100:

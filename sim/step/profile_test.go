@@ -232,7 +232,7 @@ func shareGPTLike(n int, rate float64) []Arrival {
 		at += rng.ExpFloat64() / rate
 		arrivals[i] = Arrival{
 			At:      time.Duration(at * float64(time.Second)),
-			Request: Request{ID: uint64(i), Prompt: prompts.draw(rng), MaxNew: outputs.draw(rng), IgnoreEOS: true},
+			Request: Request{ID: uint64(i), Prompt: prompts.draw(0, rng), MaxNew: outputs.draw(0, rng), IgnoreEOS: true},
 		}
 	}
 	return arrivals
