@@ -78,7 +78,7 @@ release:
 	rm -rf dist && go run ./internal/release dist
 	@ls -l dist
 
-## test-release: two releases of this commit have the same bytes, and two platforms compiled with an empty cache too; the Debian package opens, the binary says its commit
+## test-release: two releases of this commit have the same bytes, and this machine's platform compiled with an empty cache too; the Debian package opens, the binary says its commit
 .PHONY: test-release
 test-release:
 	go test -tags release -run TestRelease -count 1 -timeout 1h -v ./internal/release

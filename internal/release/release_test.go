@@ -24,8 +24,8 @@ import (
 
 // TestRelease makes a release of the last commit in two places, and holds one
 // against the other: neither the place nor the time is in any file. Both take what
-// is compiled from one cache; so a third place compiles two platforms, one of them
-// not this machine's, with a cache of its own.
+// is compiled from one cache, so that the second costs little; a third place compiles
+// this machine's platform with a cache of its own.
 func TestRelease(t *testing.T) {
 	commit := command(t, ".", "git", "rev-parse", "HEAD")
 	first := released(t, "here")
@@ -46,12 +46,12 @@ func TestRelease(t *testing.T) {
 	formula(t, first)
 	opens(t, first, commit)
 	t.Setenv("GOCACHE", t.TempDir())
-	alone := released(t, "alone", runtime.GOOS+"/"+runtime.GOARCH, "windows/arm64")
+	alone := released(t, "alone", runtime.GOOS+"/"+runtime.GOARCH)
 	if err := os.Remove(filepath.Join(alone, "SHA256SUMS")); err != nil { // of fewer files
 		t.Fatal(err)
 	}
-	// Two archives and two bills, the recipe for containers, the package on Linux.
-	if n := same(t, first, alone); n < 5 {
+	// An archive and its bill, the recipe for containers, the package on Linux.
+	if n := same(t, first, alone); n < 3 {
 		t.Errorf("%d files were compiled alone", n)
 	}
 }
