@@ -196,6 +196,11 @@ bench-fleet:
 test-large:
 	REQUESTS=$(REQUESTS) TOKENS=$(TOKENS) go test -tags large -run Large -count 1 -timeout 5h -v ./archive
 
+## bench-page: how long a browser takes to open the page of REQUESTS requests, and how long that page is
+.PHONY: bench-page
+bench-page: chromium
+	REQUESTS=$(REQUESTS) go test -tags browser -run TestManyRequestsInBrowser -count 1 -v ./report/page
+
 # The wheel wants a build of torch that is in no registry; the usual one does, and what is for sound and video is not needed.
 $(VLLM):
 	rm -rf $(VLLM_DIR) && python3 -m venv $(VLLM_DIR)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -26,26 +27,29 @@ func asksForWords(args []string) bool {
 
 // completeWords hangs, behind every flag of a command that takes known words, what
 // a shell asks for them.
-func completeWords(cmd *cobra.Command) {
+func completeWords(env *Env, cmd *cobra.Command) {
+	runs := keptRuns(env)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		ask := completionOf(cmd.Name(), f)
+		ask := completionOf(cmd.Name(), f, runs)
 		if ask == nil || f.Hidden {
 			return
 		}
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, ask) // fails for flags that there are not, and for two of one
 	})
 	switch cmd.Name() {
-	case "report", "compare":
-		cmd.ValidArgsFunction = keptRuns
+	case "report", "compare", "fit":
+		cmd.ValidArgsFunction = runs
+	case "ui", "man":
+		cmd.ValidArgsFunction = directories
 	}
 }
 
 // completionOf is what completes the value of a flag; nil leaves it to the shell,
 // which knows files.
-func completionOf(command string, f *pflag.Flag) cobra.CompletionFunc {
+func completionOf(command string, f *pflag.Flag, runs cobra.CompletionFunc) cobra.CompletionFunc {
 	switch f.Name {
 	case "resume", "replay", "compare", "plan":
-		return keptRuns
+		return runs
 	case "runs-dir", "result-dir":
 		return directories
 	}
@@ -78,7 +82,7 @@ func wordsOf(command string, f *pflag.Flag) func() []row {
 		return profileRows
 	case "fault":
 		return faultRows
-	case "format":
+	case "format", "report":
 		return formatsOf(command)
 	case "rows":
 		return func() []row { return bare(namesOf(report.RowKinds)) }
@@ -153,10 +157,11 @@ func fromList(words func() []row, goesOn bool) cobra.CompletionFunc {
 	}
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		at := strings.LastIndexByte(typed, ',') + 1
+		said := strings.Split(typed[:at], ",")
 		var out []cobra.Completion
 		for _, r := range words() {
 			name, _, _ := strings.Cut(r.name, ":") // a fault's, without what it can be told
-			if strings.HasPrefix(name, typed[at:]) {
+			if strings.HasPrefix(name, typed[at:]) && !slices.Contains(said, name) {
 				out = append(out, cobra.CompletionWithDesc(typed[:at]+name, r.text))
 			}
 		}
@@ -166,22 +171,24 @@ func fromList(words func() []row, goesOn bool) cobra.CompletionFunc {
 
 // keptRuns completes the directories of runs, newest first, wherever runs are
 // kept. Where none fits, the shell completes files.
-func keptRuns(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	dir := plan.Default().RunsDir
-	if f := cmd.Flags().Lookup("runs-dir"); f != nil && f.Changed {
-		dir = f.Value.String()
-	}
-	var out []cobra.Completion
-	kept, _ := filepath.Glob(filepath.Join(dir, "*", store.ManifestFile)) // a bad pattern finds nothing
-	for _, path := range slices.Backward(kept) {
-		if run := filepath.Dir(path); strings.HasPrefix(run, typed) || strings.HasPrefix(filepath.Base(run), typed) {
-			out = append(out, run)
+func keptRuns(env *Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		dir := cmp.Or(env.Getenv(variable("runs-dir")), plan.Default().RunsDir)
+		if f := cmd.Flags().Lookup("runs-dir"); f != nil && f.Changed {
+			dir = f.Value.String()
 		}
+		var out []cobra.Completion
+		kept, _ := filepath.Glob(filepath.Join(dir, "*", store.ManifestFile)) // a bad pattern finds nothing
+		for _, path := range slices.Backward(kept) {
+			if run := filepath.Dir(path); strings.HasPrefix(run, typed) || strings.HasPrefix(filepath.Base(run), typed) {
+				out = append(out, run)
+			}
+		}
+		if len(out) == 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
-	if len(out) == 0 {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 func directories(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -38,6 +38,8 @@ var often = map[string]string{
 	"sweep": "serve-cmd serve-param serve-shell plan dry-run backend model num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len fail-if",
 	"init": "force base-url backend model api-key-file num-prompts request-rate max-concurrency max-seconds dataset-name dataset-path random-input-len random-output-len",
+	"k8s": "agents image name namespace agent-cpus agent-memory results-claim data-claim api-key-secret values base-url backend model request-rate max-concurrency max-seconds " +
+		"num-prompts dataset-name dataset-path random-input-len random-output-len",
 	"data": "samples block-size write plan tokenizer num-prompts seed dataset-name dataset-path random-input-len random-output-len " +
 		"random-prefix-len random-range-ratio turns trace-window",
 }
@@ -73,7 +75,7 @@ func sheetOf(cmd *cobra.Command, all bool) *sheet {
 			s.tries = append(s.tries, strings.TrimSpace(line))
 		}
 	}
-	for _, p := range append(commandPart(cmd), kindParts(cmd.Name())...) {
+	for _, p := range append(commandPart(cmd), kindParts(cmd.Name(), s.parts)...) {
 		p.brief = p.brief && !all
 		s.parts = append(s.parts, p)
 	}
@@ -171,14 +173,20 @@ func commandPart(cmd *cobra.Command) []part {
 	return []part{p}
 }
 
-// kindParts are the kinds that the flags of a command choose from.
-func kindParts(command string) []part {
+// kindParts are the kinds that the flags of a command choose from, of those that
+// its help shows.
+func kindParts(command string, flags []part) (out []part) {
 	kinds := func(title string, rows []row) part { return part{title, rows, true} }
+	for _, list := range []struct {
+		flag string
+		kind part
+	}{{"--backend ", kinds("Backends", backendRows())}, {"--dataset-name ", kinds("Datasets", datasetRows())}} {
+		names := func(r row) bool { return strings.HasPrefix(r.name, list.flag) }
+		if slices.ContainsFunc(flags, func(p part) bool { return slices.ContainsFunc(p.rows, names) }) {
+			out = append(out, list.kind)
+		}
+	}
 	switch command {
-	case "bench", "find", "sweep":
-		return []part{kinds("Backends", backendRows()), kinds("Datasets", datasetRows())}
-	case "data", "predict":
-		return []part{kinds("Datasets", datasetRows())}
 	case "sim":
 		return []part{kinds("Faults", faultRows())}
 	case "report":
@@ -196,7 +204,7 @@ func kindParts(command string) []part {
 	case "compare":
 		return []part{kinds("Formats", formatRows(report.ComparisonFormats))}
 	}
-	return nil
+	return out
 }
 
 func backendRows() (out []row) {
@@ -231,6 +239,13 @@ func formatRows[T any](formats []report.FormatOf[T]) (out []row) {
 func helpCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Print the help of a command", Example: "  tacho help bench",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names := func() []row { return commandPart(cmd.Root())[0].rows }
+			return fromList(names, false)(cmd, args, typed)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {

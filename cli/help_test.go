@@ -26,7 +26,7 @@ func helpOf(t *testing.T, width int, args ...string) string {
 }
 
 var (
-	commandLine = regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`)
+	commandLine = regexp.MustCompile(`(?m)^  ([a-z0-9]+) +[A-Z]`)
 	flagOfHelp  = regexp.MustCompile(`(?m)^  (?:\+ )?(--[a-z0-9-]+)`)
 )
 
@@ -34,13 +34,7 @@ var (
 // flags, and nothing is wider than the terminal unless it is one word.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	_, list, _ := strings.Cut(helpOf(t, 80, "--help"), "Commands:\n")
-	names := commandLine.FindAllStringSubmatch(list, -1)
-	if len(names) < 10 {
-		t.Fatalf("%d commands: has the notation changed?", len(names))
-	}
-	for _, m := range names {
-		name := m[1]
+	for _, name := range commandNames(t) {
 		for _, width := range []int{40, 80, 120} {
 			short, all := helpOf(t, width, name, "--help"), helpOf(t, width, name, "--help-all")
 			fitsWidth(t, width, short)
@@ -62,6 +56,19 @@ func TestHelp(t *testing.T) {
 	if got := len(flagsOf(helpOf(t, 80, "bench", "--help-all"))); got < 150 {
 		t.Errorf("bench --help-all has %d flags", got)
 	}
+}
+
+// commandNames are those that help lists.
+func commandNames(t *testing.T) (out []string) {
+	t.Helper()
+	_, list, _ := strings.Cut(helpOf(t, 80, "--help"), "Commands:\n")
+	for _, m := range commandLine.FindAllStringSubmatch(list, -1) {
+		out = append(out, m[1])
+	}
+	if !slices.Contains(out, "bench") || !slices.Contains(out, "k8s") {
+		t.Fatalf("%q: has the notation changed?", out)
+	}
+	return out
 }
 
 func flagsOf(help string) (out []string) {
@@ -102,6 +109,31 @@ func TestExamplesStayCommands(t *testing.T) {
 	}
 	if found != 2 {
 		t.Errorf("found %d examples", found)
+	}
+}
+
+// TestListsAreBelow: where the help of a flag speaks of a list below, there is one.
+func TestListsAreBelow(t *testing.T) {
+	t.Parallel()
+	lists := map[string]string{"protocol to speak: see the list below": "\nBackends:\n", "prompts come from: see the list below": "\nDatasets:\n", "how to print: see the list below": "\nFormats:\n"}
+	spoken := 0
+	for _, c := range commandNames(t) {
+		for _, flag := range []string{"--help", "--help-all"} {
+			text := helpOf(t, 120, c, flag)
+			flat := strings.Join(strings.Fields(text), " ")
+			for says, list := range lists {
+				if !strings.Contains(flat, says) {
+					continue
+				}
+				spoken++
+				if !strings.Contains(text, list) {
+					t.Errorf("tacho %s %s says %q, and has none", c, flag, says)
+				}
+			}
+		}
+	}
+	if spoken < 10 {
+		t.Errorf("only %d lists are spoken of", spoken)
 	}
 }
 

@@ -159,7 +159,7 @@ throughput and goodput, with a verdict on its own measurement.`,
 		cmd.Args = usersOwn(cmd.Args)
 		cmd.Flags().SortFlags = false // what is used most stands first
 		if asksForWords(env.Args) {
-			completeWords(cmd)
+			completeWords(env, cmd)
 		}
 		root.AddCommand(cmd)
 	}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"image/png"
 	"math"
@@ -18,7 +17,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"tacho/archive"
 	"tacho/internal/browser"
@@ -597,24 +595,28 @@ func checkOverlap(p *tab) {
 	}
 }
 
-// A page of a hundred thousand requests opens, and is used, without a wait. The
-// figures are printed; only its length is a limit, for machines differ.
+// A page of many requests opens, and is used, without a wait. The figures are
+// printed; only its length is a limit, for machines differ.
 func TestManyRequestsInBrowser(t *testing.T) {
+	n, times := 100_000, 1
+	if given, err := strconv.Atoi(os.Getenv("REQUESTS")); err == nil { // make bench-page
+		n, times = given, 5
+	}
 	path := filepath.Join(t.TempDir(), "report.html")
-	html := write(t, large(100_000, 1000))
+	html := write(t, large(n, 1000))
 	if len(html) > page.MostBytes {
 		t.Errorf("%d bytes", len(html))
 	}
 	if err := os.WriteFile(path, html, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	p := openFile(t, desk, "file://"+path)
-	opened := time.Since(began)
-	paint := eval[float64](p, `(() => { const f = figures.find((v) => v.setUp), a = performance.now(); zoom('t', 0.5, 0.5); f.paint(f.plot.clientWidth); return performance.now() - a })()`)
-	ready, _ := json.Marshal(eval[map[string]float64](p, `(() => { const n = performance.getEntriesByType('navigation')[0]; return { interactive_ms: n.domInteractive, complete_ms: n.loadEventEnd } })()`))
-	t.Logf("%d bytes, there after %v (%s), a zoom takes %.0f ms", len(html), opened.Round(time.Millisecond), ready, paint)
-	if said := eval[string](p, `document.querySelector('[data-figure="Timeline of requests"]').innerText`); !strings.Contains(said, "of 100,000 requests: one in") {
-		t.Errorf("it does not say that it is a sample: %.300q", said)
+	for range times {
+		p := openFile(t, desk, "file://"+path)
+		drawn := eval[float64](p, `performance.getEntriesByType('navigation')[0].loadEventEnd`)
+		paint := eval[float64](p, `(() => { const f = figures.find((v) => v.setUp), a = performance.now(); zoom('t', 0.5, 0.5); f.paint(f.plot.clientWidth); return performance.now() - a })()`)
+		t.Logf("%d bytes, all drawn and ready after %.0f ms, a zoom takes %.0f ms", len(html), drawn, paint)
+		if said := eval[string](p, `document.querySelector('[data-figure="Timeline of requests"]').innerText`); !strings.Contains(said, fmt.Sprintf("of %s requests: one in", eval[string](p, fmt.Sprintf("count(%d)", n)))) {
+			t.Errorf("it does not say that it is a sample: %.300q", said)
+		}
 	}
 }

@@ -5,7 +5,7 @@ const gapInk = (i) => ink(`gap-${Math.round(i * (SHADES - 1) / Math.max(1, EDGES
 const KINDS = ['client', 'front', 'prefill']; // cell values 1, 2, 3; gaps are 4 to 10: where requests share a pixel, the longest gap wins
 const LETTERS = new Float32Array(128); // ms, by the letter’s code
 [...D.gap_code.letters].forEach((c, i) => { LETTERS[c.charCodeAt(0)] = D.gap_code.base * D.gap_code.step ** i; });
-const classOf = (ms) => EDGES.findIndex((e) => ms < e) + 1 || EDGES.length + 1;
+function classOf(ms) { let k = 0; while (k < EDGES.length && !(ms < EDGES[k])) k++; return k + 1; }
 const HUNDREDTHS = 100; // a row's times are in hundredths of a millisecond
 /* The rows of a level with their times in ms, and the lane that each gets when packed; done once for a level. */
 function rowsOf(l) {
@@ -15,8 +15,8 @@ function rowsOf(l) {
   l.rows = l.p.rows.map(([sent, due, head, first, last, end, input, output, events, gaps, error], i) => {
     const at = (v) => (sent + v) / HUNDREDTHS, q = { i, sent: at(0), due: at(-due), first: first < 0 ? null : at(first), last: at(Math.max(last, 0)), end: at(Math.max(end, 0)), input, output, events, code: gaps, error };
     q.head = head < 0 ? (q.first ?? q.sent) : at(head);
-    let lane = free.findIndex((t) => t <= q.due);
-    if (lane < 0) lane = free.length;
+    let lane = 0;
+    while (lane < free.length && free[lane] > q.due) lane++;
     free[lane] = q.end;
     q.lane = lane;
     return q;
@@ -25,30 +25,32 @@ function rowsOf(l) {
   flightWhenSent(l);
   return l.rows;
 }
-/* A letter is a gap, and a number behind it repeats it. There are half a million of them on a large page: no expression, no map. */
-function decoded(code) {
-  const out = [];
+/* The gaps of a row, stretched to its exact last token. A letter is a gap, and a number behind it repeats it. There are half
+   a million of them on a large page: no expression, no map, and one list for each row. */
+function gapsOf(q) {
+  if (q.gaps) return q.gaps;
+  const { code } = q, out = new Float32Array(Math.max(0, q.events - 1));
+  let n = 0, sum = 0;
   for (let i = 0; i < code.length;) {
     const ms = LETTERS[code.charCodeAt(i)];
     let times = 0;
     for (i++; code.charCodeAt(i) >= 48 && code.charCodeAt(i) <= 57; i++) times = 10 * times + code.charCodeAt(i) - 48;
-    do out.push(ms); while (--times > 0);
+    do { out[n++] = ms; sum += ms; } while (--times > 0);
   }
-  return new Float32Array(out);
-}
-/* The gaps of a row, stretched to its exact last token. */
-function gapsOf(q) {
-  if (q.gaps) return q.gaps;
-  const coded = decoded(q.code), sum = coded.reduce((s, v) => s + v, 0);
-  q.gaps = sum && coded.length === q.events - 1 ? coded.map((g) => g * (q.last - q.first) / sum) : coded;
+  q.gaps = n < out.length ? out.subarray(0, n) : out;
+  if (sum && n === out.length) for (let k = 0, by = (q.last - q.first) / sum; k < n; k++) out[k] *= by;
   return q.gaps;
 }
 const longestGap = (q) => gapsOf(q).reduce((m, g) => (g > m ? g : m), 0);
 function flightWhenSent(l) { // how many were in flight when each was sent; of a sample, as many as on average in that piece of time
-  const ends = l.rows.map((q) => q.end).sort((p, q) => p - q), sents = l.rows.map((q) => q.sent).sort((p, q) => p - q);
+  const { every, bins } = l.p;
+  if (every !== 1) {
+    for (const q of l.rows) q.ahead = Math.round(bins.flight[Math.min(bins.flight.length - 1, Math.floor(q.sent / 1000 / bins.width_s))]);
+    return;
+  }
+  const sorted = (key) => Float64Array.from(l.rows, (q) => q[key]).sort(), ends = sorted('end'), sents = sorted('sent');
   const below = (list, v, orEqual) => { let a = 0, b = list.length; while (a < b) { const m = (a + b) >> 1; if (list[m] < v || (orEqual && list[m] === v)) a = m + 1; else b = m; } return a; };
-  const bin = (q) => Math.min(l.p.bins.flight.length - 1, Math.floor(q.sent / 1000 / l.p.bins.width_s));
-  for (const q of l.rows) q.ahead = l.p.every === 1 ? below(sents, q.sent) - below(ends, q.sent, true) : Math.round(l.p.bins.flight[bin(q)]);
+  for (const q of l.rows) q.ahead = below(sents, q.sent) - below(ends, q.sent, true);
 }
 
 const view = { t0: 0, t1: 1, r0: 0, r1: 1 };
@@ -107,19 +109,21 @@ function timelinePaint(width) {
 /* The picture as one small number for each pixel: 0 empty, 1 to 3 kinds, 4 to 10 gaps; the highest stays. */
 function cells(rows, W, H) {
   const out = new Uint8Array(W * H), px = W / (view.t1 - view.t0), tall = H / (view.r1 - view.r0), gap = tall >= 4 ? 1 : 0;
-  const span = (from, to, y0, y1, v) => {
+  const span = (from, to, y, v) => {
     const a = Math.max(0, Math.floor((from - view.t0) * px)), b = Math.min(W, Math.max(a + 1, Math.floor((to - view.t0) * px)));
-    for (let y = y0; y < y1; y++) for (let i = y * W + a, e = y * W + b; i < e; i++) if (out[i] < v) out[i] = v;
+    for (let i = y * W + a, e = y * W + b; i < e; i++) if (out[i] < v) out[i] = v;
   };
+  const below = new Map(); // of the first line of a row: where it ends; rows that share a line are one line high
   for (const q of rows) {
-    const r = rowOf(q);
-    if (r + 1 < view.r0 || r > view.r1 || q.end < view.t0 || q.due > view.t1) continue;
-    const y0 = Math.max(0, Math.round((r - view.r0) * tall)), y1 = Math.min(H, Math.max(y0 + 1, Math.round((r + 1 - view.r0) * tall) - gap));
-    if (q.due < q.sent) span(q.due, q.sent, y0, y1, 1);
-    span(q.sent, q.head, y0, y1, 2); span(q.head, q.first ?? q.end, y0, y1, 3);
-    let t = q.first;
-    for (const g of gapsOf(q)) { if (t + g > view.t0 && t < view.t1) span(t, t + g, y0, y1, 3 + classOf(g)); t += g; }
+    const r = rowOf(q), y0 = Math.round((r - view.r0) * tall), y1 = Math.max(y0 + 1, Math.round((r + 1 - view.r0) * tall) - gap), y = Math.max(0, y0);
+    if (y1 <= 0 || y0 >= H || q.end < view.t0 || q.due > view.t1) continue;
+    below.set(y, Math.min(H, y1));
+    if (q.due < q.sent) span(q.due, q.sent, y, 1);
+    span(q.sent, q.head, y, 2); span(q.head, q.first ?? q.end, y, 3);
+    const gaps = gapsOf(q);
+    for (let k = 0, t = q.first; k < gaps.length; t += gaps[k++]) if (t + gaps[k] > view.t0 && t < view.t1) span(t, t + gaps[k], y, 3 + classOf(gaps[k]));
   }
+  for (const [y, end] of below) for (let k = y + 1; k < end; k++) out.copyWithin(k * W, y * W, (y + 1) * W);
   return out;
 }
 function colourIn(values, W, H) {
