@@ -102,6 +102,10 @@ const (
 	Untold Verdict = "no test"
 )
 
+// ErrNoLevel says that the sides have no level in common; which ones they have is
+// in the comparison.
+var ErrNoLevel = errors.New("no level in common")
+
 // Compare compares sides with the first.
 func Compare(sides []Side, o Options) (*Comparison, error) {
 	if len(sides) < 2 {
@@ -129,7 +133,7 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 		c.Levels = append(c.Levels, *level)
 	}
 	if len(c.Levels) == 0 {
-		return nil, fmt.Errorf("no level in common: %s", nothingInCommon(sides, c.Alone))
+		return c, fmt.Errorf("%w: %s", ErrNoLevel, nothingInCommon(sides, c.Alone))
 	}
 	c.Warnings = warnings(sides, groups)
 	c.conclude()

@@ -106,12 +106,13 @@ func TestInABrowser(t *testing.T) {
 	bad := keep(t, folder, kept{label: strings.Repeat(hostile, 20), model: strings.Repeat(hostile, 60_000)}) // some 5 MB
 	check(t, os.Rename(bad, filepath.Join(folder, `<img src=x onerror=window.hacked=3>'"`)))
 	running := keep(t, folder, kept{label: "now", cut: true})
+	other := keep(t, folder, kept{label: "other", rate: 3})
 	runs(t, running, snapshot(4, hostile))
 	check(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../testdata/seeds")))
 	server := serve(t, ui.Options{Dir: folder})
 	desk := browser.View{Width: 1600, Height: 1000}
 	p := open(t, b, server, "", desk)
-	p.wait("document.querySelectorAll('#runs tbody tr').length === 8")
+	p.wait("document.querySelectorAll('#runs tbody tr').length === 9")
 
 	t.Run("hostile names are text", func(t *testing.T) {
 		if eval[bool](p, "'hacked' in window") {
@@ -136,7 +137,7 @@ func TestInABrowser(t *testing.T) {
 		search(p, "")
 	})
 	t.Run("live", func(t *testing.T) { testLive(t, b, server, running, desk) })
-	t.Run("compare", func(t *testing.T) { testCompare(t, p, slow) })
+	t.Run("compare", func(t *testing.T) { testCompare(t, p, slow, other) })
 	t.Run("notes", func(t *testing.T) { testNotes(t, p) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, p, base) })
 	t.Run("looks", func(t *testing.T) { testLooks(t, b, server) })
@@ -180,7 +181,7 @@ func testLive(t *testing.T, b *browser.Browser, server *httptest.Server, dir str
 }
 
 // Ticked runs are compared, in words and on the same axes.
-func testCompare(t *testing.T, p *tab, slow string) {
+func testCompare(t *testing.T, p *tab, slow, other string) {
 	if !eval[bool](p, "document.getElementById('compare-button').disabled") {
 		t.Error("nothing is ticked, and can be compared")
 	}
@@ -200,6 +201,8 @@ func testCompare(t *testing.T, p *tab, slow string) {
 	if !strings.Contains(page, `"label":"base"`) || !strings.Contains(page, `"label":"slow"`) {
 		t.Error("the page of both lacks one")
 	}
+	check(p.t, p.Eval("location.hash = 'compare=' + ["+idOf(slow)+", "+idOf(other)+"]; 0", nil))
+	p.wait("document.getElementById('comparison').innerText.includes('They have no level in common')")
 	check(p.t, p.Eval("location.hash = ''; 0", nil))
 }
 
@@ -244,6 +247,7 @@ func testDelete(t *testing.T, p *tab, dir string) {
 		t.Error("it is still there:", err)
 	}
 	p.wait("document.querySelectorAll('#runs tbody tr').length === 0") // of this name
+	p.wait("document.getElementById('status').textContent === 'Deleted.'")
 	search(p, "")
 }
 

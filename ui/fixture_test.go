@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -28,7 +29,8 @@ type kept struct {
 	label, model string
 	slow         time.Duration // added to each gap
 	levels       int
-	cut          bool // it has no end
+	rate         float64 // of its first level, instead of 10
+	cut          bool    // it has no end
 }
 
 // keep makes a run in a folder and says where it is.
@@ -43,7 +45,7 @@ func keep(t testing.TB, folder string, k kept) string {
 	check(t, err)
 	for stage := range max(k.levels, 1) {
 		c := metric.DefaultConfig()
-		c.RequestRate = float64(10 * (stage + 1))
+		c.RequestRate = cmp.Or(k.rate, 10) * float64(stage+1)
 		check(t, w.Level(store.Level{Setting: outcome.Setting{
 			Index: stage, Name: fmt.Sprintf("--request-rate %g", c.RequestRate), Value: fmt.Sprint(c.RequestRate), Rate: c.RequestRate, Epoch: began,
 			Coordinates: outcome.Coordinates{{Name: "request-rate", Value: fmt.Sprint(c.RequestRate)}},

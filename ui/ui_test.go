@@ -131,6 +131,22 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// Runs of other loads can be looked at side by side; which loads they have is told.
+func TestCompareWithoutACommonLevel(t *testing.T) {
+	folder := t.TempDir()
+	a, b := filepath.Base(keep(t, folder, kept{label: "a"})), filepath.Base(keep(t, folder, kept{label: "b", rate: 3}))
+	server := serve(t, ui.Options{Dir: folder})
+	all := items(t, server)
+	status, body := ask(t, server, "GET", "/api/compare?run="+all[a].ID+"&run="+all[b].ID, "", nil)
+	var c struct {
+		Levels    []struct{}
+		Unmatched []struct{ Name string }
+	}
+	if err := json.Unmarshal([]byte(body), &c); err != nil || status != http.StatusOK || len(c.Levels) != 0 || len(c.Unmatched) != 2 {
+		t.Errorf("%d %v %.300s", status, err, body)
+	}
+}
+
 // The page that a run wrote is served only where it is ours to the byte; whatever
 // else is in its place is never sent.
 func TestOnlyOurOwnPages(t *testing.T) {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -106,7 +107,7 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 		sides = append(sides, compare.Side{Name: page.Clip(it.About.Name), Runs: runs})
 	}
 	c, err := compare.Compare(sides, o)
-	if err != nil {
+	if err != nil && !errors.Is(err, compare.ErrNoLevel) { // then they share axes at least
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
 	}

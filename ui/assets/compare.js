@@ -12,12 +12,12 @@ function comparisonView(c) {
   const head = `<tr><th></th><th scope="col">${esc(c.sides[0].name)}</th>${each(c.sides.slice(1), (s) => `<th scope="col">${esc(s.name)}</th><th scope="col">against the first</th>`)}</tr>`;
   const row = (r) => `<tr><td>${esc(r.name)}, ${esc(r.unit)}</td><td>${num(r.values[0])}</td>${each(r.values.slice(1), (v, i) => `<td>${num(v)}</td>${deltaCell(r, r.deltas[i + 1])}`)}</tr>`;
   const level = (l, open) => `<details ${open ? 'open' : ''}><summary>${esc(l.name || 'all requests')}: ${summaryOf(l)}</summary><div class="scroll"><table><thead>${head}</thead><tbody>${each(l.rows, row)}</tbody></table></div></details>`;
-  const names = (c.unmatched || []).map((a) => `${a.name || 'all requests'} (${c.sides[a.side].name})`);
+  const levels = c.levels || [], names = (c.unmatched || []).map((a) => `${a.name || 'all requests'} (${c.sides[a.side].name})`);
   put($('comparison'), `<h3>How they differ from ${esc(c.sides[0].name)}</h3>
     <ul class="reasons">${each(c.warnings || [], (w) => `<li><b>note</b>: ${esc(w)}</li>`)}</ul>
-    ${c.levels.length ? each(c.levels, (l, i) => level(l, c.levels.length === 1 || i === 0)) : '<p class="empty">They have no level in common: the curves below share their axes all the same.</p>'}
+    ${levels.length ? each(levels, (l, i) => level(l, i === 0)) : '<p class="empty">They have no level in common: the curves below share their axes all the same.</p>'}
     ${names.length ? `<p class="foot">Levels that only one has: ${esc(names.join('; '))}</p>` : ''}
-    <p class="foot">[…] holds the difference 95 times of 100; ~ is a difference that may be chance, at ${percent(c.alpha)} for all rows together.</p>`);
+    ${levels.length ? `<p class="foot">[…] holds the difference 95 times of 100; ~ is a difference that may be chance, at ${percent(c.alpha)} for all rows together.</p>` : ''}`);
 }
 function summaryOf(l) {
   const all = l.rows.flatMap((r) => r.deltas).filter(Boolean), n = (v) => all.filter((d) => d.verdict === v).length;

@@ -13,7 +13,7 @@ function livePanel([title, lines], points, w) {
   const told = lines.filter(([, get]) => points.some((p) => isNumber(get(p)))), value = (get) => (p) => (isNumber(get(p)) ? get(p) : null);
   if (!told.length) return '';
   const from = points[0].at_s, to = Math.max(points.at(-1).at_s, from + 1), right = w - 10;
-  const x = linear(from, to, LIVE.left, right), y = linear(0, above(most(points.flatMap((p) => told.map(([, get]) => value(get)(p) ?? 0)), 1e-9) * 1.02), LIVE.lower, LIVE.upper);
+  const x = linear(from, to, LIVE.left, right), y = linear(0, above(most(points.flatMap((p) => told.map(([, get]) => value(get)(p) ?? 0))) * 1.02), LIVE.lower, LIVE.upper);
   const colour = (own) => ink(own || 'run0');
   const names = each(told, ([name, , cls, own]) => `<tspan dx="10" data-css="fill:${colour(own)}">${cls.includes('dash') ? '╌' : '—'} ${esc(name)}</tspan>`);
   const drawn = each(told, ([name, get, cls, own]) => `<g data-line="${esc(`${title} ${name}`)}" data-values="${esc(JSON.stringify(points.map(value(get))))}">${curve(path(points.map((p) => [p.at_s, value(get)(p)]), x, y), colour(own), cls)}</g>`);
@@ -25,7 +25,7 @@ function liveTiles(s) {
   const n = s.now || {}, t = s.totals || {}, l = s.level || {}, pair = (f) => (f?.p50 == null ? '–' : `${num(f.p50)} <small>p99 ${num(f.p99)} ms</small>`);
   return [
     ['level', `${count(l.number)}${l.of ? ` <small>of ${count(l.of)}</small>` : ''}`], ['of this level', percent(s.share)], ['time left', `${left(s.left_s)}${s.run_left_s != null ? ` <small>all: ${left(s.run_left_s)}</small>` : ''}`],
-    ['served', `${num(n.served_per_s)} <small>req/s${l.request_rate_per_s ? ` of ${num(l.request_rate_per_s)} asked` : ''}</small>`], ['in flight', count(n.in_flight)], ['output', `${num(n.tokens_per_s)} <small>tokens/s</small>`],
+    ['served req/s', `${num(n.served_per_s)}${l.request_rate_per_s ? ` <small>of ${num(l.request_rate_per_s)} asked</small>` : ''}`], ['in flight', count(n.in_flight)], ['output tokens/s', num(n.tokens_per_s)],
     ['TTFT p50', pair(n.ttft_ms)], ['ITL p50', pair(n.itl_ms)], ['done', `${count(t.finished)}${t.failed ? ` <small class="failed">✕ ${count(t.failed)} failed</small>` : ''}`],
   ];
 }

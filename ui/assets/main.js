@@ -78,8 +78,8 @@ async function remove() {
   try {
     await ask('/api/delete', { run: id });
     ui.items = ui.items.filter((it) => it.id !== id); ui.ticked.delete(id);
+    parting = 'Deleted.';
     location.hash = '';
-    say('Deleted.');
   } catch (e) { say(e.message, true); }
 }
 function pickTag(tag) {
@@ -106,7 +106,8 @@ $('search').addEventListener('input', (e) => { ui.words = e.target.value; drawLi
 document.addEventListener('pointermove', (e) => { const el = e.target.closest?.('[data-tip]'); if (el) showTip(el.dataset.tip, e.clientX, e.clientY); else hideTip(); });
 document.addEventListener('keydown', (e) => { if (e.key === '/' && !/INPUT|TEXTAREA/.test(document.activeElement.tagName) && !shownIds().length) { e.preventDefault(); $('search').focus(); } });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { inks = new Map(); show(); });
-addEventListener('hashchange', () => { say(''); show(); });
+let parting = ''; // what is said when another view is there
+addEventListener('hashchange', () => { say(parting); parting = ''; show(); });
 addEventListener('resize', () => showLive(itemOf(shownIds()[0])));
 
 /* What happens in the folder, as it happens. While a button is held down nothing is drawn anew: what was pressed would be gone when it is let go. */
