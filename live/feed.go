@@ -113,6 +113,10 @@ func (f *Feed) Saw(t Tick) {
 	}
 }
 
+// lookedAt is of how many steps of an engine one is looked at: the others in the
+// answer count as it does.
+const lookedAt = 8
+
 // Computed takes in a request that nobody sent: its tokens were never seen to
 // arrive, and its end is what time it is.
 func (f *Feed) Computed(r *tacho.Record) {
@@ -125,25 +129,18 @@ func (f *Feed) Computed(r *tacho.Record) {
 		f.Counts.Sessions.Add(1)
 	}
 	before := r.Sent
-	like := struct { // gaps that are alike, of one token each: nearly all
-		bin int
-		n   int64
-	}{}
-	for i := range r.Events {
+	alone := len(r.Events)
+	if r.Steps.Of != nil {
+		alone = min(r.Steps.Event+1, alone)
+	}
+	for i := range r.Events[:alone] {
 		e := &r.Events[i]
-		bin := binOf(e.At - before)
-		switch {
-		case i == 0 || e.Tokens > 1:
-			f.Token(max(int(e.Tokens), 1), i == 0, e.At-before)
-		case bin != like.bin:
-			f.single(like.bin, like.n)
-			like.bin, like.n = bin, 1
-		default:
-			like.n++
-		}
+		f.Token(max(int(e.Tokens), 1), i == 0, e.At-before)
 		before = e.At
 	}
-	f.single(like.bin, like.n)
+	for i := alone; i < len(r.Events); i += lookedAt {
+		f.single(binOf(r.Events[i].At-r.Events[i-1].At), int64(min(lookedAt, len(r.Events)-i)))
+	}
 	f.virtual.Store(max(f.virtual.Load(), int64(r.End)))
 }
 

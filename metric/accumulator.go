@@ -30,6 +30,7 @@ type Accumulator struct {
 	bounds   bounds
 	series   series // of All
 	parts    parts
+	shared   shared
 	failures map[failureKey]FailureGroup
 	finishes map[string]int
 	sessions sessions
@@ -41,7 +42,8 @@ type Accumulator struct {
 	stalled  int
 	audio    stat.Digest // seconds of sound, of successful requests
 	metrics  []*Metric   // All, with stalls as asked for
-	values   values      // of the record that is being added
+	values   values      // of the record that is being added, of Classic
+	columns  []column
 }
 
 var _ tacho.Sink = (*Accumulator)(nil)
@@ -77,16 +79,22 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 func (a *Accumulator) Add(r *tacho.Record) error {
 	a.marks = append(a.marks, marksOf(r))
 	a.whole.ready(len(All), a.Limit)
-	a.measure(r)
-	a.parts.add(r, a.values[:len(Classic)], &a.whole)
+	a.series.ready(len(All))
+	alone := a.alone(r)
+	a.measure(r, alone)
+	if r.Turn > 0 && !a.parts.turns {
+		a.settle() // what is whole so far becomes a part
+	}
+	parts := a.parts.add(r, a.values, &a.whole)
 	a.bounds.add(r, a.values, a.whole.digests)
 	a.whole.add(r, a.values, a.Limit)
 	a.series.add(r, a.values)
+	a.share(r, alone, parts)
 	a.addFailure(r)
 	a.sessions.add(r)
 	a.clock.add(r)
 	a.network.add(r)
-	a.arrivals.add(r, a.Limit)
+	a.arrivals.add(r, alone, a.Limit)
 	a.cache.add(r)
 	if r.OK() {
 		if a.finishes == nil {
@@ -103,30 +111,26 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	return nil
 }
 
-// measure works out the values of r.
-func (a *Accumulator) measure(r *tacho.Record) {
+// measure works out the values of r; of gaps, those of the events that are alone.
+func (a *Accumulator) measure(r *tacho.Record, alone int) {
 	if a.metrics == nil {
 		a.metrics = WithStalls(a.Stall)
 	}
 	skip := -1
-	if !a.apart && singleTokens(r) {
+	if !a.apart && singleTokens(r, alone) {
 		skip = tokenGapAt
 	} else if !a.apart {
 		a.tellGapsApart()
 	}
-	a.values.of(r, a.metrics, skip)
-	for _, n := range a.values[stallsAt].Values {
-		if n > 0 {
-			a.stalled++
-		}
-	}
+	a.values.of(r, Classic, alone)
+	a.note(r, alone, skip)
 }
 
-// singleTokens says whether every event of r but the first has one token, so that
-// gaps by token are those between events.
-func singleTokens(r *tacho.Record) bool {
-	for i := 1; i < len(r.Events); i++ {
-		if tokensIn(r, i) != 1 {
+// singleTokens says whether every event of r but the first, of those that are alone,
+// has one token, so that gaps by token are those between events.
+func singleTokens(r *tacho.Record, alone int) bool {
+	for i := 1; i < alone; i++ {
+		if r.Events[i].Tokens != 1 && tokensIn(r, i) != 1 {
 			return false
 		}
 	}
@@ -136,6 +140,7 @@ func singleTokens(r *tacho.Record) bool {
 // tellGapsApart begins to keep the gaps by token. Where every event has one token
 // they are the gaps between events, of which there are more than of all else.
 func (a *Accumulator) tellGapsApart() {
+	a.settle()
 	a.apart = true
 	if len(a.series) > 0 {
 		a.whole.digests[tokenGapAt].Merge(&a.whole.digests[indexITL])
@@ -178,6 +183,8 @@ func (a *Accumulator) Close() error { return nil }
 
 // Merge adds what b has seen; b does not change.
 func (a *Accumulator) Merge(b *Accumulator) {
+	a.settle()
+	b.settle()
 	a.marks = append(a.marks, b.marks...)
 	a.parts.merge(&b.parts, &a.whole, &b.whole)
 	a.mergeGaps(b)
@@ -208,6 +215,7 @@ func (a *Accumulator) Merge(b *Accumulator) {
 
 // Summary sums up what was added so far.
 func (a *Accumulator) Summary(c Config) Summary {
+	a.settle()
 	s := Summary{Config: c, Counts: a.whole.Counts, Tokens: a.whole.tokens}
 	s.Failures = slices.SortedFunc(maps.Values(a.failures), func(a, b FailureGroup) int {
 		return cmp.Or(b.Count-a.Count, strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Phase, b.Phase), a.Status-b.Status)

@@ -83,6 +83,7 @@ const DefaultStallMillis = 1000
 
 // stallsOver counts the gaps beyond a threshold.
 func stallsOver(thresholdMillis float64) *Metric {
+	longest := time.Duration(thresholdMillis * 1e6) // that is no stall
 	return &Metric{
 		Name: "stalls", Title: "Stalls", Unit: Count,
 		Doc: "gaps between successive token events that are longer than --stall-threshold (1000 ms unless set), in a request; successful requests with two token events",
@@ -92,7 +93,7 @@ func stallsOver(thresholdMillis float64) *Metric {
 			}
 			n := 0.0
 			for i := 1; i < len(r.Events); i++ {
-				if millis(r.Events[i].At-r.Events[i-1].At) > thresholdMillis {
+				if r.Events[i].At-r.Events[i-1].At > longest {
 					n++
 				}
 			}

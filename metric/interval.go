@@ -2,6 +2,7 @@ package metric
 
 import (
 	"math"
+	"time"
 
 	"tacho"
 	"tacho/stat"
@@ -29,17 +30,21 @@ func interval(c stat.Confidence) *Interval {
 // series are the values of each metric with their times.
 type series []stat.Series
 
-// add takes a record in. All values of a request are of the moment at which it
+// add takes in the values of a record of the first metrics. All values of a request are of the moment at which it
 // was sent, so that its gaps stay together.
 func (s *series) add(r *tacho.Record, v values) {
-	s.ready(len(v))
-	at := r.Sent
-	if at == tacho.Never {
-		at = r.Due
-	}
+	at := momentOf(r)
 	for i := range v {
 		(*s)[i].AddBatch(at, &v[i])
 	}
+}
+
+// momentOf is when a record counts as observed.
+func momentOf(r *tacho.Record) time.Duration {
+	if r.Sent == tacho.Never {
+		return r.Due
+	}
+	return r.Sent
 }
 
 func (s *series) ready(metrics int) {

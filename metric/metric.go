@@ -36,8 +36,8 @@ type Metric struct {
 	PerEvent     bool // a request has one value for each of its events
 	MoreIsBetter bool // an SLO is a least value, and not a most
 
-	off func(r *tacho.Record, value int) off          // of a classic metric: how far a value may be off
-	all func(r *tacho.Record, to []float64) []float64 // what Of emits, appended; nil where that is not worth while
+	off  func(r *tacho.Record, value int) off                 // of a classic metric: how far a value may be off
+	gaps func(r *tacho.Record, n int, to []float64) []float64 // what Of emits, of the first n events, appended; nil: there is no value for each gap
 }
 
 // The four classic metrics.
@@ -61,11 +61,11 @@ var (
 		Name: "itl", Title: "Inter-token Latency", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events, one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			for _, gap := range gaps(r, nil) {
+			for _, gap := range gaps(r, len(r.Events), nil) {
 				emit(gap)
 			}
 		},
-		off: itlOff, all: gaps,
+		off: itlOff, gaps: gaps,
 	}
 	E2EL = &Metric{
 		Name: "e2el", Title: "End-to-end Latency", Unit: Millis,
@@ -74,14 +74,14 @@ var (
 	}
 )
 
-// gaps appends those between the token events of a success, of which there are more
-// than of all else.
-func gaps(r *tacho.Record, to []float64) []float64 {
-	if !r.OK() || len(r.Events) == 0 {
+// gaps appends those between the first n token events of a success, of which there
+// are more than of all else.
+func gaps(r *tacho.Record, n int, to []float64) []float64 {
+	if !r.OK() || n == 0 {
 		return to
 	}
 	before := r.Events[0].At
-	for i := range r.Events[1:] {
+	for i := range r.Events[1:n] {
 		at := r.Events[i+1].At
 		to = append(to, millis(at-before))
 		before = at
@@ -222,15 +222,24 @@ var (
 		Name: "token_gap", Title: "Gap by Token", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events / tokens in the later one, as the wire tells them or else as an event of the request has on average; one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			if !r.OK() {
-				return
-			}
-			for i := 1; i < len(r.Events); i++ {
-				emit(millis(r.Events[i].At-r.Events[i-1].At) / tokensIn(r, i))
+			for _, gap := range tokenGaps(r, len(r.Events), nil) {
+				emit(gap)
 			}
 		},
+		gaps: tokenGaps,
 	}
 )
+
+// tokenGaps appends those of the first n token events.
+func tokenGaps(r *tacho.Record, n int, to []float64) []float64 {
+	if !r.OK() {
+		return to
+	}
+	for i := 1; i < n; i++ {
+		to = append(to, millis(r.Events[i].At-r.Events[i-1].At)/tokensIn(r, i))
+	}
+	return to
+}
 
 // tokensIn is how many tokens event i of r brought: as the wire tells it, or on
 // average; never less than one.

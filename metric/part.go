@@ -44,6 +44,9 @@ func (c *Counts) add(r *tacho.Record) {
 		c.Resent++
 	}
 	c.Events += len(r.Events)
+	if r.Clock == tacho.VirtualClock {
+		return // nothing was read, so nothing shared a read
+	}
 	for i := range r.Events {
 		if r.Events[i].Coalesced() {
 			c.CoalescedEvents++
@@ -74,8 +77,9 @@ type part struct {
 // values are those of one record, for each metric of a list.
 type values []stat.Batch
 
-// of fills v with the values of a record, but for the metric at skip.
-func (v *values) of(r *tacho.Record, metrics []*Metric, skip int) {
+// of fills v with the values of a record. What each gap has a value of is told of the
+// events that are alone.
+func (v *values) of(r *tacho.Record, metrics []*Metric, alone int) {
 	if len(*v) != len(metrics) {
 		*v = make(values, len(metrics))
 	}
@@ -83,19 +87,16 @@ func (v *values) of(r *tacho.Record, metrics []*Metric, skip int) {
 	keep := func(x float64) { at.Values = append(at.Values, x) } // one for all, as each is garbage
 	for i, m := range metrics {
 		at = &(*v)[i]
-		switch at.Values = at.Values[:0]; {
-		case i == skip:
-		case m.all != nil:
-			at.Values = m.all(r, at.Values)
-		default:
+		if at.Values = at.Values[:0]; m.gaps != nil {
+			at.Values = m.gaps(r, alone, at.Values)
+		} else {
 			m.Of(r, keep)
 		}
 		at.Ready()
 	}
 }
 
-// add takes a record in. The metrics of v and limit are the same for all of a
-// part.
+// add takes a record in. Limit is the same for all of a part.
 func (p *part) add(r *tacho.Record, v values, limit int) {
 	p.Counts.add(r)
 	p.tokens.addRecord(r)

@@ -79,6 +79,46 @@ func (d *Digest) AddBatch(b *Batch) {
 	}
 }
 
+// AddTimes takes in an observation that was made n times.
+func (d *Digest) AddTimes(x float64, n int) {
+	if x-x != 0 || n <= 0 {
+		return
+	}
+	if d.n == 0 {
+		d.min, d.max = x, x
+	}
+	d.n += n
+	d.min, d.max = min(d.min, x), max(d.max, x)
+	d.sum.addTimes(x, n)
+	if d.bins == nil && d.n > d.limit() {
+		d.spill()
+	}
+	if d.bins != nil {
+		d.bins.add(binOf(x, fineBits), int64(n))
+		return
+	}
+	for range n {
+		d.keep(x)
+	}
+}
+
+// AddTimes takes in an observation that was made n times in one part of the time.
+func (s *Series) AddTimes(at time.Duration, x float64, n int) {
+	if x-x != 0 || n <= 0 {
+		return
+	}
+	i := s.part(at)
+	s.n[i] += int64(n)
+	s.sums[i].addTimes(x, n)
+	s.row(sizeOf(x))[i] += uint32(n)
+}
+
+// Begin is where the part of the time begins that a moment is in. Moments of one
+// part are never told apart.
+func (s *Series) Begin(at time.Duration) time.Duration {
+	return time.Duration(s.part(at)) << s.shift
+}
+
 // AddBatch takes in the observations of a batch that is ready.
 func (s *Series) AddBatch(at time.Duration, b *Batch) {
 	if len(b.finite) == 0 {

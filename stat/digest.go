@@ -340,6 +340,14 @@ func (f *fixed) addLarge(x float64) {
 	f.merge(&fixed{0, part})
 }
 
+// addTimes adds x n times.
+func (f *fixed) addTimes(x float64, n int) {
+	var one fixed
+	one.add(x)
+	hi, lo := bits.Mul64(one.lo, uint64(n))
+	f.merge(&fixed{int64(hi) + one.hi*int64(n), lo})
+}
+
 func (f *fixed) merge(o *fixed) {
 	lo, carry := bits.Add64(f.lo, o.lo, 0)
 	f.lo, f.hi = lo, f.hi+o.hi+int64(carry)
