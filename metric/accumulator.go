@@ -44,6 +44,8 @@ type Accumulator struct {
 	metrics  []*Metric   // All, with stalls as asked for
 	values   values      // of the record that is being added, of Classic
 	columns  []column
+	witness  witness
+	tally    tally
 }
 
 var _ tacho.Sink = (*Accumulator)(nil)
@@ -122,7 +124,10 @@ func (a *Accumulator) measure(r *tacho.Record, alone int) {
 	} else if !a.apart {
 		a.tellGapsApart()
 	}
-	a.values.of(r, Classic, alone)
+	if a.values == nil {
+		a.values = make(values, classicCount)
+	}
+	a.values.of(r, Classic, alone, &a.witness)
 	a.note(r, alone, skip)
 }
 

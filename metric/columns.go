@@ -26,50 +26,64 @@ func (a *Accumulator) note(r *tacho.Record, alone, skip int) {
 		a.columns = make([]column, len(All))
 	}
 	at := momentOf(r)
-	var to *column
-	keep := func(x float64) { to.x, to.at = append(to.x, x), append(to.at, at) } // one for all, as each is garbage
 	for i := classicCount; i < len(a.metrics); i++ {
-		m := a.metrics[i]
-		to = &a.columns[i]
+		if i == skip {
+			continue
+		}
+		to := &a.columns[i]
 		had := len(to.x)
-		switch {
-		case i == skip:
-		case m.gaps != nil:
-			for to.x = m.gaps(r, alone, to.x); len(to.at) < len(to.x); {
-				to.at = append(to.at, at)
-			}
-		default:
-			m.Of(r, keep)
+		for to.x = a.witness.values(a.metrics[i], r, alone, to.x); len(to.at) < len(to.x); {
+			to.at = append(to.at, at)
 		}
 		if i == stallsAt && len(to.x) > had && to.x[had] > 0 {
 			a.stalled++
 		}
 		if len(to.x) >= longColumn {
-			to.settle(&a.whole.digests[i], &a.series[i])
+			to.settle(&a.tally, &a.whole.digests[i], &a.series[i])
 		}
 	}
 }
 
-// settle takes the values of a column in.
-func (c *column) settle(d *stat.Digest, s *stat.Series) {
-	for i, k := 0, 0; i < len(c.x); i = k {
-		for k = i + 1; k < len(c.x) && c.x[k] == c.x[i]; k++ {
+// A tally is values, and how often each was seen.
+type tally struct {
+	x     []float64
+	times []int
+}
+
+func (t *tally) add(x float64, n int) { t.x, t.times = append(t.x, x), append(t.times, n) }
+
+func (t *tally) empty() { t.x, t.times = t.x[:0], t.times[:0] }
+
+// settle takes the values of a column in. Those that are not finite nobody wants.
+func (c *column) settle(t *tally, d *stat.Digest, s *stat.Series) {
+	t.empty()
+	begin := time.Duration(-1)
+	flush := func() {
+		d.AddTimes(t.x, t.times)
+		if len(t.x) > 0 {
+			s.AddTimes(begin, t.x, t.times)
 		}
-		d.AddTimes(c.x[i], k-i)
+		t.empty()
 	}
 	for i, k := 0, 0; i < len(c.x); i = k {
-		begin := s.Begin(c.at[i])
+		if b := s.Begin(c.at[i]); b != begin {
+			flush()
+			begin = b
+		}
 		for k = i + 1; k < len(c.x) && c.x[k] == c.x[i] && s.Begin(c.at[k]) == begin; k++ {
 		}
-		s.AddTimes(begin, c.x[i], k-i)
+		if x := c.x[i]; x-x == 0 {
+			t.add(x, k-i)
+		}
 	}
+	flush()
 	c.x, c.at = c.x[:0], c.at[:0]
 }
 
 // settle puts all values where they belong that still wait.
 func (a *Accumulator) settle() {
 	for i := range a.columns {
-		a.columns[i].settle(&a.whole.digests[i], &a.series[i])
+		a.columns[i].settle(&a.tally, &a.whole.digests[i], &a.series[i])
 	}
 	for _, both := range a.shared {
 		for i := range both {

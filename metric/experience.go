@@ -49,8 +49,8 @@ var (
 		Name: "normalized_latency", Title: "Normalized Latency", Unit: Millis,
 		Doc: "E2EL / output tokens; successful requests with tokens",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			if r.Output > 0 {
-				E2EL.Of(r, func(v float64) { emit(v / float64(r.Output)) })
+			if last := atLast(r); r.OK() && r.Output > 0 && r.Sent != tacho.Never && last != tacho.Never {
+				emit(millis(last-r.Sent) / float64(r.Output))
 			}
 		},
 	}
@@ -58,12 +58,8 @@ var (
 		Name: "prefill_rate", Title: "Prefill Speed of a Request", Unit: TokensPerSec, MoreIsBetter: true,
 		Doc: "input tokens / TTFT: what waits before the prefill, and what was found in a cache, count as read; successful requests with input tokens",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			if n := InputTokens(r); n > 0 {
-				TTFT.Of(r, func(v float64) {
-					if v > 0 {
-						emit(1e3 * float64(n) / v)
-					}
-				})
+			if n := InputTokens(r); r.OK() && n > 0 && r.Sent != tacho.Never && r.First() != tacho.Never && r.First() > r.Sent {
+				emit(1e3 * float64(n) / millis(r.First()-r.Sent))
 			}
 		},
 	}

@@ -79,21 +79,30 @@ type values []stat.Batch
 
 // of fills v with the values of a record. What each gap has a value of is told of the
 // events that are alone.
-func (v *values) of(r *tacho.Record, metrics []*Metric, alone int) {
-	if len(*v) != len(metrics) {
-		*v = make(values, len(metrics))
-	}
-	var at *stat.Batch
-	keep := func(x float64) { at.Values = append(at.Values, x) } // one for all, as each is garbage
+func (v values) of(r *tacho.Record, metrics []*Metric, alone int, w *witness) {
 	for i, m := range metrics {
-		at = &(*v)[i]
-		if at.Values = at.Values[:0]; m.gaps != nil {
-			at.Values = m.gaps(r, alone, at.Values)
-		} else {
-			m.Of(r, keep)
-		}
-		at.Ready()
+		v[i].Values = w.values(m, r, alone, v[i].Values[:0])
+		v[i].Ready()
 	}
+}
+
+// A witness hears the values of metrics.
+type witness struct {
+	heard []float64
+	hear  func(float64) // one for all metrics and records, as each would be garbage
+}
+
+// values appends those of a record.
+func (w *witness) values(m *Metric, r *tacho.Record, alone int, to []float64) []float64 {
+	if m.gaps != nil {
+		return m.gaps(r, alone, to)
+	}
+	if w.hear == nil {
+		w.hear = func(x float64) { w.heard = append(w.heard, x) }
+	}
+	w.heard = to
+	m.Of(r, w.hear)
+	return w.heard
 }
 
 // add takes a record in. Limit is the same for all of a part.

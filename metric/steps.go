@@ -74,25 +74,25 @@ func (a *Accumulator) share(r *tacho.Record, alone int, parts []*part) {
 
 // settleSteps puts the gaps of a stretch into the digests and series, and empties it.
 func (a *Accumulator) settleSteps(s *stretch) {
-	records := 0
+	t, records := &a.tally, 0
+	t.empty()
 	for i := 1; i < len(s.at); i++ {
-		if records += int(s.more[i]); records == 0 {
-			continue
+		if records += int(s.more[i]); records > 0 {
+			t.add(millis(s.at[i]-s.at[i-1]), records)
+			a.arrivals.addTimes(s.at[i], records, a.Limit)
 		}
-		gap := millis(s.at[i] - s.at[i-1])
-		a.addGap(&a.whole, indexITL, s.begin, gap, records)
-		if a.apart {
-			a.addGap(&a.whole, tokenGapAt, s.begin, gap, records)
-		}
-		for _, p := range s.parts {
-			p.digests[indexITL].AddTimes(gap, records)
-		}
-		a.arrivals.addTimes(s.at[i], records, a.Limit)
 	}
 	s.at = s.at[:0]
-}
-
-func (a *Accumulator) addGap(p *part, metric int, at time.Duration, gap float64, n int) {
-	p.digests[metric].AddTimes(gap, n)
-	a.series[metric].AddTimes(at, gap, n)
+	if len(t.x) == 0 {
+		return
+	}
+	for _, metric := range []int{indexITL, tokenGapAt} {
+		if metric == indexITL || a.apart {
+			a.whole.digests[metric].AddTimes(t.x, t.times)
+			a.series[metric].AddTimes(s.begin, t.x, t.times)
+		}
+	}
+	for _, p := range s.parts {
+		p.digests[indexITL].AddTimes(t.x, t.times)
+	}
 }

@@ -51,6 +51,10 @@ type Fleet struct {
 	scale    scaling
 	use      Use
 	past     step.Stats // of servers that are gone
+
+	serving *replica // while it is advanced
+	deliver func(*step.Emission)
+	handed  func(*step.Emission) // hand
 }
 
 // flying is a request in flight.
@@ -62,6 +66,7 @@ type flying struct {
 // A replica is one of the servers.
 type replica struct {
 	number int
+	name   string
 	engine int // which of the plan's
 	server *step.Server
 	state  state
@@ -98,6 +103,7 @@ func (u Use) Mean() float64 { return u.ReplicaTime.Seconds() / max(u.Took.Second
 // NewFleet returns a fleet of idle servers. Each draws its own random numbers.
 func NewFleet(p FleetPlan) (*Fleet, error) {
 	f := &Fleet{plan: p, router: route.New(p.Policy, p.RouteSeed), where: map[uint64]flying{}}
+	f.handed = f.hand
 	for i, e := range p.Engines {
 		if _, err := step.NewServer(e.Profile, 0); err != nil {
 			return nil, err
@@ -126,7 +132,7 @@ func (f *Fleet) add(engine int) *replica {
 			return r
 		}
 	}
-	r := &replica{number: len(f.replicas), engine: engine, place: -1, rng: rand.New(rand.NewPCG(f.plan.Seed, 0xfa11+uint64(len(f.replicas))))}
+	r := &replica{number: len(f.replicas), name: fmt.Sprint("replica-", len(f.replicas)), engine: engine, place: -1, rng: rand.New(rand.NewPCG(f.plan.Seed, 0xfa11+uint64(len(f.replicas))))}
 	f.replicas = append(f.replicas, r)
 	return r
 }
@@ -244,16 +250,20 @@ func (f *Fleet) Advance(now time.Duration, deliver func(*step.Emission)) {
 		}
 		r := f.queue[0]
 		server := r.server
-		server.Advance(r.at, func(e *step.Emission) {
-			id, last := e.ID, e.Last
-			deliver(e)
-			if last {
-				f.land(r, id)
-			}
-		})
+		f.serving, f.deliver = r, deliver
+		server.Advance(r.at, f.handed)
 		if r.server == server {
 			f.look(r)
 		}
+	}
+}
+
+// hand takes what the replica that is served now wrote.
+func (f *Fleet) hand(e *step.Emission) {
+	r, id, last := f.serving, e.ID, e.Last
+	f.deliver(e)
+	if last {
+		f.land(r, id)
 	}
 }
 
@@ -284,7 +294,7 @@ func (f *Fleet) Use() Use {
 // Replica is the name of the server that a request in flight is at.
 func (f *Fleet) Replica(id uint64) string {
 	if at, ok := f.where[id]; ok && (len(f.replicas) > 1 || f.plan.Scaling.Most > 0) {
-		return fmt.Sprintf("replica-%d", at.replica.number)
+		return at.replica.name
 	}
 	return ""
 }

@@ -56,6 +56,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	next, stop := iter.Pull2(s.Arrivals)
 	defer stop()
 	r := &runner{Stage: s, sink: sink, arrival: next}
+	r.handed = r.deliver
 	r.advance()
 	for n := 0; r.err == nil; n++ {
 		if n%checkEvery == 0 && r.halted(ctx) {
@@ -69,7 +70,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 		r.look(at)
 		r.now = max(r.now, at)
 		r.expire()
-		s.Server.Advance(r.now, r.deliver)
+		s.Server.Advance(r.now, r.handed)
 	}
 	return r.err
 }
@@ -80,6 +81,7 @@ const checkEvery = 1024
 type runner struct {
 	Stage
 	sink    tacho.Sink
+	handed  func(*step.Emission) // deliver
 	arrival func() (uint64, time.Duration, bool)
 	now     time.Duration
 	err     error
@@ -88,6 +90,7 @@ type runner struct {
 	queued bool      // head is in ready
 	later  dues      // turns that wait for their time
 	ready  []*start  // what is due and waits for a slot, in order
+	room   []*start  // that ready is in once it is empty
 	flying int       // requests
 	expiry []*flight // the same, in the order in which their time is up
 	users  int       // sessions of a closed loop under way
@@ -188,7 +191,9 @@ func (r *runner) begin() {
 			return
 		}
 		s := r.ready[0]
-		r.ready = r.ready[1:]
+		if r.ready = r.ready[1:]; len(r.ready) == 0 {
+			r.ready = r.room[:0]
+		}
 		if !s.first {
 			r.send(s)
 			continue
@@ -215,7 +220,9 @@ func (r *runner) queueHead() {
 	}
 	if due {
 		r.queued = true
-		r.ready = append(r.ready, r.head)
+		if r.ready = append(r.ready, r.head); len(r.ready) == 1 {
+			r.room = r.ready
+		}
 	}
 }
 
@@ -301,6 +308,9 @@ func (r *runner) failed(f *flight, why tacho.Failure) {
 func (r *runner) ask(f *flight) *step.Request {
 	q := f.request
 	p := words.Prompt{Every: r.BlockTokens}
+	if r.BlockTokens > 0 {
+		p.Blocks = make([]uint64, 0, (q.InputTokens+q.MaxTokens)/r.BlockTokens+1)
+	}
 	fill(&p, &q.Input)
 	f.seed = p.Seed
 	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Adapter: q.Model, Of: f}
@@ -394,7 +404,7 @@ func (r *runner) look(until time.Duration) {
 	for r.Every > 0 && r.looked+r.Every <= until {
 		r.looked += r.Every
 		r.now = max(r.now, r.looked)
-		r.Server.Advance(r.looked, r.deliver)
+		r.Server.Advance(r.looked, r.handed)
 		r.Look(r.looked)
 	}
 }

@@ -79,38 +79,43 @@ func (d *Digest) AddBatch(b *Batch) {
 	}
 }
 
-// AddTimes takes in an observation that was made n times.
-func (d *Digest) AddTimes(x float64, n int) {
-	if x-x != 0 || n <= 0 {
-		return
-	}
-	if d.n == 0 {
-		d.min, d.max = x, x
-	}
-	d.n += n
-	d.min, d.max = min(d.min, x), max(d.max, x)
-	d.sum.addTimes(x, n)
-	if d.bins == nil && d.n > d.limit() {
-		d.spill()
-	}
-	if d.bins != nil {
-		d.bins.add(binOf(x, fineBits), int64(n))
-		return
-	}
-	for range n {
-		d.keep(x)
+// AddTimes takes in observations that were made so many times each; none is NaN or
+// infinite.
+func (d *Digest) AddTimes(xs []float64, times []int) {
+	for i, x := range xs {
+		if d.n == 0 {
+			d.min, d.max = x, x
+		}
+		d.n += times[i]
+		if x < d.min {
+			d.min = x
+		}
+		if x > d.max {
+			d.max = x
+		}
+		d.sum.addTimes(x, times[i])
+		if d.bins == nil && d.n > d.limit() {
+			d.spill()
+		}
+		if d.bins != nil {
+			d.bins.add(binOf(x, fineBits), int64(times[i]))
+			continue
+		}
+		for range times[i] {
+			d.keep(x)
+		}
 	}
 }
 
-// AddTimes takes in an observation that was made n times in one part of the time.
-func (s *Series) AddTimes(at time.Duration, x float64, n int) {
-	if x-x != 0 || n <= 0 {
-		return
-	}
+// AddTimes takes in observations of one part of the time that were made so many times
+// each; none is NaN or infinite.
+func (s *Series) AddTimes(at time.Duration, xs []float64, times []int) {
 	i := s.part(at)
-	s.n[i] += int64(n)
-	s.sums[i].addTimes(x, n)
-	s.row(sizeOf(x))[i] += uint32(n)
+	for k, x := range xs {
+		s.n[i] += int64(times[k])
+		s.sums[i].addTimes(x, times[k])
+		s.row(sizeOf(x))[i] += uint32(times[k])
+	}
 }
 
 // Begin is where the part of the time begins that a moment is in. Moments of one

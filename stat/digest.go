@@ -342,10 +342,16 @@ func (f *fixed) addLarge(x float64) {
 
 // addTimes adds x n times.
 func (f *fixed) addTimes(x float64, n int) {
-	var one fixed
-	one.add(x)
-	hi, lo := bits.Mul64(one.lo, uint64(n))
-	f.merge(&fixed{int64(hi) + one.hi*int64(n), lo})
+	if x > fixedSmall || x < -fixedSmall {
+		for range n {
+			f.addLarge(x)
+		}
+		return
+	}
+	one := int64(math.RoundToEven(x * (1 << fixedBits)))
+	hi, lo := bits.Mul64(uint64(one), uint64(n))
+	lo, carry := bits.Add64(f.lo, lo, 0)
+	f.lo, f.hi = lo, f.hi+int64(hi)+one>>63*int64(n)+int64(carry)
 }
 
 func (f *fixed) merge(o *fixed) {

@@ -19,6 +19,7 @@ import (
 type Sharing struct {
 	mu             sync.Mutex
 	seen           *beginnings
+	prompt         []byte // the latest; its room is used again
 	tokens, shared float64
 }
 
@@ -112,7 +113,8 @@ func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
 	if s.seen == nil {
 		s.seen = &beginnings{}
 	}
-	prompt := promptBytes(q)
+	s.prompt = promptBytes(s.prompt[:0], q)
+	prompt := s.prompt
 	if len(prompt) == 0 {
 		return 0, false
 	}
@@ -136,10 +138,10 @@ func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
 	return share, true
 }
 
-// promptBytes is a prompt in one form, whichever it has.
-func promptBytes(q *tacho.Request) []byte {
+// promptBytes appends a prompt in one form, whichever it has.
+func promptBytes(b []byte, q *tacho.Request) []byte {
 	in := &q.Input
-	b := append(make([]byte, 0, len(in.Text)+4*len(in.IDs)), in.Text...)
+	b = append(slices.Grow(b, len(in.Text)+4*len(in.IDs)), in.Text...)
 	for _, id := range in.IDs {
 		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
 	}

@@ -1,7 +1,6 @@
 package step
 
 import (
-	"container/heap"
 	"math"
 	"time"
 )
@@ -122,7 +121,7 @@ func (e *Engine) enter(s *seq) bool {
 	if e.p.Cost.LongContextTokens > 0 {
 		f.longest = max(f.longest, context-f.planned)
 	}
-	heap.Push(&f.leaving, end{p.ends, s})
+	f.leaving.push(end{p.ends, s})
 	return true
 }
 
@@ -159,7 +158,7 @@ func (e *Engine) took(b *batch) {
 	f.context += f.n
 	f.flying = append(f.flying, b)
 	for len(f.leaving) > 0 && f.leaving[0].at <= f.planned {
-		last := heap.Pop(&f.leaving).(end)
+		last := f.leaving.pop()
 		if s := last.s; s.place.in && s.place.ends == last.at {
 			e.leaveFlow(s)
 			b.last = append(b.last, s)
@@ -251,28 +250,39 @@ type end struct {
 	s  *seq
 }
 
-// ends are in order of time; those of one time in the order of admission.
+// ends are a heap in order of time; those of one time are in the order of admission.
+// It is not container/heap's, which has each end allocated twice.
 type ends []end
 
-// Len implements heap.Interface.
-func (e ends) Len() int { return len(e) }
-
-// Less implements heap.Interface.
-func (e ends) Less(i, j int) bool {
+func (e ends) less(i, j int) bool {
 	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].s.order < e[j].s.order
 }
 
-// Swap implements heap.Interface.
-func (e ends) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *ends) push(x end) {
+	*e = append(*e, x)
+	for i := len(*e) - 1; i > 0 && e.less(i, (i-1)/2); i = (i - 1) / 2 {
+		(*e)[i], (*e)[(i-1)/2] = (*e)[(i-1)/2], (*e)[i]
+	}
+}
 
-// Push implements heap.Interface.
-func (e *ends) Push(x any) { *e = append(*e, x.(end)) }
-
-// Pop implements heap.Interface.
-func (e *ends) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = end{}
-	*e = (*e)[:last]
-	return x
+func (e *ends) pop() end {
+	h := *e
+	first, last := h[0], len(h)-1
+	h[0], h[last] = h[last], end{}
+	h = h[:last]
+	for i := 0; ; {
+		least := i
+		for k := 2*i + 1; k <= 2*i+2 && k < last; k++ {
+			if h.less(k, least) {
+				least = k
+			}
+		}
+		if least == i {
+			break
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+	*e = h
+	return first
 }
