@@ -50,7 +50,7 @@ func (f *Fleet) fail(r *replica, deliver func(*step.Emission)) {
 	r.state = failed
 	for _, id := range f.requestsAt(r) {
 		of := f.where[id].of
-		untold := r.server.Cancel(id)
+		untold := r.server.Cancel(f.now, id)
 		f.land(r, id)
 		f.use.LostRequests++
 		deliver(&step.Emission{ID: id, Of: of, At: f.now, Earlier: untold, Lost: true})

@@ -170,12 +170,12 @@ func (f *Fleet) Add(now time.Duration, q *step.Request) error {
 }
 
 // Cancel implements Server.
-func (f *Fleet) Cancel(id uint64) (untold []time.Duration) {
+func (f *Fleet) Cancel(now time.Duration, id uint64) (untold []time.Duration) {
 	at, ok := f.where[id]
 	if !ok {
 		return nil
 	}
-	untold = at.replica.server.Cancel(id)
+	untold = at.replica.server.Cancel(now, id)
 	f.look(at.replica)
 	f.land(at.replica, id)
 	return untold
@@ -199,6 +199,7 @@ func (f *Fleet) end(r *replica) {
 // forget lets the server of a replica go, with all it had.
 func (f *Fleet) forget(r *replica) {
 	if r.server != nil {
+		r.server.CatchUp(f.now)
 		f.past = f.past.Plus(countersOf(r.server.Stats()))
 		r.server = nil
 	}
@@ -305,7 +306,7 @@ func (f *Fleet) Stats() (all step.Stats, kvShare float64) {
 	all = f.past
 	for _, r := range f.replicas {
 		if r.server != nil {
-			s := r.server.Stats()
+			s := f.statsOf(r)
 			all = all.Plus(s)
 			if s.KVBlocks > 0 {
 				kvShare = max(kvShare, float64(s.KVUsedBlocks)/float64(s.KVBlocks))
@@ -313,6 +314,13 @@ func (f *Fleet) Stats() (all step.Stats, kvShare float64) {
 		}
 	}
 	return all, kvShare
+}
+
+// statsOf is the state of one server now.
+func (f *Fleet) statsOf(r *replica) step.Stats {
+	r.server.CatchUp(f.now)
+	f.look(r)
+	return r.server.Stats()
 }
 
 func countersOf(s step.Stats) step.Stats {

@@ -26,9 +26,9 @@ import (
 // of the stage, and never go back.
 type Server interface {
 	Add(now time.Duration, r *step.Request) error
-	Cancel(id uint64) (untold []time.Duration)               // when tokens came out that were not delivered
-	Next() (at time.Duration, ok bool)                       // when something happens next; false: nothing before the next Add
-	Advance(now time.Duration, deliver func(*step.Emission)) // lets happen what is due
+	Cancel(now time.Duration, id uint64) (untold []time.Duration) // when tokens came out that were not delivered
+	Next() (at time.Duration, ok bool)                            // when something happens next; false: nothing before the next Add
+	Advance(now time.Duration, deliver func(*step.Emission))      // lets happen what is due
 }
 
 // A Stage is one experiment with fixed load, as engine.Stage is.
@@ -412,7 +412,7 @@ func (r *runner) look(until time.Duration) {
 // expire gives up what takes too long.
 func (r *runner) expire() {
 	for f := r.oldest(); f != nil && f.until <= r.now; f = r.oldest() {
-		f.say(r.Server.Cancel(f.id))
+		f.say(r.Server.Cancel(r.now, f.id))
 		f.rec.End = f.until
 		f.rec.Failure = &tacho.Failure{Cause: tacho.Timeout, Phase: "wait", Message: "no end within the time given to a request"}
 		r.land(f)

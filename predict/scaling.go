@@ -35,7 +35,7 @@ var (
 	byUse    = Signal{"utilization", 0.7, func(f *Fleet) (sum float64) {
 		for _, r := range f.replicas {
 			if r.state == serving {
-				s := r.server.Stats()
+				s := f.statsOf(r)
 				used := float64(s.Running) / float64(f.plan.Engines[r.engine].Profile.MostRunning())
 				if s.KVBlocks > 0 {
 					used = max(used, float64(s.KVUsedBlocks)/float64(s.KVBlocks))

@@ -161,6 +161,6 @@ func (r *batchedRun) stop() {
 	defer r.model.mu.Unlock()
 	if _, running := r.model.runs[r.id]; running {
 		delete(r.model.runs, r.id)
-		r.model.server.Cancel(r.id)
+		r.model.server.Cancel(0, r.id) // it tells nothing late, so that the time does not matter
 	}
 }

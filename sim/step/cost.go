@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
@@ -53,7 +52,7 @@ const shortestStep = time.Microsecond
 const longestStep = time.Hour
 
 // stepTime is how long a step takes, with all that it is made longer by.
-func (p *Profile) stepTime(l load, rng *rand.Rand) time.Duration {
+func (p *Profile) stepTime(l load, normal float64) time.Duration {
 	ms := p.Cost.millis(l)
 	if n := p.Parallel.Tensor; n > 1 {
 		ms = ms/float64(n) + p.Parallel.AllReduceMs + p.Parallel.AllReducePerTokenUs*float64(l.prefill+l.decode)/1e3
@@ -65,7 +64,7 @@ func (p *Profile) stepTime(l load, rng *rand.Rand) time.Duration {
 	if l.moved > 0 {
 		ms += p.KV.moveMs(l.moved, p.Offload.GBPerS)
 	}
-	return p.Cost.settle(ms, rng)
+	return p.Cost.settle(ms, normal)
 }
 
 // millis is the time of a step by the cost lines.
@@ -88,10 +87,11 @@ func (c *Cost) millis(l load) float64 {
 	return ms
 }
 
-// settle is the time that a step of so many milliseconds takes this once.
-func (c *Cost) settle(ms float64, rng *rand.Rand) time.Duration {
+// settle is the time that a step of so many milliseconds takes this once. Normal is a
+// random number.
+func (c *Cost) settle(ms, normal float64) time.Duration {
 	if c.Noise > 0 {
-		ms *= math.Exp(c.Noise * rng.NormFloat64())
+		ms *= math.Exp(c.Noise * normal)
 	}
 	if c.TickMs > 0 && ms > c.TickMs {
 		ms = math.Ceil(ms/c.TickMs) * c.TickMs

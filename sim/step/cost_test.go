@@ -45,7 +45,7 @@ func TestStepTime(t *testing.T) {
 		{"a line that falls below zero", Cost{Step: []Knot{{1, 5}, {2, 1}}}, load{decode: 100}, inMs(shortestStep)},
 		{"without bounds", Cost{Step: []Knot{{1, 1}, {2, maxMs}}}, load{decode: maxCount}, inMs(longestStep)},
 	} {
-		got := (&Profile{Cost: tc.cost}).stepTime(tc.load, nil)
+		got := (&Profile{Cost: tc.cost}).stepTime(tc.load, 0)
 		if want := time.Duration(tc.wantMs * float64(time.Millisecond)); got.Round(time.Nanosecond) != want {
 			t.Errorf("%s: %v, want %v", tc.name, got, want)
 		}
@@ -58,7 +58,7 @@ func TestNoise(t *testing.T) {
 	const n = 10_000
 	var sum, squares float64
 	for range n {
-		x := math.Log(inMs(c.settle(c.millis(load{decode: 1}), rng)) / 100)
+		x := math.Log(inMs(c.settle(c.millis(load{decode: 1}), rng.NormFloat64())) / 100)
 		sum += x
 		squares += x * x
 	}

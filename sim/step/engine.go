@@ -125,6 +125,7 @@ type Engine struct {
 	live      map[uint64]*seq
 	kv        kvCache
 	flow      flow
+	jump      jump
 	orders    uint64 // admissions so far
 	plans     int64  // so far
 
@@ -364,7 +365,8 @@ func (e *Engine) plan(now time.Duration) *batch {
 		return nil
 	}
 	b := e.newBatch()
-	b.load, b.new, b.took = e.load, e.admitted, e.p.stepTime(e.load, e.rng)
+	b.load, b.new, b.took = e.load, e.admitted, e.p.stepTime(e.load, e.normal(0))
+	e.began(1)
 	for _, s := range e.planned {
 		if tokens := e.advance(s); tokens > 0 {
 			s.generated += tokens

@@ -64,7 +64,7 @@ func (e *Engine) flowDecodes(budget int) (left int, ok bool) {
 	if f.n == 0 && e.kv.total-e.kv.used() < len(e.running) {
 		return 0, false // blocks are short: it would not last
 	}
-	if !e.join() || f.n > budget || !e.kv.claim(f.needs[wrap(1-f.planned, len(f.needs))]) {
+	if !e.join() || f.n > budget || !e.kv.claim(f.needsIn(0)) {
 		e.dissolve()
 		return 0, false
 	}
@@ -78,6 +78,9 @@ func (e *Engine) flowDecodes(budget int) (left int, ok bool) {
 	e.load.longestContext = max(e.load.longestContext, f.longest+f.planned)
 	return budget - f.n, true
 }
+
+// needsIn is how many blocks the k-th step from now on needs.
+func (f *flow) needsIn(k int) int { return f.needs[wrap(1-f.planned-k, len(f.needs))] }
 
 func wrap(i, n int) int { return ((i % n) + n) % n }
 

@@ -29,6 +29,18 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 	}
 	for {
 		at, busy := s.Next()
+		if len(arrivals) > 0 && (!busy || arrivals[0].At <= at) {
+			at, busy = arrivals[0].At, true
+		}
+		for id, when := range giveUp { // before anything that comes later
+			if when <= at {
+				if !over[id] {
+					out[id] = append(out[id], s.Cancel(when, id)...)
+				}
+				delete(giveUp, id)
+			}
+		}
+		at, busy = s.Next()
 		switch {
 		case len(arrivals) > 0 && (!busy || arrivals[0].At <= at):
 			if err := s.Add(arrivals[0].At, &arrivals[0].Request); err != nil {
@@ -38,14 +50,6 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 			continue
 		case !busy:
 			return out, s.Stats()
-		}
-		for id, when := range giveUp {
-			if when <= at {
-				if !over[id] {
-					out[id] = append(out[id], s.Cancel(id)...)
-				}
-				delete(giveUp, id)
-			}
 		}
 		s.Advance(at, deliver)
 	}

@@ -74,6 +74,7 @@ const (
 	planning        // a step is planned at the end of it
 	launching       // a step is launched
 	waiting         // for the GPU
+	jumping         // over steps that only decode
 )
 
 func newHost(p *Profile, engines ...*Engine) host {
@@ -124,7 +125,11 @@ func (h *host) step(a *api, deliver func(*Emission)) {
 	h.at, _ = h.next()
 	switch h.phase {
 	case idle, planning:
-		h.plan()
+		if !h.jump() {
+			h.plan()
+		}
+	case jumping:
+		h.land(h.at)
 	case launching:
 		if more := h.heldUp(); more > 0 {
 			h.at += more

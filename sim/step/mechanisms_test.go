@@ -252,7 +252,7 @@ func TestCancelInTransfer(t *testing.T) {
 	for at, ok := s.Next(); ok; at, ok = s.Next() {
 		s.Advance(at, func(m *Emission) { t.Errorf("%+v", m) })
 		if at == 10*time.Millisecond { // it was read, and is on its way for as long again
-			s.Cancel(1)
+			s.Cancel(at, 1)
 		}
 	}
 	if stats := s.Stats(); stats.Running+stats.Waiting+stats.KVUsedBlocks != 0 || stats.Cancelled != 1 {

@@ -51,6 +51,7 @@ func (s *Server) Add(now time.Duration, r *Request) error {
 	if s.find(r.ID) != nil {
 		return fmt.Errorf("request %d is already in flight", r.ID)
 	}
+	s.CatchUp(now)
 	e := leastLoaded(s.engines[:s.readers()])
 	q, err := e.take(r)
 	if err == nil {
@@ -97,6 +98,19 @@ func (s *Server) TellLate() {
 		f.longest = nobody
 		f.needs = make([]int, s.p.KV.BlockTokens)
 	}
+	for i := range s.hosts {
+		s.hosts[i].engines[0].jump.may = s.hosts[i].mayJump() && s.p.Split == Split{}
+	}
+}
+
+// CatchUp takes the steps up to now of a server that may tell late: it need not have
+// come there. Whoever looks at it, or cancels a request, does it first.
+func (s *Server) CatchUp(now time.Duration) {
+	for i := range s.hosts {
+		if h := &s.hosts[i]; h.phase == jumping {
+			h.land(now)
+		}
+	}
 }
 
 // decodesAlike says whether a step does the same to all sequences that decode.
@@ -106,11 +120,12 @@ func (p *Profile) decodesAlike() bool {
 
 // Cancel forgets a request: nothing more is delivered for it. What came out of it
 // and was not told yet is returned.
-func (s *Server) Cancel(id uint64) (untold []time.Duration) {
+func (s *Server) Cancel(now time.Duration, id uint64) (untold []time.Duration) {
 	e := s.find(id)
 	if e == nil {
 		return nil
 	}
+	s.CatchUp(now)
 	q := e.live[id]
 	e.Cancel(id)
 	return append(q.place.earlier, e.tell(q)...)

@@ -140,7 +140,7 @@ func TestCancelInAPI(t *testing.T) {
 		tokens, cancelled := map[uint64]int{}, false
 		for at, ok := s.Next(); ok; at, ok = s.Next() {
 			if at >= after && !cancelled {
-				s.Cancel(1)
+				s.Cancel(at, 1)
 				cancelled = true
 			}
 			s.Advance(at, func(e *Emission) {
