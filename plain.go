@@ -102,7 +102,18 @@ func (m members[O]) read(to *O, text []byte) bool {
 
 // append writes an object. False leaves it to encoding/json.
 func (m members[O]) append(b []byte, from *O) (_ []byte, ok bool) {
-	sep := byte('{')
+	n := len(b)
+	if b, ok = m.list(b, '{', from); !ok {
+		return b, false
+	}
+	if len(b) == n {
+		b = append(b, '{')
+	}
+	return append(b, '}'), true
+}
+
+// list writes members, with a byte before the first.
+func (m members[O]) list(b []byte, sep byte, from *O) (_ []byte, ok bool) {
 	for i := range m {
 		if m[i].omit && m[i].empty(from) {
 			continue
@@ -113,10 +124,7 @@ func (m members[O]) append(b []byte, from *O) (_ []byte, ok bool) {
 		}
 		sep = ','
 	}
-	if sep == '{' {
-		b = append(b, sep)
-	}
-	return append(b, '}'), true
+	return b, true
 }
 
 // plain says whether recordMembers are all that r has.

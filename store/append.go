@@ -24,6 +24,7 @@ type appender struct {
 	clean   func(line []byte) []byte // takes out what nobody may read
 	waiting []byte
 	line    []byte // of the record before; its room is used again
+	encoder tacho.Encoder
 	most    int
 	batch   int // bytes that wait before they are written; 0: each line is at once
 	lost    int // lines for which there was no room in memory either
@@ -65,7 +66,7 @@ func (a *appender) add(v any) error {
 
 func (a *appender) encode(v any) (b []byte, err error) {
 	if r, ok := v.(*tacho.Record); ok {
-		a.line, err = r.Append(a.line[:0])
+		a.line, err = a.encoder.Append(a.line[:0], r)
 		return a.line, err
 	}
 	return json.Marshal(v)
