@@ -99,7 +99,7 @@ type poller struct {
 	epoll int
 
 	mu      sync.Mutex
-	conns   map[int32]*polled
+	conns   byNumber
 	closing bool
 
 	boxes boxes
@@ -118,19 +118,38 @@ type poller struct {
 	told   bool // something left: that need not be heard at once
 }
 
+// byNumber are connections by the numbers of their sockets, which are small.
+type byNumber struct {
+	of    []*polled
+	count int
+}
+
+func (b *byNumber) put(fd int, c *polled) {
+	if fd >= len(b.of) {
+		b.of = append(b.of, make([]*polled, max(fd+1-len(b.of), len(b.of)))...)
+	}
+	b.of[fd] = c
+	b.count++
+}
+
+func (b *byNumber) drop(fd int) {
+	b.of[fd] = nil
+	b.count--
+}
+
 func newPoller() (*poller, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	return &poller{epoll: epoll, conns: map[int32]*polled{}}, nil
+	return &poller{epoll: epoll}, nil
 }
 
 // load is how many connections it has.
 func (p *poller) load() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.conns)
+	return p.conns.count
 }
 
 func (p *poller) run() {
@@ -146,16 +165,16 @@ func (p *poller) run() {
 			n = 0
 		}
 		p.mu.Lock()
-		if p.closing && len(p.conns) == 0 {
+		if p.closing && p.conns.count == 0 {
 			p.mu.Unlock()
 			_ = unix.Close(p.epoll) // nothing was written to it
 			return
 		}
 		ready = ready[:0]
 		for i := range n {
-			ready = append(ready, p.conns[events[i].Fd])
+			ready = append(ready, p.conns.of[events[i].Fd])
 		}
-		p.open = len(p.conns)
+		p.open = p.conns.count
 		p.mu.Unlock()
 		p.now = now()
 		for i, c := range ready {
@@ -220,10 +239,15 @@ func gather(d time.Duration) {
 
 func (p *poller) serve(c *polled, r *receiver, events uint32) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return
+	if !c.closed {
+		p.serveOpen(c, r, events)
 	}
+	c.mu.Unlock()
+}
+
+// serveOpen receives what a connection has. The kernel tells once of what came,
+// and not again of what was left there.
+func (p *poller) serveOpen(c *polled, r *receiver, events uint32) {
 	if events&unix.EPOLLERR != 0 && c.takeLeaving(r) {
 		events &^= unix.EPOLLERR // it was no error
 		p.told = true
@@ -233,19 +257,34 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 		_ = c.watch()       // it is watched already, and a change of that does not fail
 		c.changed.Broadcast()
 	}
-	if events&^unix.EPOLLOUT == 0 || c.err != nil {
+	if events&^unix.EPOLLOUT == 0 {
 		return
 	}
+	ends := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	for c.err == nil && !c.paused {
+		n, err := p.receive(c, r)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			c.end(err)
+		case n < len(r.buf) && !ends: // that was all, but perhaps for the end
+			return
+		}
+	}
+}
+
+// receive takes what one receive brings.
+func (p *poller) receive(c *polled, r *receiver) (int, error) {
 	n, at, err := r.receive(c.fd)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-		return
+		return 0, err
 	case err != nil:
-		c.end(&net.OpError{Op: "read", Net: "tcp", Source: c.local, Addr: c.remote, Err: os.NewSyscallError("recvmsg", err)})
-		return
+		return 0, &net.OpError{Op: "read", Net: "tcp", Source: c.local, Addr: c.remote, Err: os.NewSyscallError("recvmsg", err)}
 	case n == 0:
-		c.end(io.EOF)
-		return
+		return 0, io.EOF
 	}
 	p.heard = p.now
 	if several(r.buf[:n]) {
@@ -272,6 +311,7 @@ func (p *poller) serve(c *polled, r *receiver, events uint32) {
 		c.held, c.heldUntil = true, p.now+int64(holdTime)
 		p.held = append(p.held, c)
 	}
+	return n, nil
 }
 
 // several says whether p seems to hold more than one event: more than one TLS

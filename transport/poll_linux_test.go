@@ -286,7 +286,7 @@ func TestPollersShareConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.mu.Lock()
-		p.conns[int32(len(taken))] = new(polled)
+		p.conns.put(len(taken), new(polled))
 		p.mu.Unlock()
 		if taken = append(taken, p); len(taken) == perPoller && len(ps.all) != 1 {
 			t.Errorf("%d threads for %d connections", len(ps.all), len(taken))
@@ -302,7 +302,7 @@ func TestPollersShareConnections(t *testing.T) {
 	}
 	for i, p := range taken {
 		p.mu.Lock()
-		delete(p.conns, int32(i))
+		p.conns.drop(i)
 		p.mu.Unlock()
 	}
 	ps.close()

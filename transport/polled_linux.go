@@ -95,7 +95,7 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 		return nil, os.NewSyscallError("setsockopt", err)
 	}
 	p.mu.Lock()
-	p.conns[int32(c.fd)] = c
+	p.conns.put(c.fd, c)
 	p.mu.Unlock()
 	return c, nil
 }
@@ -105,11 +105,13 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 func (c *polled) watch() error {
 	var want uint32
 	if c.err == nil && !c.paused && !c.hidden && !c.fresh {
-		want = unix.EPOLLIN
+		want = unix.EPOLLIN | unix.EPOLLRDHUP
 	}
 	if c.wantsRoom { // even if the peer has nothing more to say, it may listen
 		want |= unix.EPOLLOUT
 	}
+	// What was told once need not be looked at again: that is half of the work.
+	const once = 1 << 31 // EPOLLET, which is negative where an int has 32 bits
 	op := unix.EPOLL_CTL_MOD
 	switch {
 	case want == c.watched:
@@ -120,7 +122,7 @@ func (c *polled) watch() error {
 		op = unix.EPOLL_CTL_DEL
 	}
 	c.watched = want
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.poller.epoll, op, c.fd, &unix.EpollEvent{Events: want, Fd: int32(c.fd)}))
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.poller.epoll, op, c.fd, &unix.EpollEvent{Events: want | once, Fd: int32(c.fd)}))
 }
 
 func (c *polled) unread() int { return len(c.data) - c.read }
@@ -520,7 +522,7 @@ func (c *polled) Close() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.poller.mu.Lock()
-	delete(c.poller.conns, int32(c.fd))
+	c.poller.conns.drop(c.fd)
 	c.poller.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()

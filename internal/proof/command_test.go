@@ -143,9 +143,22 @@ func (u *used) lags() stat.Sample {
 	return stat.New(lag)
 }
 
-func servers(b testing.TB, n int, ttft, itl string) (urls []string) {
+func servers(b testing.TB, n int, ttft, itl string) []string {
+	return started(b, n, "server", ttft, itl)
+}
+
+// metronomes are servers that need as little of the machine as can be, where
+// there are such.
+func metronomes(b testing.TB, n int, ttft, itl string) []string {
+	if platformRoles["metronome"] == nil {
+		return servers(b, n, ttft, itl)
+	}
+	return started(b, n, "metronome", ttft, itl)
+}
+
+func started(b testing.TB, n int, role, ttft, itl string) (urls []string) {
 	for range n {
-		urls = append(urls, "http://"+start(b, "server", ttft, itl).line())
+		urls = append(urls, "http://"+start(b, role, ttft, itl).line())
 	}
 	return urls
 }
@@ -215,37 +228,39 @@ func memory(b *testing.B, streams int, flags ...string) float64 {
 // plain client. Once server and client may use all cores, and once each has one.
 func BenchmarkCommandAccuracy(b *testing.B) {
 	first, last := ends()
+	free := func(start func()) { start() }
 	for _, streams := range []int{100, 1000, 5000} {
-		b.Run(strconv.Itoa(streams)+"/shared", func(b *testing.B) {
-			free := func(start func()) { start() }
-			for b.Loop() {
-				accuracy(b, streams, free, free)
-			}
-		})
+		for _, clock := range []string{"kernel", "wire"} {
+			b.Run(fmt.Sprintf("%d/shared/%s", streams, clock), func(b *testing.B) {
+				for b.Loop() {
+					accuracy(b, streams, clock, free, free)
+				}
+			})
+		}
 		b.Run(strconv.Itoa(streams)+"/apart", func(b *testing.B) {
 			if first == last {
 				b.Skip("it wants two cores")
 			}
 			for b.Loop() {
-				accuracy(b, streams, func(start func()) { onCore(first, start) }, func(start func()) { onCore(last, start) })
+				accuracy(b, streams, "kernel", func(start func()) { onCore(first, start) }, func(start func()) { onCore(last, start) })
 			}
 		})
 	}
 }
 
 // accuracy measures so many streams. here and there start servers and clients.
-func accuracy(b *testing.B, streams int, here, there func(start func())) {
+func accuracy(b *testing.B, streams int, clock string, here, there func(start func())) {
 	b.Helper()
 	const tokens = 200
 	var urls []string
-	here(func() { urls = servers(b, 1, "2s", "50ms") })
+	here(func() { urls = metronomes(b, 1, "2s", "50ms") })
 	u := commandWith(b, func(cmd *exec.Cmd) (err error) {
 		there(func() { err = cmd.Start() })
 		return err
-	}, urls, "--num-prompts", strconv.Itoa(streams), "--random-output-len", strconv.Itoa(tokens))
+	}, urls, "--num-prompts", strconv.Itoa(streams), "--random-output-len", strconv.Itoa(tokens), "--clock", clock)
 	s := against(b, u.records, urls, Load{Requests: streams, Tokens: tokens})
 	micros := 1e6 * u.cpu / float64(streams*tokens)
-	b.Logf("%d streams at 20 tokens/s: error p99 TTFT %.0f us, ITL %.0f us; %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",
+	b.Logf("%d streams at 20 tokens/s: error p99 TTFT %.0f us, ITL %.0f us (wanted: 60); %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",
 		streams, s.TTFT.Quantile(.99), s.ITL.Quantile(.99), s.Coalesced, streams*tokens, s.Missing, micros, u.verdict())
 	there(func() {
 		if s := listen(b, urls[0], streams, tokens); s != nil {
@@ -288,7 +303,7 @@ func BenchmarkCommandScale(b *testing.B) {
 			b.Run(fmt.Sprintf("%d-%s-%s", c.streams, c.gap, clock), func(b *testing.B) {
 				for b.Loop() {
 					const tokens = 100
-					urls := servers(b, 6, "3s", c.gap)
+					urls := metronomes(b, 6, "3s", c.gap)
 					u := command(b, urls, "--num-prompts", strconv.Itoa(c.streams), "--random-output-len", strconv.Itoa(tokens), "--clock", clock)
 					s := against(b, u.records, urls, Load{Requests: c.streams, Tokens: tokens})
 					b.Logf("error p99 TTFT %.0f us, ITL %.0f us (wanted: below 100); %d of %d events coalesced, %d missing; %.1f us of CPU a token; %s",

@@ -42,7 +42,7 @@ type speech struct {
 }
 
 // platformRoles are those that only Linux has.
-var platformRoles = map[string]func(args []string) error{"witness": witness, "busy": busyLoop, "churn": churn, "compile": compile, "listener": listener, "burst": burst}
+var platformRoles = map[string]func(args []string) error{"witness": witness, "busy": busyLoop, "churn": churn, "compile": compile, "listener": listener, "burst": burst, "metronome": tick}
 
 // witness is the role of a server that knows when its tokens truly left: the
 // kernel stamps its segments as they pass the network device. args are a speech

@@ -1,0 +1,263 @@
+package proof
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tacho/sim"
+)
+
+// A metronome is a server that says token k of every answer at its arrival +
+// TTFT + k gaps, with as little work as a server can do: one thread, a write for
+// a token. Beside a client on the same few cores the simulator is the first to
+// be late, and what it then writes back to back says little of the client.
+type metronome struct {
+	ttft, gap time.Duration
+
+	epoll, listener, timer int
+
+	lines map[int32]*line
+	first []*line // the next token of these is their first, in the order in which it is due;
+	next  []*line // and of these a later one
+	kept  []*sim.Truth
+}
+
+// A line is a connection, and the answer that is being said on it.
+type line struct {
+	fd       int
+	in       []byte
+	received int64 // when the kernel had the first byte of the request
+	prompt   int
+	tokens   int
+	due      int64
+	truth    *sim.Truth
+}
+
+// tick is the role of a metronome: args are time to first token and time between
+// tokens. It tells what it did as the simulator does.
+func tick(args []string) error {
+	runtime.GOMAXPROCS(1)
+	runtime.LockOSThread()
+	m := &metronome{lines: map[int32]*line{}}
+	var err error
+	if m.ttft, err = time.ParseDuration(args[0]); err != nil {
+		return err
+	}
+	if m.gap, err = time.ParseDuration(args[1]); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	file, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // what is not held on to is closed by the collector
+	m.listener = int(file.Fd())
+	if err := unix.SetNonblock(m.listener, true); err != nil {
+		return err
+	}
+	if m.epoll, err = unix.EpollCreate1(0); err != nil {
+		return err
+	}
+	if m.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK); err != nil {
+		return err
+	}
+	if err := errors.Join(m.watch(m.listener), m.watch(m.timer)); err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	return m.run()
+}
+
+func (m *metronome) watch(fd int) error {
+	return unix.EpollCtl(m.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+}
+
+func (m *metronome) run() error {
+	events := make([]unix.EpollEvent, 256)
+	for {
+		wait := -1
+		if m.say(64) {
+			wait = 0
+		}
+		n, err := unix.EpollWait(m.epoll, events, wait)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		for i := range max(n, 0) {
+			switch fd := int(events[i].Fd); fd {
+			case m.listener:
+				err = m.accept()
+			case m.timer:
+				_, _ = unix.Read(fd, make([]byte, 8)) // it only wakes
+			default:
+				err = m.hear(m.lines[events[i].Fd])
+			}
+			if err != nil && !errors.Is(err, unix.EINTR) {
+				return err
+			}
+		}
+	}
+}
+
+func (m *metronome) accept() error {
+	for {
+		fd, _, err := unix.Accept4(m.listener, unix.SOCK_NONBLOCK)
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m.lines[int32(fd)] = &line{fd: fd}
+		err = errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE),
+			m.watch(fd))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hear takes in what came on a line, and begins the answer when the request is whole.
+func (m *metronome) hear(l *line) error {
+	var text [4096]byte
+	var control [128]byte
+	n, oob, _, _, err := unix.Recvmsg(l.fd, text[:], control[:], 0)
+	if errors.Is(err, unix.EAGAIN) {
+		return nil
+	}
+	if err != nil || n == 0 { // the client has gone
+		delete(m.lines, int32(l.fd))
+		return unix.Close(l.fd)
+	}
+	if len(l.in) == 0 {
+		l.received, _ = stamps(control[:oob])
+	}
+	l.in = append(l.in, text[:n]...)
+	_, body, ok := bytes.Cut(l.in, []byte("\r\n\r\n"))
+	if !ok {
+		return nil
+	}
+	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(l.in)))
+	if err != nil || len(body) < int(req.ContentLength) {
+		return err
+	}
+	l.in = l.in[:0]
+	return m.answer(l, req)
+}
+
+func (m *metronome) answer(l *line, req *http.Request) error {
+	var asked struct {
+		Prompt    []int `json:"prompt"`
+		MaxTokens int   `json:"max_tokens"`
+	}
+	if req.URL.Path == "/sim/truth" {
+		return m.testify(l)
+	}
+	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil || asked.MaxTokens == 0 {
+		_, err = unix.Write(l.fd, []byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
+		return err
+	}
+	now := time.Now().UnixNano()
+	l.prompt, l.tokens, l.due = len(asked.Prompt), asked.MaxTokens, cmp.Or(l.received, now)+int64(m.ttft)
+	l.truth = &sim.Truth{ID: req.Header.Get("X-Request-Id"), Received: l.received, Arrival: now, Writes: make([]int64, 0, asked.MaxTokens)}
+	m.first = append(m.first, l)
+	_, err := unix.Write(l.fd, []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"))
+	return err
+}
+
+// testify is asked for once, by a connection that is closed after it.
+func (m *metronome) testify(l *line) error {
+	var b bytes.Buffer
+	for _, t := range m.kept {
+		if err := json.NewEncoder(&b).Encode(t); err != nil {
+			return err
+		}
+	}
+	if err := unix.SetNonblock(l.fd, false); err != nil {
+		return err
+	}
+	out := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", b.Len(), b.Bytes())
+	for len(out) > 0 {
+		n, err := unix.Write(l.fd, out)
+		if err != nil {
+			return err
+		}
+		out = out[n:]
+	}
+	return nil
+}
+
+var (
+	oneToken  = said(`{"object":"text_completion","model":"sim","choices":[{"index":0,"text":" word","finish_reason":null}]}`)
+	lastToken = said(`{"object":"text_completion","model":"sim","choices":[{"index":0,"text":" word","finish_reason":"length"}]}`)
+)
+
+func said(data string) []byte {
+	var b bytes.Buffer
+	event(&b, data)
+	return b.Bytes()
+}
+
+// say says at most n of the tokens that are due, and whether there are more.
+// Otherwise the timer is set to the next.
+func (m *metronome) say(n int) bool {
+	for range n {
+		queue := &m.first
+		if len(m.first) == 0 || len(m.next) > 0 && m.next[0].due < m.first[0].due {
+			queue = &m.next
+		}
+		if len(*queue) == 0 {
+			return false
+		}
+		l := (*queue)[0]
+		now := time.Now().UnixNano()
+		if left := l.due - now; left > 0 {
+			value := unix.NsecToTimespec(left)
+			_ = unix.TimerfdSettime(m.timer, 0, &unix.ItimerSpec{Value: value}, nil) // it can only fail for a wrong time
+			return false
+		}
+		*queue = (*queue)[1:]
+		m.sayOne(l, now)
+	}
+	return true
+}
+
+// sayOne says the next token of an answer. A client that has gone is noticed by
+// hear.
+func (m *metronome) sayOne(l *line, now int64) {
+	t := l.truth
+	t.Writes = append(t.Writes, now)
+	if len(t.Writes) < l.tokens {
+		_, _ = unix.Write(l.fd, oneToken)
+		l.due += int64(m.gap)
+		m.next = append(m.next, l)
+		return
+	}
+	_, _ = unix.Write(l.fd, lastToken)
+	t.Status, t.Output = http.StatusOK, l.tokens
+	m.kept = append(m.kept, t)
+	end := said(fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
+		l.prompt, l.tokens, l.prompt+l.tokens))
+	_, _ = unix.Write(l.fd, append(append(end, said("[DONE]")...), "0\r\n\r\n"...))
+}
