@@ -47,6 +47,7 @@ type Stage struct {
 	Replica     func(id uint64) string   // where a request in flight is; may be nil
 	Every       time.Duration            // time between two calls of Look; 0 is never
 	Look        func(at time.Duration)   // looks at the server
+	Reuse       bool                     // the sink keeps no record: the next ones are in its place
 	Enough      <-chan struct{}          // once closed, no request is sent any more; what is in flight is let finish; may be nil
 }
 
@@ -92,9 +93,11 @@ type runner struct {
 	ready  []*start  // what is due and waits for a slot, in order
 	room   []*start  // that ready is in once it is empty
 	flying int       // requests
-	expiry []*flight // the same, in the order in which their time is up
-	users  int       // sessions of a closed loop under way
-	noted  int       // turns, so far
+	expiry []expires // the same, in the order in which their time is up
+	spare  []*flight // that are over, with room for the next
+	asked  step.Request
+	users  int // sessions of a closed loop under way
+	noted  int // turns, so far
 	lastID uint64
 	looked time.Duration
 }
@@ -104,6 +107,7 @@ type start struct {
 	due     time.Duration
 	request *tacho.Request
 	talk    *talk   // nil: a session of one turn
+	alone   talk    // of such a session
 	first   bool    // it begins its session
 	order   int     // among those noted for later
 	lands   *flight // or it is no request, but the end of an answer ...
@@ -126,6 +130,17 @@ type flight struct {
 	made  time.Duration // when the engine had its first token
 	until time.Duration // it is given up then
 	tries int
+	noted bool // it is among those for later
+
+	record tacho.Record // rec
+	usage  tacho.Usage
+	server tacho.ServerTimes
+}
+
+// expires is when a flight's time is up. One that is over may be another by then.
+type expires struct {
+	*flight
+	at time.Duration
 }
 
 // halted says whether the stage is to stop at once. It also sees when enough has
@@ -234,7 +249,7 @@ func (r *runner) open(s *start) {
 		r.users++
 	}
 	if s.talk == nil {
-		s.talk = &talk{} // for its end to be seen
+		s.talk = &s.alone // for its end to be seen
 	}
 	s.talk.closed = closed
 	s.talk.open = 1
@@ -255,19 +270,35 @@ func (r *runner) follow(t *talk, due []session.Due) {
 
 func (r *runner) send(s *start) {
 	q := s.request
-	rec := tacho.NewRecord(r.Index, q, s.due)
+	f := r.newFlight()
+	events := f.record.Events[:0]
+	f.record = *tacho.NewRecord(r.Index, q, s.due)
+	f.start, f.rec = s, &f.record
+	rec := f.rec
+	rec.Events = events
 	rec.Slot, rec.Start, rec.Conn, rec.Sent, rec.Wrote = r.now, r.now, r.now, r.now, r.now
 	rec.Clock, rec.Conns = tacho.VirtualClock, 1
 	if s.talk.State != nil {
 		rec.Turns = s.talk.Turns()
 	}
-	f := &flight{start: s, rec: rec}
 	r.flying++
 	if r.Timeout > 0 {
 		f.until = r.now + r.Timeout
-		r.expiry = append(r.expiry, f)
+		r.expiry = append(r.expiry, expires{f, f.until})
 	}
 	r.try(f)
+}
+
+// newFlight is one of which nothing is known; its record has room for events.
+func (r *runner) newFlight() *flight {
+	last := len(r.spare) - 1
+	if last < 0 {
+		return &flight{}
+	}
+	f := r.spare[last]
+	r.spare = r.spare[:last]
+	*f = flight{record: tacho.Record{Timeline: tacho.Timeline{Events: f.record.Events}}}
+	return f
 }
 
 // try hands a request to the server.
@@ -297,6 +328,7 @@ func (r *runner) failed(f *flight, why tacho.Failure) {
 	if pause, again := session.Again(rec, f.tries, r.Retries); again {
 		rec.Failure, rec.Head = nil, tacho.Never
 		r.noted++
+		f.noted = true
 		heap.Push(&r.later, &start{due: r.now + pause, again: f, order: r.noted})
 		return
 	}
@@ -313,7 +345,8 @@ func (r *runner) ask(f *flight) *step.Request {
 	}
 	fill(&p, &q.Input)
 	f.seed = p.Seed
-	out := &step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Adapter: q.Model, Of: f}
+	out := &r.asked // whoever takes it, copies it
+	*out = step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Adapter: q.Model, Of: f}
 	out.Priority, _ = q.Extra["priority"].(int)
 	if r.ByPrefix {
 		out.Prefix = route.Prefix(&q.Input)
@@ -362,10 +395,11 @@ func (r *runner) deliver(e *step.Emission) {
 	}
 	if e.First {
 		if f.request.IgnoreEOS {
-			rec.Events = make(tacho.Events, 0, f.request.MaxTokens)
+			rec.Events = slices.Grow(rec.Events, f.request.MaxTokens)
 		}
 		rec.Head = min(max(e.Accepted, rec.Sent), e.At)
-		rec.Server = &tacho.ServerTimes{Queue: e.Admitted - rec.Sent}
+		f.server = tacho.ServerTimes{Queue: e.Admitted - rec.Sent}
+		rec.Server = &f.server
 		f.made = e.Made
 	}
 	f.say(e.Earlier)
@@ -379,12 +413,14 @@ func (r *runner) deliver(e *step.Emission) {
 	}
 	rec.Server.Decode = e.Made - f.made
 	rec.OutputFrom, rec.Finish, rec.End = tacho.FromUsage, e.Finish, e.Ends
-	rec.Usage = &tacho.Usage{Prompt: rec.Input, Completion: rec.Output, Cached: e.Cached}
+	f.usage = tacho.Usage{Prompt: rec.Input, Completion: rec.Output, Cached: e.Cached}
+	rec.Usage = &f.usage
 	if len(rec.Events) == 0 {
 		rec.Failure = &tacho.Failure{Cause: tacho.Empty, Phase: "stream", Message: "the answer has no token"}
 	}
 	if e.Ends > r.now { // its slot is free when the answer is over
 		r.noted++
+		f.noted = true
 		heap.Push(&r.later, &start{due: e.Ends, lands: f, order: r.noted})
 		return
 	}
@@ -421,13 +457,13 @@ func (r *runner) expire() {
 
 // oldest is the request in flight whose time is up first, or nil.
 func (r *runner) oldest() *flight {
-	for len(r.expiry) > 0 && r.expiry[0].rec == nil {
+	for len(r.expiry) > 0 && (r.expiry[0].rec == nil || r.expiry[0].until != r.expiry[0].at) {
 		r.expiry = r.expiry[1:]
 	}
 	if len(r.expiry) == 0 {
 		return nil
 	}
-	return r.expiry[0]
+	return r.expiry[0].flight
 }
 
 // land takes a request out of flight.
@@ -438,6 +474,9 @@ func (r *runner) land(f *flight) {
 	}
 	r.end(f)
 	f.rec, f.start = nil, nil // it may be remembered for as long as older ones are in flight
+	if r.Reuse && !f.noted {
+		r.spare = append(r.spare, f)
+	}
 }
 
 // end hands a record on, and lets go what waited for it.

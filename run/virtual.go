@@ -75,7 +75,7 @@ func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.
 	stage := predict.Stage{
 		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
 		Server: fleet, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
-		Retries: r.Plan.Retries, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica,
+		Retries: r.Plan.Retries, Reuse: true, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica,
 	}
 	if kv := made.Engines[0].Profile.KV; kv.PrefixCache {
 		stage.BlockTokens = kv.BlockTokens
