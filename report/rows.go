@@ -30,7 +30,7 @@ func identity[T any](at func(T) place) []source[T] {
 		words("url", func(t T) string { return strings.Join(at(t).run.URLs, " ") }),
 		words("dataset", func(t T) string { return at(t).run.Dataset }),
 		words("level", func(t T) string { return strings.TrimLeft(at(t).level.Name, "-") }),
-		count("num_prompts", func(t T) int { return at(t).level.Prompts }),
+		asked("num_prompts", func(t T) int { return at(t).level.Prompts }),
 		number("request_rate", func(t T) *float64 { return positive(at(t).level.Rate) }),
 		number("max_concurrency", func(t T) *float64 { return positive(float64(at(t).level.Concurrency)) }),
 	}
@@ -371,7 +371,7 @@ func where(runs []outcome.Run) (sources []source[place]) {
 	if len(runs) == 1 && runs[0].Varies != "" {
 		level = runs[0].Varies // of a run before there were coordinates
 	}
-	return []source[place]{words(level, func(p place) string { return cmp.Or(p.level.Value, p.level.Name) })}
+	return []source[place]{words(level, func(p place) string { return cmp.Or(p.level.Value, p.level.Name, "all") })}
 }
 
 // asksGoodput says whether some level of a run has limits that a good request

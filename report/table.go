@@ -97,6 +97,11 @@ func count[T any](name string, of func(T) int) source[T] {
 	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { return cell{Number: float64(of(t)), Known: true} }}
 }
 
+// asked is a column of whole numbers that somebody asked for; 0 is nothing.
+func asked[T any](name string, of func(T) int) source[T] {
+	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { n := of(t); return cell{Number: float64(n), Known: n > 0} }}
+}
+
 // number is a column of numbers; nil is not measured.
 func number[T any](name string, of func(T) *float64) source[T] {
 	return source[T]{column{Name: name, Kind: numberKind}, func(t T) cell {

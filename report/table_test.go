@@ -97,6 +97,17 @@ func TestTablesAgree(t *testing.T) {
 	}
 }
 
+// A level that nothing sets apart is called all, where people read it.
+func TestTheOnlyLevelHasAName(t *testing.T) {
+	r := withRecords(healthyStage())
+	r.Runs[0].Levels[0].Name, r.Runs[0].Levels[0].Value = "", ""
+	for format, want := range map[string]string{"markdown": "\n| all | 400 |", "levels": "\n  all  400 "} {
+		if text := render(t, format, r); !strings.Contains(text, want) {
+			t.Errorf("%s:\n%s", format, text)
+		}
+	}
+}
+
 // A row of a request has what the metrics say of it.
 func TestRequestRows(t *testing.T) {
 	r := withRecords(healthyStage())
