@@ -12,6 +12,7 @@ import (
 	"tacho/internal/redact"
 	"tacho/outcome"
 	"tacho/report"
+	"tacho/report/page"
 	"tacho/store"
 )
 
@@ -82,6 +83,9 @@ func (b *benchRun) writeText(r *report.Report) error {
 	return b.wrote("Whole report:", filepath.Join(b.keep.Dir(), store.TextFile), err)
 }
 
+// whatIsSent are the groups of options that say it.
+var whatIsSent = []string{"Request", "Dataset", "Conversations", "Traces"}
+
 // next is what to do after this run.
 func (b *benchRun) next() string {
 	p := &b.runner.Asked
@@ -95,21 +99,33 @@ func (b *benchRun) next() string {
 	if p.Virtual {
 		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
 	} else if p.Sim != "" {
-		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.same("Load")
+		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...)
 	}
-	whom += b.same("Agents")
+	whom += b.same(append(whatIsSent, "Server", "Agents")...)
 	if limit := report.Limit(b.run.Levels); limit != "" {
 		return "the limit to a few percent: tacho find " + whom + " --slo '" + limit + "'"
 	}
 	return "how much it takes: tacho bench " + whom + " --request-rate sweep"
 }
 
-// same are the flags of one group that the run was given. Secrets are left out.
-func (b *benchRun) same(group string) (flags string) {
+// same are the flags of some groups that the run was given, but for those that say
+// where the server is, or are of one run alone. Secrets are left out.
+func (b *benchRun) same(groups ...string) (flags string) {
 	public := b.runner.Asked.Public(&redact.Secrets{})
+	others := slices.Concat(serverFlags, engineFlags, []string{"label", "metadata", "request-id-prefix"})
+	if public.Sim != "" {
+		others = append(others, "backend") // it follows from that
+	}
 	for _, o := range public.Options() {
-		if o.Group == group && o.Given() && o.Secret == redact.InURL {
-			flags += strings.TrimSuffix(" --"+o.Name+" "+strings.Join(public.Values(o.Name), ","), " true")
+		if !slices.Contains(groups, o.Group) || !o.Given() || o.Secret != redact.InURL || slices.Contains(others, o.Name) {
+			continue
+		}
+		values := []string{o.Text()}
+		if several, ok := o.Value.(*[]string); ok {
+			values = *several
+		}
+		for _, v := range values {
+			flags += strings.TrimSuffix(" --"+o.Name+" "+page.Quoted(v), " true")
 		}
 	}
 	return flags

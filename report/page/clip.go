@@ -120,7 +120,7 @@ func command(args []string) string {
 	}
 	words := []string{"tacho"}
 	for _, a := range args {
-		words = append(words, quoted(a))
+		words = append(words, Quoted(a))
 	}
 	line := strings.Join(words, " ")
 	if len(line) > mostCommand {
@@ -129,8 +129,8 @@ func command(args []string) string {
 	return line
 }
 
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
+// Quoted is a word as a shell takes it.
+func Quoted(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+"
 	if word != "" && strings.Trim(word, plain) == "" {
 		return word
