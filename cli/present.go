@@ -12,7 +12,6 @@ import (
 	"tacho/internal/redact"
 	"tacho/outcome"
 	"tacho/report"
-	"tacho/report/page"
 	"tacho/store"
 )
 
@@ -125,7 +124,7 @@ func (b *benchRun) same(groups ...string) (flags string) {
 			values = *several
 		}
 		for _, v := range values {
-			flags += strings.TrimSuffix(" --"+o.Name+" "+page.Quoted(v), " true")
+			flags += strings.TrimSuffix(" --"+o.Name+" "+outcome.Quoted(v), " true")
 		}
 	}
 	return flags

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tacho/metric"
+	"tacho/outcome"
 )
 
 const (
@@ -120,20 +121,11 @@ func command(args []string) string {
 	}
 	words := []string{"tacho"}
 	for _, a := range args {
-		words = append(words, Quoted(a))
+		words = append(words, outcome.Quoted(a))
 	}
 	line := strings.Join(words, " ")
 	if len(line) > mostCommand {
 		return "" // half of a command is none: the manifest has it
 	}
 	return line
-}
-
-// Quoted is a word as a shell takes it.
-func Quoted(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+"
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
