@@ -75,6 +75,52 @@ func consoleBlocks(text string) []string {
 	return out
 }
 
+var (
+	fenced     = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
+	unprompted = regexp.MustCompile(`(?m)^[ -]*(?:run: )?tacho (bench|find|predict|sweep) (.*)$`)
+)
+
+// TestShownCommandsAreTaken looks at commands that documents show and that take too
+// long to be run, or need what a test has not: those of workflows, those for a GPU.
+// A dry run takes each.
+func TestShownCommandsAreTaken(t *testing.T) {
+	t.Parallel()
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := furnish(dir); err != nil {
+		t.Fatal(err)
+	}
+	var script strings.Builder
+	for _, doc := range append(docs, "../README.md") {
+		b, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range fenced.FindAllStringSubmatch(string(b), -1) {
+			for _, m := range unprompted.FindAllStringSubmatch(strings.ReplaceAll(block[1], "\\\n", " "), -1) {
+				words, _, _ := strings.Cut(m[2], " >")
+				before, after, ofBench := strings.Cut(words, " -- ")
+				fmt.Fprintf(&script, "# %s\ntacho %s --dry-run %s", filepath.Base(doc), m[1], strings.ReplaceAll(before, `"`, "'"))
+				if ofBench {
+					script.WriteString(" -- " + after)
+				}
+				script.WriteString("\n")
+			}
+		}
+	}
+	if n := strings.Count(script.String(), "--dry-run"); n < 8 {
+		t.Fatalf("only %d commands found: has the notation changed?", n)
+	}
+	scripts := t.TempDir()
+	if err := os.WriteFile(filepath.Join(scripts, "shown.txtar"), []byte(script.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{Dir: scripts, Setup: func(e *testscript.Env) error { e.Cd = dir; return nil }})
+}
+
 // serving runs a server that is told that its parent is gone.
 func serving(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(ts.Exec("tacho", append(args, "--child")...))
@@ -105,6 +151,7 @@ func furnish(dir string) error {
 		filepath.Join(dir, "trace.jsonl"): `{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [1, 2]}` + "\n" +
 			`{"timestamp": 500, "input_length": 700, "output_length": 5, "hash_ids": [1, 3]}` + "\n",
 		filepath.Join(dir, "plan.yaml"):     yaml,
+		filepath.Join(dir, "bench.yaml"):    yaml,
 		filepath.Join(dir, "prompts.jsonl"): `{"prompt":"one two three"}` + "\n",
 	}
 	for _, side := range []string{"before", "after"} {
