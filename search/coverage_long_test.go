@@ -5,6 +5,7 @@ package search
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,8 +55,8 @@ func TestCoverageOfEngines(t *testing.T) {
 			t.Parallel()
 			v := newVirtual(t, c.profile)
 			_, truth := latencies(t, v, goals, c.rate, 1000, 100*tries, 1<<40)
-			given, held := make([][4]int, len(goals)), make([][4]int, len(goals))
-			for try := range tries {
+			given, held := make([][4]atomic.Int64, len(goals)), make([][4]atomic.Int64, len(goals))
+			onAllCores(tries, func(try int) {
 				series, digests := latencies(t, v, goals, c.rate, 200, 800, uint64(try)+1)
 				for i := range goals {
 					sure, whole := series[i].Sure(digests[i].Distribution()), truth[i].Distribution()
@@ -64,18 +65,19 @@ func TestCoverageOfEngines(t *testing.T) {
 						if q > 0 {
 							got, want = sure.Quantile(q), whole.Quantile(q)
 						}
-						given[i][k] += int(failed(got.Warning == ""))
-						held[i][k] += int(failed(got.Warning == "" && got.Low <= want && want <= got.High))
+						given[i][k].Add(int64(failed(got.Warning == "")))
+						held[i][k].Add(int64(failed(got.Warning == "" && got.Low <= want && want <= got.High)))
 					}
 				}
-			}
+			})
 			for i, g := range goals {
 				for k, q := range quantiles {
-					share, wrong := float64(held[i][k])/float64(max(given[i][k], 1)), float64(given[i][k]-held[i][k])/float64(tries)
-					t.Logf("%-24s %4v/s %s q%-4v held %.3f of %.3f that are given; false in %.3f of all", c.profile, c.rate, g.Metric.Name, q, share, float64(given[i][k])/float64(tries), wrong)
+					all, given, held := float64(tries), float64(given[i][k].Load()), float64(held[i][k].Load())
+					share, wrong := held/max(given, 1), (given-held)/all
+					t.Logf("%-24s %4v/s %s q%-4v held %.3f of %.3f that are given; false in %.3f of all", c.profile, c.rate, g.Metric.Name, q, share, given/all, wrong)
 					// Of a mean that rare rushes make, fewer hold than should; arrivals at a steady
 					// rate vary less than others, and then nearly all hold.
-					if float64(given[i][k]) >= 0.95*float64(tries) && share < 0.87 || wrong > 0.13 {
+					if given >= 0.95*all && share < 0.87 || wrong > 0.13 {
 						t.Errorf("%s at %v/s, %s, quantile %v: %.3f hold, %.3f are false", c.profile, c.rate, g.Metric.Name, q, share, wrong)
 					}
 				}

@@ -3,6 +3,9 @@ package search
 import (
 	"iter"
 	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,4 +136,18 @@ func (v virtual) long(t testing.TB, goals []Goal, rate float64, n int, seed uint
 		out = append(out, e)
 	}
 	return out
+}
+
+// onAllCores does something for 0 to n-1, as many at once as there are cores.
+func onAllCores(n int, do func(i int)) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+			}
+		})
+	}
+	group.Wait()
 }
