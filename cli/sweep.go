@@ -41,7 +41,7 @@ told. The command runs without a shell; --serve-shell runs it in one.
 The server and all it started are always stopped: at the end, after a failure, on
 Ctrl-C, and when tacho itself is killed. They are asked to end first, and killed
 15 seconds later. A server that ends by itself is an error, with the end of its log.`,
-		Example: `  tacho sweep --serve-cmd "vllm serve Qwen/Qwen3-8B --port {port} --max-num-seqs {max_num_seqs}" --serve-param max_num_seqs=16,64,256 -- --request-rate 4,8,16 --num-prompts 500
+		Example: `  tacho sweep --serve-cmd "vllm serve Qwen/Qwen3-8B --port {port} --max-num-seqs {n}" --serve-param n=16,64,256 -- --request-rate 4,8,16 --num-prompts 500
   tacho sweep --serve-cmd "tacho sim --profile {profile} --port {port}" --serve-param profile=vllm-8b-h100,sglang-70b-h100x4 -- --max-concurrency 8 --num-prompts 64`,
 		Args: flagsOnly, Annotations: map[string]string{passesOn: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -277,6 +278,15 @@ func TestAnswer(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Answer, " "), word) {
 			t.Errorf("no %q in %q", word, r.Answer)
 		}
+	}
+	repeats := measured(about, levels()...)
+	for i := range repeats.Levels {
+		l := &repeats.Levels[i]
+		l.Name, l.Value, l.Repeat = "repeat "+strconv.Itoa(i+1), "", i+1
+	}
+	data(t, write(t, repeats), &v)
+	if got := strings.Join(v.Runs[0].Answer, " "); !strings.Contains(got, " in 3 repeats, TTFT p50 is ") || strings.Contains(got, "repeat 1") || !strings.Contains(got, " to ") {
+		t.Errorf("of three repeats it says %q", got)
 	}
 	data(t, write(t, outcome.Run{Levels: []outcome.Level{{}}}), &v)
 	if got := v.Runs[0].Answer; len(got) != 1 || got[0] != "Nothing was measured." {

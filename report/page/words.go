@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,9 +24,10 @@ func Answer(levels []outcome.Level) []string {
 		return []string{"Nothing was measured."}
 	}
 	s := &levels[best].Summary
-	serves := fmt.Sprintf("Serves %s requests/s", three(s.Throughput.RequestsPerS))
+	alike := repeatsOf(levels, best)
+	serves := fmt.Sprintf("Serves %s requests/s", span(alike, three, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
 	if s.Throughput.OutputTokensPerS > 0 {
-		serves += fmt.Sprintf(", %s output tokens/s", three(s.Throughput.OutputTokensPerS))
+		serves += fmt.Sprintf(", %s output tokens/s", span(alike, three, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }))
 	}
 	if s.Completed == 0 {
 		serves = fmt.Sprintf("None of %s requests succeeded", whole(s.Requests))
@@ -35,10 +37,13 @@ func Answer(levels []outcome.Level) []string {
 	}
 	at, next := outcome.Knee(levels)
 	if at == nil {
-		if len(levels) > 1 {
+		if len(alike) > 1 {
+			serves += fmt.Sprintf(" in %d repeats", len(alike))
+		}
+		if len(levels) > len(alike) {
 			serves += " at " + named(&levels[best])
 		}
-		return append([]string{serves + latency(s) + "."}, failures(levels)...)
+		return append([]string{serves + latency(alike...) + "."}, failures(levels)...)
 	}
 	good := &levels[*at]
 	out := []string{serves + fmt.Sprintf(" at most. At %s%s.", named(good), latency(&good.Summary))}
@@ -50,13 +55,41 @@ func Answer(levels []outcome.Level) []string {
 	return append(out, failures(levels)...)
 }
 
+// repeatsOf are the levels that are alike in all but which repeat they are, as one of
+// them is; that one alone where it has no repeats.
+func repeatsOf(levels []outcome.Level, one int) (out []*metric.Summary) {
+	for i := range levels {
+		l := &levels[i]
+		same := l.Repeat > 0 && levels[one].Repeat > 0 && fmt.Sprint(l.Coordinates) == fmt.Sprint(levels[one].Coordinates)
+		if (same || i == one) && l.Summary.Throughput != nil {
+			out = append(out, &l.Summary)
+		}
+	}
+	return out
+}
+
+// span is from where to where a figure of some levels goes.
+func span(levels []*metric.Summary, show func(float64) string, figure func(*metric.Summary) float64) string {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, s := range levels {
+		least, most = min(least, figure(s)), max(most, figure(s))
+	}
+	if show(least) == show(most) {
+		return show(most)
+	}
+	return show(least) + " to " + show(most)
+}
+
 // latency is the middle and the tail of the first token, or of the whole request
 // where there are no tokens.
-func latency(s *metric.Summary) string {
+func latency(levels ...*metric.Summary) string {
 	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {
-		if d := s.Dist(m).Stats; d != nil {
-			return fmt.Sprintf(", %s p50 is %s and p99 %s", strings.ToUpper(m.Name), duration(d.Median), duration(d.Percentile(99)))
+		if slices.ContainsFunc(levels, func(s *metric.Summary) bool { return s.Dist(m).Stats == nil }) {
+			continue
 		}
+		median := span(levels, duration, func(s *metric.Summary) float64 { return s.Dist(m).Stats.Median })
+		tail := span(levels, duration, func(s *metric.Summary) float64 { return s.Dist(m).Stats.Percentile(99) })
+		return fmt.Sprintf(", %s p50 is %s and p99 %s", strings.ToUpper(m.Name), median, tail)
 	}
 	return ""
 }
