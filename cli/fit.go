@@ -62,7 +62,7 @@ holds the profiles that tacho carries against the reports they were made from.`,
 	fs.StringVar(&o.name, "name", "", "name of the model (default: that of the file)")
 	fs.BoolVar(&o.quick, "no-hold-out", false, "do not fit again without each run, which tells what error to expect")
 	fs.BoolVar(&o.check, "check", false, "fit nothing: say how well the profile of --start explains the runs")
-	fs.DurationVar(&o.budget, "budget", time.Minute, "most time for one fit; there is one for all runs, and one without each")
+	fs.DurationVar(&o.budget, "budget", 5*time.Minute, "most time for all of it; what there was no time for is said")
 	return cmd
 }
 
@@ -110,7 +110,7 @@ func (o *fitOptions) run(ctx context.Context, env *Env, paths []string) error {
 		l.Profile.Name = o.name
 	}
 	describe(l)
-	if err := writeLearned(env.Stdout, l, time.Since(began)); err != nil {
+	if err := o.write(env.Stdout, l, time.Since(began)); err != nil {
 		return err
 	}
 	return o.keep(env, l)
@@ -219,13 +219,21 @@ func checkProfile(ctx context.Context, w io.Writer, p *step.Profile, sets []pred
 	return writeLevels(w, fmt.Sprintf("%s beside what was measured: measured, and how far the model is off", p.Name), got)
 }
 
-func writeLearned(w io.Writer, l *predict.Learned, took time.Duration) error {
+// write says what was found.
+func (o *fitOptions) write(w io.Writer, l *predict.Learned, took time.Duration) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s. It took %.0f s.\n", l.Profile.About, sentence(predict.Structure(&l.Profile)), took.Seconds())
 	for _, s := range l.LeftOut {
 		fmt.Fprintf(&b, "Left out: %s.\n", s)
 	}
-	writeKnobs(&b, "What the runs tell", l, true)
+	if len(l.Cut) > 0 {
+		fmt.Fprintf(&b, "The time was up (--budget %s). Not done: %s.\n", o.budget, strings.Join(l.Cut, "; "))
+	}
+	tells := "What the runs tell"
+	if o.start != "" {
+		tells = "What the runs and the profile to start from tell"
+	}
+	writeKnobs(&b, tells, l, true)
 	writeKnobs(&b, "What they do not tell: these are where the fit began, or near it", l, false)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
@@ -233,14 +241,25 @@ func writeLearned(w io.Writer, l *predict.Learned, took time.Duration) error {
 	if err := writeLevels(w, "As the fit has them: measured, and how far the model is off", l.Levels); err != nil {
 		return err
 	}
-	if l.Folds == "" {
-		_, err := fmt.Fprintln(w, "\nNothing was held out, so nobody knows what error to expect of a prediction: measure a second run, or leave --no-hold-out away.")
-		return err
-	}
-	if err := writeLevels(w, "Held out ("+l.Folds+"): what a prediction is off by", l.HeldOut); err != nil {
+	if err := o.writeHeldOut(w, l); err != nil {
 		return err
 	}
 	return writeAdvice(w, l.Advice)
+}
+
+func (o *fitOptions) writeHeldOut(w io.Writer, l *predict.Learned) error {
+	if l.Folds != "" {
+		return writeLevels(w, "Held out ("+l.Folds+"): what a prediction is off by", l.HeldOut)
+	}
+	next := "measure a second run"
+	switch {
+	case o.quick:
+		next = "leave --no-hold-out away"
+	case len(l.Cut) > 0:
+		next = "give it more time with --budget"
+	}
+	_, err := fmt.Fprintf(w, "\nNothing was held out, so nobody knows what error to expect of a prediction: %s.\n", next)
+	return err
 }
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

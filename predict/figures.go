@@ -199,6 +199,7 @@ type Seen struct {
 	windows  []window
 	waves    []wave
 	trains   []train
+	intake   intake
 	most     int     // answers that were written at once
 	tokens   int     // that these had at most
 	flying   int     // requests in flight when most were written
@@ -254,6 +255,7 @@ func See(name string, l *outcome.Level) (*Seen, error) {
 	s.windows = w.finish()
 	s.waves = w.waves()
 	s.trains = w.trains()
+	s.intake = w.intake()
 	s.most, s.tokens, s.flying = w.peaks(s.sent)
 	if longest, next := w.silence(times); longest > leastSilence && longest > 5*next {
 		s.why = fmt.Sprintf("nothing came for %.1f s, and never else for a fifth of that", longest/1000)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +17,7 @@ import (
 
 // Options are how a fit is done.
 type Options struct {
-	Budget time.Duration     // stop looking after so long; 0 is a minute
+	Budget time.Duration     // stop looking after so long; 0 is five minutes
 	Now    func() time.Time  // the clock it is measured by; nil: no end but its own
 	Say    func(line string) // how it goes; may be nil
 	Rounds int               // most rounds; 0 is 12
@@ -25,8 +26,29 @@ type Options struct {
 	NoHoldOut bool               // do not fit again without each run
 	NoAdvice  bool               // do not look for runs that would tell more
 
-	rough bool // nobody asks how sure it is
+	rough bool // costs need only be about right
+	bare  bool // nobody asks how sure it is
+	until time.Time
 }
+
+// begin has the time for it run from now.
+func (o *Options) begin() {
+	if o.Now != nil && o.until.IsZero() {
+		o.until = o.Now().Add(cmp.Or(o.Budget, 5*time.Minute))
+	}
+}
+
+// share is o with a share of the time that is left.
+func (o Options) share(part float64) Options {
+	if o.Now != nil {
+		now := o.Now()
+		o.until = now.Add(time.Duration(part * float64(o.until.Sub(now))))
+	}
+	return o
+}
+
+// late says whether the time is up.
+func (o *Options) late() bool { return o.Now != nil && o.Now().After(o.until) }
 
 // A Fit is a profile that explains what was measured.
 type Fit struct {
@@ -35,6 +57,7 @@ type Fit struct {
 	Levels  []Explained
 
 	normal [][]float64 // what is known of the knobs together
+	cut    bool        // the time was up before it was as good as it gets
 }
 
 // Turned is a number that was fitted.
@@ -78,7 +101,20 @@ func (f *fitter) sigma(k int) float64 {
 	if strings.HasPrefix(name, "front_end.") {
 		return 2 * startSigma
 	}
+	if slices.Contains(rarelyTold, name) {
+		return cmp.Or(f.Sure[name], untoldSigma)
+	}
 	return cmp.Or(f.Sure[name], startSigma)
+}
+
+// told says whether the runs tell a knob, whose standard error is e: it is then much
+// smaller than what was known before.
+func (f *fitter) told(k int, e float64) bool {
+	before := startSigma
+	if f.sigma(k) == untoldSigma {
+		before = untoldSigma
+	}
+	return e < before/2
 }
 
 // weight is how much a figure of a level counts: few requests, little. Times to
@@ -136,9 +172,9 @@ type fitter struct {
 	base   step.Profile
 	knobs  []knob
 	start  []float64
-	until  time.Time
 	sharp  float64 // by how much residuals count more than sigma says; 0 is 1
 	back   bool    // slopes are measured by turning knobs back
+	cut    bool    // the time was up
 }
 
 // FitTo turns the knobs of a profile until it explains the levels as well as it
@@ -147,25 +183,23 @@ func FitTo(ctx context.Context, start step.Profile, levels []*Seen, o Options) (
 	if len(levels) == 0 {
 		return nil, errors.New("no level to fit to")
 	}
+	o.begin()
 	f := &fitter{Options: o, ctx: ctx, levels: levels, base: start, knobs: knobs(start)}
 	f.start = read(&start, f.knobs)
 	if f.Rounds == 0 {
 		f.Rounds = 12
 	}
-	if f.Now != nil {
-		f.until = f.Now().Add(f.budget())
-	}
-	at, off, err := f.search(f.start)
+	here, slopes, err := f.search(f.start)
 	if err != nil {
 		return nil, err
 	}
-	if sharp := sharpness(off); sharp > 1 && !f.rough {
+	if sharp := sharpness(here.off); sharp > 1 && !f.rough {
 		f.sharp = sharp
-		if at, _, err = f.search(at); err != nil {
+		if here, slopes, err = f.search(here.at); err != nil {
 			return nil, err
 		}
 	}
-	return f.result(at)
+	return f.result(here.at, slopes)
 }
 
 // sharpness is by how much residuals may count more, where the engine explains the
@@ -186,32 +220,44 @@ const (
 	mostSharp  = 30
 )
 
-func (f *fitter) budget() time.Duration {
-	if f.Budget > 0 {
-		return f.Budget
-	}
-	return time.Minute
+// off are the residuals of all levels one after another.
+func (f *fitter) off(at []float64) ([]float64, error) {
+	out, err := f.offs([][]float64{at})
+	return out[0], err
 }
 
-func (f *fitter) late() bool { return f.Now != nil && f.Now().After(f.until) }
-
-// off are the residuals of all levels one after another. Levels are simulated
-// side by side.
-func (f *fitter) off(at []float64) ([]float64, error) {
-	p := turned(f.base, f.knobs, at)
-	out := make([]float64, len(f.levels)*figures)
-	err := each(len(f.levels), func(i int) error {
-		got, err := f.levels[i].Predict(f.ctx, p, 1)
+// offs are those of several settings of the knobs. All levels of all of them are
+// simulated side by side, those that take longest first.
+func (f *fitter) offs(settings [][]float64) ([][]float64, error) {
+	profiles, out := make([]step.Profile, len(settings)), make([][]float64, len(settings))
+	for i, at := range settings {
+		profiles[i], out[i] = turned(f.base, f.knobs, at), make([]float64, len(f.levels)*figures)
+	}
+	order := make([]int, len(f.levels))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return f.levels[b].work() - f.levels[a].work() })
+	return out, each(len(order)*len(settings), func(n int) error {
+		i, setting := order[n/len(settings)], n%len(settings)
+		got, err := f.levels[i].Predict(f.ctx, profiles[setting], 1)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.levels[i].Name, err)
 		}
 		r := f.levels[i].residuals(got)
 		for k := range r {
-			out[i*figures+k] = r[k] * cmp.Or(f.sharp, 1)
+			out[setting][i*figures+k] = r[k] * cmp.Or(f.sharp, 1)
 		}
 		return nil
 	})
-	return out, err
+}
+
+// work is about how long a level takes to simulate.
+func (s *Seen) work() (tokens int) {
+	for _, q := range s.sent {
+		tokens += q.output + 20
+	}
+	return tokens
 }
 
 // each calls do for 0 to n-1 on all processors, and returns the first error.
@@ -260,26 +306,28 @@ func (f *fitter) distance(off, at []float64) float64 {
 // search is Levenberg and Marquardt's method on residuals that are weighted anew
 // each round. Slopes are measured where the last ones led nowhere; else what a
 // step came to corrects them.
-func (f *fitter) search(from []float64) (at, off []float64, err error) {
-	at = append([]float64(nil), from...)
-	if off, err = f.off(at); err != nil {
-		return nil, nil, err
+func (f *fitter) search(from []float64) (here stand, slopes [][]float64, err error) {
+	here = stand{at: append([]float64(nil), from...), damping: 0.1}
+	if here.off, err = f.off(here.at); err != nil {
+		return here, nil, err
 	}
-	here := stand{at: at, off: off, best: f.distance(off, at), damping: 0.1}
-	var slopes [][]float64
-	f.back = false
+	here.best = f.distance(here.off, here.at)
+	f.back, f.cut = false, false
 	fresh, wins := false, 0
-	for round := 0; round < f.Rounds && !f.late(); round++ {
+	for round := 0; round < f.Rounds; round++ {
+		if f.cut = f.late(); f.cut {
+			break
+		}
 		f.say("round %d: distance %.1f", round, here.best)
 		if slopes == nil || wins >= anewAfter {
 			if slopes, err = f.slopes(here.at, here.off); err != nil {
-				return nil, nil, err
+				return here, nil, err
 			}
 			fresh, wins = true, 0
 		}
 		gain, err := f.nearer(&here, slopes)
 		if err != nil {
-			return nil, nil, err
+			return here, nil, err
 		}
 		wins++
 		if gain < enough*here.best {
@@ -292,7 +340,7 @@ func (f *fitter) search(from []float64) (at, off []float64, err error) {
 		fresh = false
 	}
 	f.say("distance %.1f", here.best)
-	return here.at, here.off, f.ctx.Err()
+	return here, slopes, f.ctx.Err()
 }
 
 // A stand is where a search has come to.
@@ -364,18 +412,16 @@ func (f *fitter) slopes(at, off []float64) ([][]float64, error) {
 		turn = -nudge
 	}
 	for k := range f.knobs {
-		there := append([]float64(nil), at...)
-		there[k] += turn
-		r, err := f.off(there)
-		if err != nil {
-			return nil, err
-		}
+		out[k] = append([]float64(nil), at...)
+		out[k][k] += turn
+	}
+	out, err := f.offs(out)
+	for _, r := range out {
 		for i := range r {
 			r[i] = (r[i] - off[i]) / turn
 		}
-		out[k] = r
 	}
-	return out, nil
+	return out, err
 }
 
 // normal are the normal equations: what the residuals and the start say of the
@@ -416,10 +462,11 @@ func (f *fitter) step(at, off []float64, slopes [][]float64, damping float64) []
 	return out
 }
 
-// result says what was found, and how sure it is.
-func (f *fitter) result(at []float64) (*Fit, error) {
-	out := &Fit{Profile: rounded(turned(f.base, f.knobs, at), f.knobs)}
-	if f.rough {
+// result says what was found, and how sure it is. Slopes are those where the search
+// ended; nil: it ended without.
+func (f *fitter) result(at []float64, slopes [][]float64) (*Fit, error) {
+	out := &Fit{Profile: rounded(turned(f.base, f.knobs, at), f.knobs), cut: f.cut}
+	if f.rough || f.bare {
 		return out, nil
 	}
 	at = read(&out.Profile, f.knobs)
@@ -427,16 +474,17 @@ func (f *fitter) result(at []float64) (*Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	slopes, err := f.slopes(at, off)
-	if err != nil {
-		return nil, err
+	if slopes == nil {
+		if slopes, err = f.slopes(at, off); err != nil {
+			return nil, err
+		}
 	}
 	out.normal, _ = f.normal(at, off, slopes)
 	spread := invertedDiagonal(out.normal)
 	for i, k := range f.knobs {
 		e := math.Sqrt(spread[i])
 		out.Knobs = append(out.Knobs, Turned{
-			Name: k.name, Unit: k.unit(), Value: math.Exp(at[i]), Start: math.Exp(f.start[i]), Error: e, Told: e < startSigma/2,
+			Name: k.name, Unit: k.unit(), Value: math.Exp(at[i]), Start: math.Exp(f.start[i]), Error: e, Told: f.told(i, e),
 		})
 	}
 	out.tellErrors()

@@ -25,6 +25,10 @@ var heldStill = []string{
 	"cost.noise", "cost.tick_ms",
 }
 
+// rarelyTold are numbers that show only where many decode beside prompts: where that
+// was hardly measured, they would take up what others leave.
+var rarelyTold = []string{"cost.mixed_us_per_sequence", "host.per_sequence_us"}
+
 // knobs are the numbers of p that a fit may turn: those above zero.
 func knobs(p step.Profile) []knob {
 	var out []knob

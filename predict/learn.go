@@ -25,6 +25,7 @@ type Learned struct {
 	Folds   string      // what was held out at a time; empty: nothing
 	LeftOut []string    // levels that were not used, and why
 	Advice  []Advised   // runs that would tell most, the best first
+	Cut     []string    // what there was no time for
 }
 
 // Learn fits an engine to runs: costs are read off the times of tokens, then
@@ -38,28 +39,46 @@ func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Le
 	if len(levels) == 0 {
 		return nil, errors.New("no level to fit to")
 	}
-	fresh := false
-	if start == nil {
-		p, sure, err := structure(ctx, levels, o)
+	o.begin()
+	fresh := start == nil
+	if fresh {
+		p, sure, left, err := structure(ctx, levels, o.share(0.4))
 		if err != nil {
 			return nil, err
 		}
-		start, o.Sure, fresh = &p, sure, true
+		start, o.Sure = &p, sure
+		out.cutIf(len(left) > 0, "structures that were not tried: "+strings.Join(left, ", "))
 		o.say("structure: %s", Structure(start))
 	} else {
 		p := onThisHost(ctx, *start, levels)
 		start, o.Sure = &p, carriedOver(start)
 	}
-	f, err := FitTo(ctx, *start, levels, o)
+	mine := o
+	if !o.NoHoldOut {
+		mine = o.share(0.5)
+	}
+	f, err := FitTo(ctx, *start, levels, mine)
 	if err != nil {
 		return nil, err
 	}
 	out.Fit = *f
+	out.cutIf(f.cut, "the search for better numbers ended early")
 	if err := out.holdOut(ctx, start, fresh, sets, o); err != nil {
 		return nil, err
 	}
+	if out.cutIf(o.late() && !o.NoAdvice, "which runs would tell most") {
+		return out, nil
+	}
 	out.Advice, err = advise(ctx, f, o)
 	return out, err
+}
+
+// cutIf notes what there was no time for.
+func (l *Learned) cutIf(cut bool, what string) bool {
+	if cut {
+		l.Cut = append(l.Cut, what)
+	}
+	return cut
 }
 
 // onThisHost is an engine whose host is faster or slower by one factor in all that it
@@ -88,20 +107,22 @@ func onThisHost(ctx context.Context, p step.Profile, levels []*Seen) step.Profil
 const hostStep = 1.05
 
 // carriedOver is how sure the start is of its costs: they are those of a model on a
-// GPU, and another machine with that GPU has them, too. What the processors of its
-// host do may be anything there.
+// GPU, and another machine with that GPU has them, too. The processors of its host do
+// all their work faster or slower there, and some of it more than other.
 func carriedOver(start *step.Profile) map[string]float64 {
 	sure := map[string]float64{}
 	for name, e := range start.Errors {
-		if strings.HasPrefix(name, "cost.") {
-			sure[name] = max(e, leastCarried)
+		if sure[name] = max(e, leastCarried); !strings.HasPrefix(name, "cost.") {
+			sure[name] = max(e, leastApart)
 		}
 	}
 	return sure
 }
 
-// leastCarried is how far costs may be off on another GPU of the same kind.
-const leastCarried = 0.03
+const (
+	leastCarried = 0.03 // how far costs may be off on another GPU of the same kind
+	leastApart   = 0.1  // and how far one time of a host from what the others are changed by
+)
 
 func levelsOf(sets []Set) (out []*Seen) {
 	for _, s := range sets {
@@ -170,24 +191,22 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 		}
 		sets = halves
 	}
+	var left []string
 	for i := range sets {
-		others := levelsOf(slices.Delete(slices.Clone(sets), i, i+1))
-		from := *start
-		if fresh {
-			from.Cost.PrefillNsPerTokenAndContext = Generic().Cost.PrefillNsPerTokenAndContext // the run held out may be the only one that tells
-			from, o.Sure = ReadOff(from, others)
+		name := cmp.Or(sets[i].Name, "every second level")
+		if o.late() {
+			left = append(left, name)
+			continue
 		}
-		o.Rounds = foldRounds
-		o.say("without %s", cmp.Or(sets[i].Name, "every second level"))
-		f, err := FitTo(ctx, from, others, o)
-		if err != nil {
-			return err
-		}
-		got, err := Explain(ctx, f.Profile, sets[i].Levels)
+		o.say("without %s", name)
+		got, err := foretell(ctx, *start, fresh, slices.Delete(slices.Clone(sets), i, i+1), sets[i], o.share(1/float64(len(sets)-i)))
 		if err != nil {
 			return err
 		}
 		l.HeldOut = append(l.HeldOut, got...)
+	}
+	if l.cutIf(len(left) > 0, "held out: "+strings.Join(left, ", ")) && len(l.HeldOut) == 0 {
+		l.Folds = ""
 	}
 	order := map[string]int{}
 	for i, s := range levelsOf(l.Sets) {
@@ -195,6 +214,21 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 	}
 	slices.SortStableFunc(l.HeldOut, func(a, b Explained) int { return order[a.Name] - order[b.Name] })
 	return nil
+}
+
+// foretell is what a fit to some runs makes of another.
+func foretell(ctx context.Context, from step.Profile, fresh bool, others []Set, of Set, o Options) ([]Explained, error) {
+	levels := levelsOf(others)
+	if fresh {
+		from.Cost.PrefillNsPerTokenAndContext = Generic().Cost.PrefillNsPerTokenAndContext // the run held out may be the only one that tells
+		from, o.Sure = ReadOff(from, levels)
+	}
+	o.Rounds, o.bare = foldRounds, true
+	f, err := FitTo(ctx, from, levels, o)
+	if err != nil {
+		return nil, err
+	}
+	return Explain(ctx, f.Profile, of.Levels)
 }
 
 // foldRounds are fewer than a fit to all has: the last ones change little.

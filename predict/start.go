@@ -140,6 +140,7 @@ func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]fl
 			p.Cost.Step = slices.Insert(p.Cost.Step, 1, knee)
 		}
 	}
+	readIntakes(&p, levels, sure)
 	readLaunches(&p, levels, sure)
 	if p.KV.Blocks == 0 {
 		p.KV.Blocks = kvBlocks(levels, p.KV.BlockTokens)

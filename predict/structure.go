@@ -13,13 +13,18 @@ import (
 // steps in flight, its policy, how many tokens a step has, and what limits the
 // batch. Each choice is simulated, and the one that explains most is kept; what
 // makes no difference stays as most engines have it.
-func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, sure map[string]float64, err error) {
+func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, sure map[string]float64, left []string, err error) {
 	best, least := step.Profile{}, math.Inf(1)
-	for _, p := range shapes(levels) {
+	o.rough = true
+	for i, p := range shapes(levels) {
+		if i > 0 && o.late() {
+			left = append(left, p.Policy)
+			continue
+		}
 		p.Speculation = speculationOf(levels)
-		p, d, err := built(ctx, p, levels, least)
+		p, d, err := built(ctx, p, levels, least, o)
 		if err != nil {
-			return p, nil, err
+			return p, nil, nil, err
 		}
 		o.say("%s: distance %.1f", Structure(&p), d)
 		if d < least {
@@ -27,34 +32,34 @@ func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, 
 		}
 	}
 	if summariesOnly(levels) {
-		return best, nil, nil
+		return best, nil, left, nil
 	}
 	// Costs begin again at what was read off: a rough fit leads away from it.
 	p, sure = ReadOff(best, levels)
-	return p, sure, nil
+	return p, sure, left, nil
 }
 
 // built is an engine of a shape, with roughly fitted costs and the limits that
 // explain most, and how far off it is. One that is much farther off than the best so
 // far is not worth more work.
-func built(ctx context.Context, p step.Profile, levels []*Seen, best float64) (step.Profile, float64, error) {
-	p, sure := ReadOff(p, levels)
+func built(ctx context.Context, p step.Profile, levels []*Seen, best float64, o Options) (step.Profile, float64, error) {
+	p, o.Sure = ReadOff(p, levels)
+	o.Rounds, o.Say = 3, nil
 	if summariesOnly(levels) {
-		p, _ = choose(ctx, p, levels, fronts)
+		p, _ = choose(ctx, p, levels, fronts, &o)
 	}
-	p, _ = choose(ctx, p, levels, caps)
-	rough := Options{Rounds: 3, Sure: sure, rough: true}
-	f, err := FitTo(ctx, p, levels, rough)
+	p, _ = choose(ctx, p, levels, caps, &o)
+	f, err := FitTo(ctx, p, levels, o)
 	if err != nil {
 		return p, 0, err
 	}
-	p, d := choose(ctx, f.Profile, levels, schedules)
-	if summariesOnly(levels) && d < hopeless*best { // means tell costs only roughly, and those hid the limits
-		p, _ = choose(ctx, p, levels, caps)
-		if f, err = FitTo(ctx, p, levels, rough); err != nil {
+	p, d := choose(ctx, f.Profile, levels, schedules, &o)
+	if summariesOnly(levels) && d < hopeless*best && !o.late() { // means tell costs only roughly, and those hid the limits
+		p, _ = choose(ctx, p, levels, caps, &o)
+		if f, err = FitTo(ctx, p, levels, o); err != nil {
 			return p, 0, err
 		}
-		p, d = choose(ctx, f.Profile, levels, schedules)
+		p, d = choose(ctx, f.Profile, levels, schedules, &o)
 	}
 	return p, d + float64(len(knobs(p)))*perKnob, nil
 }
@@ -72,7 +77,7 @@ func shapes(levels []*Seen) []step.Profile {
 	out[1].Policy = "prefill-first"
 	out[2].Policy, out[2].Reserve, out[2].StepTokens = "reserve", step.Reserve{WaitSteps: 20, WaitingRatio: 0.3}, 65536 // TGI's defaults
 	if !summariesOnly(levels) {
-		return append(out, Generic()) // summaries do not tell what stands around an engine
+		return append([]step.Profile{Generic()}, out...) // summaries do not tell what stands around an engine
 	}
 	small := Plain() // as engines had it when chunks were new
 	small.StepTokens = 512
@@ -148,10 +153,13 @@ func schedules(p step.Profile, _ []*Seen) []choice {
 }
 
 // choose tries choices one after the other, and keeps what explains more.
-func choose(ctx context.Context, p step.Profile, levels []*Seen, of func(step.Profile, []*Seen) []choice) (step.Profile, float64) {
+func choose(ctx context.Context, p step.Profile, levels []*Seen, of func(step.Profile, []*Seen) []choice, o *Options) (step.Profile, float64) {
 	f := &fitter{ctx: ctx, levels: levels}
 	least := f.distanceOf(p)
 	for _, change := range of(p, levels) {
+		if o.late() {
+			break
+		}
 		q := p
 		change(&q)
 		if d := f.distanceOf(q); d < (1-worthwhile)*least {

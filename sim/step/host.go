@@ -100,16 +100,10 @@ func (h *host) next() (time.Duration, bool) {
 	return max(first, h.at), found
 }
 
-// takenIn is when an idle engine has taken in the request that comes at that time,
-// and those that come while it does so.
+// takenIn is when an idle engine has taken in the request that comes at that time.
+// It begins with that one: those that come meanwhile hold up its launch.
 func (h *host) takenIn(e *Engine, at time.Duration) time.Duration {
-	if h.c.PerArrivalMs == 0 && h.c.PerArrivalTokenUs == 0 {
-		return at
-	}
-	for _, s := range e.front.queue.items[e.front.queue.head:] {
-		if s.slot.through+e.front.fixed > at {
-			break
-		}
+	if s := e.front.queue.peek(); s != nil {
 		at += h.arrivalTime(s)
 	}
 	return at
