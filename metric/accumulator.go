@@ -16,15 +16,19 @@ import (
 //
 // A summary is a function of the set of records, never of their order, so
 // accumulators merge and a cluster is summed the way one machine is. Of a record
-// it keeps the marks, some 80 bytes; what a record has many of, as gaps between
+// it keeps the marks, some 80 bytes, or with Marks those of a part of them; what a record has many of, as gaps between
 // tokens, goes into digests, whose memory has a bound. Up to that bound every
 // quantile is exact, and the summary says where it is not.
 type Accumulator struct {
 	Goodput []SLO   // what a good request keeps; set it before the first Add
 	Stall   float64 // gaps longer than so many milliseconds are stalls; 0 is DefaultStallMillis; set it likewise
 	Limit   int     // observations of one metric that are kept one by one; 0 is stat.ExactLimit
+	Marks   int     // requests whose marks are kept at most; 0 is all
 
 	marks    []marks
+	thinned  thinned
+	dues     span // of requests that were sent
+	sents    span
 	whole    part // of All
 	apart    bool // gaps by token are not those between events: until then they are kept once
 	bounds   bounds
@@ -55,12 +59,13 @@ type marks struct {
 	due, slot, sent, first, last, end time.Duration
 	turn, input, output               int32
 	ok                                bool
+	session                           uint64
 	connect                           time.Duration      // how long that took
 	server                            *tacho.ServerTimes // nil where it tells none
 }
 
 func marksOf(r *tacho.Record) marks {
-	m := marks{due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), input: small(InputTokens(r)), output: small(r.Output), ok: r.OK()}
+	m := marks{session: r.Session, due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), input: small(InputTokens(r)), output: small(r.Output), ok: r.OK()}
 	if r.Start != tacho.Never && r.Conn != tacho.Never {
 		m.connect = r.Conn - r.Start
 	}
@@ -79,7 +84,7 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
-	a.marks = append(a.marks, marksOf(r))
+	a.mark(marksOf(r))
 	a.whole.ready(len(All), a.Limit)
 	a.series.ready(len(All))
 	alone := a.alone(r)
@@ -190,7 +195,7 @@ func (a *Accumulator) Close() error { return nil }
 func (a *Accumulator) Merge(b *Accumulator) {
 	a.settle()
 	b.settle()
-	a.marks = append(a.marks, b.marks...)
+	a.mergeMarks(b)
 	a.parts.merge(&b.parts, &a.whole, &b.whole)
 	a.mergeGaps(b)
 	if len(b.whole.digests) > 0 {
@@ -231,20 +236,22 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Sessions = a.sessions.summary()
 	s.Clock, s.Network = a.clock.summary(), a.network
 	s.Peaks = a.peaks()
-	s.LimitBound = c.MaxConcurrency > 0 && peakOverlap(a.marks, slot, end) >= c.MaxConcurrency
-	s.Rate = rate(a.marks)
+	s.LimitBound = c.MaxConcurrency > 0 && a.peakOverlap(&a.thinned.slots, slot, end) >= c.MaxConcurrency
+	s.Rate = rate(a.dues, a.sents)
 	origin := due
 	if s.LimitBound {
 		origin = slot
 	}
 	s.Drift = drift(a.marks, origin)
-	s.Backlog, s.SpreadMillis, s.Cache = backlog(c, a.marks), spread(c, a.marks), a.cache
+	s.Backlog, s.SpreadMillis, s.Cache = a.backlog(c), spread(c, a.marks, a.whole.Requests), a.cache
 	s.Throughput = a.throughput(&s)
 	s.Steady = a.steady(&c, s.Backlog)
 	s.Dists = a.dists(c.Percentiles)
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
 	s.spent, s.slowest = spending(a.marks)
+	s.spent.merge(&a.thinned.spent)
+	s.OneIn = int(a.thinned.every)
 	s.judge()
 	return s
 }

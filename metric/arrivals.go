@@ -127,43 +127,44 @@ func (a *arrivals) merge(o *arrivals, limit int) {
 	}
 }
 
-// sorted are the arrivals in order, with how many events each stands for.
-func (a *arrivals) sorted() (all []arrival, events []int64) {
-	if !a.spilt {
-		stat.SortBy(a.exact, func(one arrival) uint64 { return uint64(max(one.at, 0)) })
-		return a.exact, nil
+// ordered are how many arrivals there are in order of time, and each of them with how
+// many events it stands for: none, where a bin is empty.
+func (a *arrivals) ordered() (n int, each func(i int) (arrival, int)) {
+	if a.spilt {
+		return len(a.bins), func(i int) (arrival, int) { return arrival{a.begin(i), a.bins[i].tokens}, int(a.bins[i].events) }
 	}
-	for i, b := range a.bins {
-		if b.events > 0 {
-			all = append(all, arrival{a.begin(i), b.tokens})
-			events = append(events, b.events)
-		}
-	}
-	return all, events
+	stat.SortBy(a.exact, func(one arrival) uint64 { return uint64(max(one.at, 0)) })
+	return len(a.exact), func(i int) (arrival, int) { return a.exact[i], 1 }
 }
 
 // peaks are the most events in a second cut from origin, and the most tokens in
 // a second that may begin anywhere, or in the whole time since origin, if that
 // is shorter, by the second.
 func (a *arrivals) peaks(origin time.Duration) (p Peaks) {
-	all, events := a.sorted()
-	if len(all) == 0 {
+	n, each := a.ordered()
+	if n == 0 {
 		return p
 	}
-	window := min(all[len(all)-1].at-origin, time.Second)
+	last, _ := each(n - 1)
+	window := min(last.at-origin, time.Second)
 	second, inSecond, first, now, peak := time.Duration(-1), 0, 0, int64(0), int64(0)
-	for i, one := range all {
+	for i := range n {
+		one, events := each(i)
+		if events == 0 {
+			continue
+		}
 		if s := (one.at - origin) / time.Second; s != second {
 			second, inSecond = s, 0
 		}
-		if events == nil {
-			inSecond++
-		} else {
-			inSecond += int(events[i])
-		}
+		inSecond += events
 		p.EventsPerS = max(p.EventsPerS, inSecond)
-		for now += one.tokens; all[first].at <= one.at-window && first < i; first++ {
-			now -= all[first].tokens
+		now += one.tokens
+		for ; first < i; first++ {
+			old, _ := each(first)
+			if old.at > one.at-window {
+				break
+			}
+			now -= old.tokens
 		}
 		peak = max(peak, now)
 	}

@@ -30,8 +30,8 @@ const (
 )
 
 // backlog is nil where there is no fixed rate, or too little of it to say.
-func backlog(c Config, all []marks) *Backlog {
-	dues := spanOf(all, due)
+func (a *Accumulator) backlog(c Config) *Backlog {
+	all, dues := a.marks, a.dues
 	if c.RequestRate <= 0 || dues.n < backlogMin {
 		return nil
 	}
@@ -52,6 +52,9 @@ func backlog(c Config, all []marks) *Backlog {
 		if m.due > from && m.due <= to {
 			b.Due++
 		}
+	}
+	for _, n := range []*int{&b.Early, &b.Mid, &b.Late, &b.Due} {
+		*n *= a.thinned.of()
 	}
 	return b
 }
@@ -134,8 +137,8 @@ func surplusFound(s *Summary) (float64, bool) {
 
 // spread is the time over which a burst left, in milliseconds: up to the 99th
 // percentile, for a straggler is no stream. It is nil of any other load.
-func spread(c Config, all []marks) *float64 {
-	if c.RequestRate > 0 || c.MaxConcurrency > 0 && len(all) > c.MaxConcurrency {
+func spread(c Config, all []marks, requests int) *float64 {
+	if c.RequestRate > 0 || c.MaxConcurrency > 0 && requests > c.MaxConcurrency {
 		return nil
 	}
 	var sents []float64

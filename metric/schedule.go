@@ -23,18 +23,16 @@ func end(m *marks) time.Duration  { return m.end }
 // so the others say how many tokens came in any second, and how many requests
 // were in flight at one moment.
 func (a *Accumulator) peaks() *Peaks {
-	origin := time.Duration(math.MaxInt64)
-	for i := range a.marks {
-		if m := &a.marks[i]; m.streamed() {
-			origin = min(origin, m.sent)
-		}
+	origin, ok := origin(a.marks)
+	if a.thinned.every > 0 {
+		origin = a.thinned.origin
 	}
-	if origin == math.MaxInt64 {
+	if !ok {
 		return nil
 	}
 	p := a.arrivals.peaks(origin)
 	second := func(at time.Duration) time.Duration { return (at - origin) / time.Second }
-	p.TouchingASecond = peakOverlap(a.marks,
+	p.TouchingASecond = a.peakOverlap(&a.thinned.seconds,
 		func(m *marks) time.Duration {
 			if !m.streamed() {
 				return tacho.Never
@@ -42,8 +40,27 @@ func (a *Accumulator) peaks() *Peaks {
 			return second(m.sent)
 		},
 		func(m *marks) time.Duration { return second(m.last) + 1 })
-	p.InFlight = peakOverlap(a.marks, sent, end)
+	p.InFlight = a.peakOverlap(&a.thinned.flying, sent, end)
 	return &p
+}
+
+// origin is when the first successful request was sent.
+func origin(all []marks) (at time.Duration, ok bool) {
+	at = time.Duration(math.MaxInt64)
+	for i := range all {
+		if m := &all[i]; m.streamed() {
+			at = min(at, m.sent)
+		}
+	}
+	return at, at < math.MaxInt64
+}
+
+// peakOverlap is that of all records: counted, or by the marks if all are kept.
+func (a *Accumulator) peakOverlap(counted *overlap, from, to moment) int {
+	if a.thinned.every > 0 {
+		return counted.peak()
+	}
+	return peakOverlap(a.marks, from, to)
 }
 
 // peakOverlap is the greatest number of records under way at one moment. A
@@ -71,8 +88,7 @@ func peakOverlap(all []marks, from, to moment) int {
 
 // rate compares the schedule with what came of it, over the requests that were
 // sent: n requests make n-1 intervals. It is nil with fewer than two.
-func rate(all []marks) *Rate {
-	dues, sents := spanOf(all, due), spanOf(all, sent)
+func rate(dues, sents span) *Rate {
 	if dues.n < 2 {
 		return nil
 	}
@@ -84,21 +100,20 @@ type span struct {
 	first, last time.Duration
 }
 
-// spanOf is the span of one moment of the requests that were sent.
-func spanOf(all []marks, at moment) span {
-	var s span
-	for i := range all {
-		m := &all[i]
-		if m.sent == tacho.Never {
-			continue
-		}
-		if s.n == 0 {
-			s.first, s.last = at(m), at(m)
-		}
-		s.n++
-		s.first, s.last = min(s.first, at(m)), max(s.last, at(m))
+// add takes in one moment of a request, if that was sent.
+func (s *span) add(m *marks, at moment) {
+	if m.sent != tacho.Never {
+		s.merge(&span{1, at(m), at(m)})
 	}
-	return s
+}
+
+func (s *span) merge(o *span) {
+	if s.n == 0 {
+		s.first, s.last = o.first, o.last
+	}
+	if o.n > 0 {
+		s.n, s.first, s.last = s.n+o.n, min(s.first, o.first), max(s.last, o.last)
+	}
 }
 
 func (s span) length() time.Duration { return s.last - s.first }

@@ -96,7 +96,7 @@ func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
 	})
 	out := &SteadyState{}
 	closed := c.RequestRate <= 0 && c.MaxConcurrency > 0
-	if c.RequestRate <= 0 && (!closed || len(sents) <= c.MaxConcurrency) && sents[len(sents)-1].sent-sents[0].sent < sents[0].end-sents[0].sent {
+	if c.RequestRate <= 0 && (!closed || a.sents.n <= c.MaxConcurrency) && sents[len(sents)-1].sent-sents[0].sent < sents[0].end-sents[0].sent {
 		out.WhyNot = AllAtOnce
 		return out
 	}
@@ -109,7 +109,7 @@ func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
 	from, to := sents[0].sent, sents[len(sents)-1].sent
 	var w *Window
 	if closed {
-		w, from, to = fullWindow(c, sents, from, to)
+		w, from, to = fullWindow(c, sents, a.thinned.of(), from, to)
 		if w == nil {
 			out.WhyNot = NeverFull
 		}
@@ -119,7 +119,10 @@ func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
 	if w != nil {
 		a.measureWindow(w, c, sents, from, to)
 	}
-	out.Window, out.Little = w, little(sents, from, to)
+	if out.WarmUp != nil {
+		out.WarmUp.Requests *= a.thinned.of()
+	}
+	out.Window, out.Little = w, little(sents, a.thinned.of(), from, to)
 	if w != nil && out.Little != nil {
 		w.Short = w.Short || math.Abs(out.Little.Off) > littleOff
 	}
@@ -128,9 +131,11 @@ func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
 
 // fullWindow is the time in which a closed loop is full, as vllm-bench has it:
 // of successful requests, up to their last token.
-func fullWindow(c *Config, sents []*marks, from, to time.Duration) (*Window, time.Duration, time.Duration) {
+// Each of sents stands for so many.
+func fullWindow(c *Config, sents []*marks, each int, from, to time.Duration) (*Window, time.Duration, time.Duration) {
 	threshold := cmp.Or(c.SteadyThreshold, DefaultSteadyThreshold)
 	w := &Window{Threshold: threshold, Least: max(int(math.Ceil(threshold*float64(c.MaxConcurrency))), 1)}
+	least := (w.Least + each - 1) / each
 	var begins, ends []time.Duration
 	for _, m := range sents {
 		if m.ok {
@@ -141,12 +146,12 @@ func fullWindow(c *Config, sents []*marks, from, to time.Duration) (*Window, tim
 	up, down := tacho.Never, tacho.Never
 	for i, k := 0, 0; k < len(ends); {
 		if i < len(begins) && begins[i] < ends[k] { // of one moment, the end comes first
-			if i++; i-k == w.Least && up == tacho.Never {
+			if i++; i-k == least && up == tacho.Never {
 				up = begins[i-1]
 			}
 			continue
 		}
-		if k++; i-k == w.Least-1 && up != tacho.Never {
+		if k++; i-k == least-1 && up != tacho.Never {
 			down = ends[k-1]
 		}
 	}
@@ -212,6 +217,8 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 		}
 	}
 	w.Share = float64(w.Requests) / float64(len(sents))
+	each := a.thinned.of()
+	w.Requests, w.Completed, input = w.Requests*each, w.Completed*each, input*each
 	least := shortWindow * last.Seconds()
 	if c.SteadyMinS != nil {
 		least = *c.SteadyMinS
@@ -228,8 +235,8 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 	}
 }
 
-// little is nil where no time passed.
-func little(sents []*marks, from, to time.Duration) *Little {
+// little is nil where no time passed. Each of sents stands for so many.
+func little(sents []*marks, each int, from, to time.Duration) *Little {
 	span := (to - from).Seconds()
 	n, inFlight, latency := 0, 0.0, 0.0
 	for _, m := range sents {
@@ -241,7 +248,7 @@ func little(sents []*marks, from, to time.Duration) *Little {
 	if span <= 0 || n == 0 || inFlight == 0 {
 		return nil
 	}
-	return &Little{InFlight: inFlight / span, SentPerS: float64(n) / span, LatencyMillis: 1e3 * latency / float64(n), Off: latency/inFlight - 1}
+	return &Little{InFlight: float64(each) * inFlight / span, SentPerS: float64(each*n) / span, LatencyMillis: 1e3 * latency / float64(n), Off: latency/inFlight - 1}
 }
 
 // warmUp finds how many of the first requests are unlike the others: without

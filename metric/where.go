@@ -117,14 +117,20 @@ func (s *spent) add(m *marks) {
 		s.stream += m.last - m.first
 	}
 	s.gaps += max(int(m.output)-1, 0)
-	if t := m.server; t != nil {
-		s.told++
-		s.server.Queue += t.Queue
-		s.server.TTFT += t.TTFT
-		s.server.Prefill += t.Prefill
-		s.server.Decode += t.Decode
-		s.server.Total += t.Total
+	if m.server != nil {
+		s.merge(&spent{told: 1, server: *m.server})
 	}
+}
+
+func (s *spent) merge(o *spent) {
+	s.requests, s.gaps, s.told = s.requests+o.requests, s.gaps+o.gaps, s.told+o.told
+	s.queue, s.client, s.connect, s.first, s.stream = s.queue+o.queue, s.client+o.client, s.connect+o.connect, s.first+o.first, s.stream+o.stream
+	t := o.server
+	s.server.Queue += t.Queue
+	s.server.TTFT += t.TTFT
+	s.server.Prefill += t.Prefill
+	s.server.Decode += t.Decode
+	s.server.Total += t.Total
 }
 
 func (m *marks) latency() time.Duration {
