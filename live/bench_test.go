@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What watching costs for each token, and for each tick with its snapshot.
+// What watching costs for each token; BenchmarkSecond of live/view has all of it.
 func BenchmarkToken(b *testing.B) {
 	var f Feed
 	b.RunParallel(func(pb *testing.PB) {
@@ -13,19 +13,4 @@ func BenchmarkToken(b *testing.B) {
 			f.Token(1, false, d)
 		}
 	})
-}
-
-func BenchmarkTick(b *testing.B) {
-	var f Feed
-	var board Board
-	board.Begin(Level{Number: 1})
-	for i := range b.N {
-		for k := range 25_000 { // half a second of 50,000 tokens/s
-			f.Token(1, k%300 == 0, 20*time.Millisecond+time.Duration(k*7919%1_000_000))
-		}
-		b.StartTimer()
-		board.Add(f.Tick(time.Duration(i+1) * Period))
-		board.Snapshot()
-		b.StopTimer()
-	}
 }

@@ -38,7 +38,7 @@ func terminal(b testing.TB) (ours, theirs *os.File) {
 // BenchmarkView says how much processor time the live view costs: 1,000 streams of
 // 50 tokens/s each, with the view on a terminal and without it, in turn.
 func BenchmarkView(b *testing.B) {
-	const pairs = 5
+	const pairs = 3
 	server := start(b, "server", "20ms", "20ms")
 	url := "http://" + server.line()
 	measure := func(shown bool) float64 {
