@@ -179,7 +179,7 @@ func ParseConditions(text string) ([]Condition, error) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		return nil, errors.New("it is empty: write limits, as ttft:p99<500ms,failures>1%")
+		return nil, errors.New("it is empty: write limits, as ttft:p99<500ms,error<1%")
 	}
 	return out, nil
 }

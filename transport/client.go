@@ -188,6 +188,9 @@ func parseBase(s string) (base *url.URL, socket string, err error) {
 		}
 		return &url.URL{Scheme: "http", Host: "localhost", Path: strings.TrimRight("/"+prefix, "/")}, path, nil
 	}
+	if !strings.Contains(s, "://") {
+		return nil, "", errors.New("base URL: it should begin with http://, https:// or unix://, as in http://127.0.0.1:8000")
+	}
 	base, err = url.Parse(s)
 	if err != nil {
 		if ue := (*url.Error)(nil); errors.As(err, &ue) {

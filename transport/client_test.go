@@ -314,12 +314,12 @@ func TestNewRequest(t *testing.T) {
 func TestBadBaseURL(t *testing.T) {
 	for _, tt := range []struct{ base, want string }{
 		{"", "begin with http://"},
-		{"127.0.0.1:8000", "http://"},
 		{"ftp://127.0.0.1", "begin with http://"},
 		{"http://", "names no host"},
 		{"http://:80", "names no host"},
 		{"http://127.0.0.1/?x", "leave out"},
 		{"http://me:secret@127.0.0.1:bad", "base URL"},
+		{"127.0.0.1:8000", "begin with http://"},
 		{"ftp://me:secret@127.0.0.1", "xxxxx"},
 		{"unix://relative.sock", "absolute"},
 	} {
