@@ -20,7 +20,7 @@ const (
 	// holdTime is how long the events of a stream may lie in a connection
 	// before its reader is woken. They have their times already, and a reader
 	// that is woken for several at once costs a fraction.
-	holdTime = 500 * time.Millisecond
+	holdTime = time.Second
 	// batch is how many connections are served at a time.
 	batch = 512
 	// gatherTime is the period of batches when segments come thick: one wake-up
@@ -36,10 +36,11 @@ const (
 	// silencePart is the part of a silence after which the poller looks whether
 	// anything has come, though it was not woken: what comes merged then came
 	// within so much of the gap before it. It does so after lookTime at the
-	// soonest, for looking has its price; and after gatherTime for mergeTime
-	// after something came merged.
+	// soonest, for looking has its price, and after lookMost at the latest; and
+	// after gatherTime for mergeTime after something came merged.
 	silencePart = 50
 	lookTime    = 5 * time.Millisecond
+	lookMost    = 500 * time.Millisecond
 	mergeTime   = 2 * time.Second
 )
 
@@ -199,7 +200,7 @@ func (p *poller) waitMillis() int {
 	if p.now-p.merged < int64(mergeTime) {
 		least = gatherTime
 	}
-	left := min(int64(holdTime), max(int64(least), (p.now-p.heard)/silencePart))
+	left := min(int64(lookMost), max(int64(least), (p.now-p.heard)/silencePart))
 	if len(p.held) > 0 {
 		left = min(left, p.held[0].heldUntil-p.now)
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -14,11 +15,22 @@ type gapCode struct {
 	Letters string  `json:"letters"`
 	Base    float64 `json:"base"` // ms, the first letter
 	Step    float64 `json:"step"` // how many times longer each letter is than the one before
+
+	lengths, ends []float64 // of each letter: how long it is, and the longest gap that is written so
 }
 
 // code has letters for gaps from 0.5 ms to 50 s, each 16 % longer than the one
 // before.
-var code = gapCode{Letters: letters(), Base: 0.5, Step: 1.16}
+var code = newGapCode(letters(), 0.5, 1.16)
+
+func newGapCode(letters string, base, step float64) gapCode {
+	c := gapCode{Letters: letters, Base: base, Step: step}
+	for i := range len(letters) {
+		c.lengths = append(c.lengths, base*math.Pow(step, float64(i)))
+		c.ends = append(c.ends, base*math.Pow(step, float64(i)+0.5))
+	}
+	return c
+}
 
 // letters are those that JSON and HTML write as they are, digits left out.
 func letters() string {
@@ -53,9 +65,8 @@ func (c *gapCode) encode(events tacho.Events) string {
 	for i := 1; i < min(len(events), mostGaps+1); i++ {
 		gap := float64(events[i].At-events[i-1].At) / 1e6
 		aim := gap + max(-0.08*gap, min(0.08*gap, carry))
-		at := int(math.Round(math.Log(max(aim, c.Base)/c.Base) / math.Log(c.Step)))
-		at = min(at, len(c.Letters)-1)
-		carry += gap - c.Base*math.Pow(c.Step, float64(at))
+		at := min(sort.SearchFloat64s(c.ends, aim), len(c.Letters)-1)
+		carry += gap - c.lengths[at]
 		if at != last {
 			flush()
 			last, repeats = at, 0
