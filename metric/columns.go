@@ -65,16 +65,19 @@ func (c *column) settle(t *tally, d *stat.Digest, s *stat.Series) {
 		}
 		t.empty()
 	}
-	for i, k := 0, 0; i < len(c.x); i = k {
+	for i := 0; i < len(c.x); {
 		if b := s.Begin(c.at[i]); b != begin {
 			flush()
 			begin = b
 		}
-		for k = i + 1; k < len(c.x) && c.x[k] == c.x[i] && s.Begin(c.at[k]) == begin; k++ {
+		k := i + 1
+		for k < len(c.x) && c.x[k] == c.x[i] && s.Begin(c.at[k]) == begin {
+			k++
 		}
 		if x := c.x[i]; x-x == 0 {
 			t.add(x, k-i)
 		}
+		i = k
 	}
 	flush()
 	c.x, c.at = c.x[:0], c.at[:0]
