@@ -231,7 +231,7 @@ func (f *finding) level(p search.Probe) (plan.Level, error) {
 	}
 	process := l
 	process.Prompts *= search.Stretch
-	l.Draw = search.Typical(draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) }, p.Expected)
+	l.Draw = f.search.Typical(p, draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) })
 	return l, err
 }
 

@@ -125,6 +125,9 @@ func (p *sample) count() {
 		c.n, c.miss, c.mean = 0, 0, 0
 		for j, k := range c.by {
 			m, times := &p.window[k].marks[i], p.drawn[k]
+			if p.counts != nil && p.counts[i] != nil {
+				times *= p.counts[i][k]
+			}
 			c.n += times
 			c.miss += times * m.miss / m.n
 			c.mean += times * m.sum / m.n

@@ -44,7 +44,8 @@ type Result struct {
 	Served   float64       // requests per second, while the load was steady
 	Takes    time.Duration // what most requests took at most
 	Took     time.Duration
-	window   []seen // its requests, while the load was steady
+	window   []seen      // its requests, while the load was steady
+	counts   [][]float64 // how much each of these counts for each goal; nil is as one
 }
 
 // tells says whether the fit can learn from it.
@@ -61,6 +62,7 @@ type Search struct {
 	Probes  int     // most probes
 	Size    int     // most requests of a probe; 0 is as many as the goals ask for
 	Results []Result
+	process []time.Duration // a long stretch of the arrivals, at one a second
 }
 
 // The defaults.
@@ -86,6 +88,7 @@ func (s *Search) Add(w *Watch, void string) Result {
 		r.Verdict, r.Why = Void, void
 	}
 	s.Results = append(s.Results, r)
+	s.weigh()
 	return r
 }
 
@@ -169,6 +172,7 @@ const (
 	once  = 11 // and in one that is longer: what it shows may be that the limit is elsewhere
 	long  = 24 // and near the limit itself, in all
 	all   = 33 // and in the whole search
+	extra = 4  // and beyond that, where the winner had no long probe yet
 
 	// A goal that allows many slow requests still needs some hundreds: those that
 	// are served together resemble each other.
@@ -190,12 +194,19 @@ func (s *Search) size(slowest float64) int {
 	return n
 }
 
-// share is that of the slowest requests which the goal allows that breaks first.
+// share is that of the slowest requests which the goal allows that breaks first, or
+// one that breaks soon after.
 func (s *Search) share() float64 {
-	if i := s.cross(s.samples(), 1).goal; i >= 0 && s.Goals[i].Metric != nil && !s.Goals[i].Mean {
-		return min(mostShare, s.Goals[i].Share)
+	const soon = 1.1
+	samples, share := s.samples(), mostShare
+	best := s.cross(samples, 1)
+	low, high := s.ends()
+	for i, g := range s.Goals {
+		if best.goal >= 0 && g.Metric != nil && !g.Mean && s.crossing(i, samples, best.load, 1, [2]float64{low, high}) < soon*best.load {
+			share = min(share, g.Share)
+		}
 	}
-	return mostShare
+	return share
 }
 
 func (s *Search) scout(load float64) Probe {
@@ -318,7 +329,9 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 	}
 	best, chance := s.limits()
 	near, brief := s.near(best.load), float64(s.size(short))
-	if near < brief {
+	left := s.left(best.load)
+	ending := len(s.Results) == s.Probes-1 || left < brief+float64(s.size(once)) // the winner is still to be tried longer
+	if near < brief && !ending {
 		load := best.load
 		if low < load && load < high { // else the verdicts are contradicted by all that was seen
 			margin := min(math.Pow(high/low, 0.2), 1.3)
@@ -328,7 +341,10 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 		return Probe{Load: load, Effort: s.effort(short)}, true
 	}
 	wide := math.Log(chance[len(chance)*19/20]/chance[len(chance)/20]) / 2 / s.Within
-	more := min(max(near*(wide*wide-1), float64(s.size(long))-near), all/s.share()-s.spent())
+	more := min(max(near*(wide*wide-1), float64(s.size(long))-near), left)
+	if !s.tried(best.load) {
+		more = max(more, min(float64(s.size(once)), (all+extra)/s.share()-s.spent()))
+	}
 	if more < brief/2 {
 		return Probe{}, false
 	}
@@ -336,6 +352,35 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 	p.Effort.Most = int(min(max(more, brief), float64(p.Effort.Most)))
 	return p, true
 }
+
+// tried says whether a load, or nearly that, had a long probe.
+func (s *Search) tried(load float64) bool {
+	return slices.ContainsFunc(s.Results, func(r Result) bool {
+		return r.Long && r.tells() && math.Abs(math.Log(r.Load/load)) < s.Within/2
+	})
+}
+
+// left is how many requests may still be sent at a load: what is left of so many, or of
+// the time, where it is known what the server can take at all. If the limit is near
+// that, slow requests come in long rows, and it takes more of them to tell.
+func (s *Search) left(load float64) float64 {
+	took, most := 0.0, math.Inf(1)
+	for _, r := range s.Results {
+		took += r.Took.Seconds()
+		if r.Verdict == Overrun && !s.outweighed(r) {
+			most = min(most, r.Load)
+		}
+	}
+	return max(all/s.share()-s.spent(), (sweepPart*sweepTime/most-took)*load)
+}
+
+// A plain sweep is ten levels of 1,000 requests, at a tenth of what a server can take,
+// two tenths and so on. It takes so many seconds over what that is a second, and a
+// search may take a part of them.
+const (
+	sweepTime = 29_290
+	sweepPart = 0.2
+)
 
 // spent is how many requests the probes took.
 func (s *Search) spent() (n float64) {

@@ -12,86 +12,63 @@ import (
 // draws are how many schedules are looked at for a typical one.
 const draws = 100
 
-// Typical is which of many draws of an arrival process is most like the process
-// itself, of which a long stretch is given. Requests that come in a rush are the
-// slow ones, and a short probe may by chance see many rushes or none: what it then
-// shows is its luck. So we choose a schedule that has as many rushes, of a few
-// lengths around the time that a request takes, as the process has, and lets as many
-// requests queue where one is served after the other. It is a part of that process,
-// and not a smoother one.
-func Typical(process iter.Seq[time.Duration], draw func(k uint64) iter.Seq[time.Duration], takes time.Duration) uint64 {
-	if takes <= 0 {
-		return 0
-	}
-	want := shape(slices.Collect(process), takes)
-	off := make([][]float64, draws)     // squared, of each draw and feature
-	usual := make([]float64, len(want)) // that of a draw, times their number
-	for k := range off {
-		off[k] = shape(slices.Collect(draw(uint64(k))), takes)
-		for i := range want {
-			d := off[k][i] - want[i]
-			off[k][i] = d * d
-			usual[i] += d * d
-		}
-	}
-	best, least := 0, math.Inf(1)
-	for k := range off {
-		sum := 0.0
-		for i, d := range off[k] { // all features count alike, whatever their spread
-			sum += d / max(usual[i], 1e-12)
-		}
-		if sum < least {
-			best, least = k, sum
-		}
-	}
-	return uint64(best)
-}
-
 // Stretch is how many times longer than a probe the stretch of the process is.
 const Stretch = 50
 
-// What is looked at: rushes of these lengths, in times that a request takes, and
-// queues before servers that are busy for these parts of the time.
-var (
-	lengths = [...]float64{0.5, 1, 2}
-	busy    = [...]float64{0.5, 0.7, 0.85}
-)
+// crowds are how crowded it is at some arrivals of a process: at those above these
+// quantiles.
+var crowds = [...]float64{0.5, 0.8, 0.95, 0.99}
 
-// rush is how many requests came lately at each arrival of a schedule: those
-// that are a length ago count a third.
-func rush(schedule []time.Duration, length float64) []float64 {
-	out := make([]float64, len(schedule))
-	for i := 1; i < len(schedule); i++ {
-		out[i] = (out[i-1] + 1) * math.Exp(-(schedule[i]-schedule[i-1]).Seconds()/length)
+// Typical is which of many draws of a probe's arrivals is most like their process,
+// of which a long stretch is given. Requests that come in a rush are the slow ones,
+// and a short probe may by chance see many rushes or none: what it then shows is its
+// luck. So we choose a schedule in which it is as often crowded as in the process.
+// It is a part of that process, and not a smoother one. The lenses that tell best how
+// slow requests were count most.
+func (s *Search) Typical(p Probe, process iter.Seq[time.Duration], draw func(k uint64) iter.Seq[time.Duration]) uint64 {
+	if p.Expected <= 0 {
+		return 0
 	}
-	return out[len(out)/20:] // at the beginning there was no lately
-}
-
-// queue is how much work is before each arrival of a schedule at a server that
-// takes one after the other, all for the same time (Lindley's recursion).
-func queue(schedule []time.Duration, busy float64) []float64 {
-	out := make([]float64, len(schedule))
-	for i := 1; i < len(schedule); i++ {
-		served := (schedule[i] - schedule[i-1]).Seconds() * float64(len(schedule)) / schedule[len(schedule)-1].Seconds() / busy
-		out[i] = max(0, out[i-1]+1-served)
+	long := slices.Collect(process)
+	s.process = stretched(long, p.Load)
+	schedules := make([][]time.Duration, draws)
+	for k := range schedules {
+		schedules[k] = slices.Collect(draw(uint64(k)))
 	}
-	return out[len(out)/20:]
-}
-
-// shape are the features of a schedule: of its rushes what is usual and what is
-// rare, of its queues what is rare and what is very rare.
-func shape(schedule []time.Duration, takes time.Duration) (out []float64) {
-	for _, length := range lengths {
-		sorted := stat.New(rush(schedule, length*takes.Seconds()))
-		for _, q := range []float64{0.5, 0.8, 0.95} {
-			out = append(out, math.Log1p(sorted.Quantile(q)))
+	off := make([]float64, draws)
+	lenses := lensesAt(p.Load, p.Expected)
+	for i, weight := range s.telling(lenses, s.cross(s.samples(), 1).goal) {
+		if weight > 0 {
+			lenses[i].compare(long, schedules, weight, off)
 		}
 	}
-	for _, b := range busy {
-		sorted := stat.New(queue(schedule, b))
-		for _, q := range []float64{0.9, 0.99} {
-			out = append(out, math.Log1p(sorted.Quantile(q)))
+	return uint64(slices.Index(off, slices.Min(off)))
+}
+
+// compare adds to each schedule by how much it is unlike a long one.
+func (l lens) compare(long []time.Duration, schedules [][]time.Duration, weight float64, off []float64) {
+	usual := stat.New(l.crowd(long))
+	var squares [len(crowds)][]float64
+	for _, schedule := range schedules {
+		crowd := l.crowd(schedule)
+		slices.Sort(crowd)
+		for i, q := range crowds {
+			at, _ := slices.BinarySearch(crowd, math.Nextafter(usual.Quantile(q), math.Inf(1)))
+			d := float64(at)/float64(len(crowd)) - q
+			squares[i] = append(squares[i], d*d)
 		}
 	}
-	return out
+	for i := range squares { // all count alike, whatever their spread
+		sum := max(1e-12, total(squares[i]))
+		for k, d := range squares[i] {
+			off[k] += weight * d / sum
+		}
+	}
+}
+
+func total(xs []float64) (sum float64) {
+	for _, x := range xs {
+		sum += x
+	}
+	return sum
 }

@@ -83,7 +83,7 @@ func (v virtual) run(t testing.TB, arrivals iter.Seq[time.Duration], closed int,
 }
 
 // probe runs one probe under a watch.
-func (v virtual) probe(t testing.TB, p Probe, w *Watch, seed uint64) time.Duration {
+func (v virtual) probe(t testing.TB, s *Search, p Probe, w *Watch, seed uint64) time.Duration {
 	t.Helper()
 	seed += uint64(p.Number) * 0x9e3779b97f4a7c15
 	if p.Open() {
@@ -91,7 +91,7 @@ func (v virtual) probe(t testing.TB, p Probe, w *Watch, seed uint64) time.Durati
 			return pace.Poisson{Rate: p.Load, Count: p.Ceiling(), Seed: seed + draw}.Arrivals()
 		}
 		process := pace.Poisson{Rate: p.Load, Count: Stretch * p.Ceiling(), Seed: seed}.Arrivals()
-		return v.run(t, schedule(Typical(process, schedule, p.Expected)), 0, seed, w.Add)
+		return v.run(t, schedule(s.Typical(p, process, schedule)), 0, seed, w.Add)
 	}
 	all := func(yield func(time.Duration) bool) {
 		for range p.Ceiling() {
@@ -108,7 +108,7 @@ func (v virtual) search(t testing.TB, s *Search, seed uint64) (took time.Duratio
 	t.Helper()
 	for p, ok := s.Next(); ok; p, ok = s.Next() {
 		w := s.Watch(p)
-		took += v.probe(t, p, w, seed)
+		took += v.probe(t, s, p, w, seed)
 		s.Add(w, "")
 	}
 	return took
