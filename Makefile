@@ -174,10 +174,10 @@ TOKENS ?= 1000
 
 FLEET ?= 1200
 
-## test-seeds: fits to the text reports 000 and 001, and what they foretell of every second run (some minutes)
+## test-seeds: fits to the text reports 000 and 001, what they foretell of every second run, and reports 000, 002, 003 over HTTP (a quiet machine; ten minutes)
 .PHONY: test-seeds
 test-seeds:
-	FIT_SEEDS=1 go test -run TestFitToSeeds -count 1 -timeout 1h -v ./cli
+	FIT_SEEDS=1 go test -run "TestFitToSeeds|TestSeedsOverTheWire" -count 1 -timeout 1h -v ./cli
 
 ## test-fleet: predicted against measured over HTTP, four replicas behind each router, FLEET requests each (a quiet machine; some minutes)
 .PHONY: test-fleet

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -62,4 +63,107 @@ func meanErrors(t *testing.T, out string) (in, apart float64) {
 		return math.NaN(), math.NaN()
 	}
 	return all[0], all[1]
+}
+
+// A seedRun is a run of a report, and how to do it again.
+type seedRun struct {
+	profile, speedup string
+	flags            string
+	want             [5]float64 // mean TTFT, TPOT and ITL in ms, output tokens/s, duration in s; 0: it says nothing
+}
+
+var (
+	lengths000 = "--ignore-eos=false --random-output-len 150 --random-input-len "
+	bursts000  = []seedRun{
+		{"vllm-405b-mi300x", "10", lengths000 + "80 --num-prompts 16", [5]float64{1034.69, 63.38, 61.59, 142.52, 6.57}},
+		{"vllm-405b-mi300x", "10", lengths000 + "81 --num-prompts 128", [5]float64{5161.26, 298.29, 286.41, 273.89, 27.70}},
+		{"vllm-405b-mi300x", "10", lengths000 + "81 --num-prompts 512", [5]float64{27060.36, 419.23, 406.60, 402.21, 75.58}},
+		{"vllm-405b-mi300x", "10", lengths000 + "10000 --num-prompts 16", [5]float64{105158.97, 512.55, 507.65, 9.29, 206.97}},
+	}
+	bursts002 = []seedRun{
+		{"prefill-decode-002", "2", "--random-input-len 8191 --random-output-len 1 --num-prompts 512", [5]float64{25793.19, 0, 0, 10.06, 50.87}},
+		{"prefill-decode-002", "2", "--random-input-len 1 --random-output-len 128 --num-prompts 512", [5]float64{15266.31, 7.28, 7.29, 2131.64, 30.74}},
+	}
+	open003 = seedRun{
+		"rate-limited-003", "4",
+		"--ignore-eos=false --random-input-len lognormal(138,1.129)[4,1024] --random-output-len 1024 --request-rate 2.98 --num-prompts 3000",
+		[5]float64{463.85, 66.78, 65.71, 1900.04, 1055.18},
+	}
+)
+
+// Simulated engines do over HTTP what their reports say, with the lengths that their
+// profiles draw. Of 000 some rows show it: small ones hang on the luck of a few
+// lengths. How long requests of 003 queue hangs on the order in which they come, so a
+// mean of orders, computed, is held against the report, and one of them over HTTP
+// against the same one computed. A quiet machine: make test-seeds.
+func TestSeedsOverTheWire(t *testing.T) {
+	if os.Getenv("FIT_SEEDS") == "" {
+		t.Skip("make test-seeds")
+	}
+	for name, runs := range map[string][]seedRun{"000": bursts000, "002": bursts002} {
+		t.Run(name, func(t *testing.T) {
+			sum := 0.0
+			for _, r := range runs {
+				off := meanOff(t, r.figures(t, "1", "--sim-speedup", r.speedup), r.want)
+				t.Logf("%s: %.1f %% off", r.flags, off)
+				sum += off
+			}
+			if mean := sum / float64(len(runs)); mean > 6 {
+				t.Errorf("off by %.1f %%, want at most 6", mean)
+			}
+		})
+	}
+	t.Run("003", func(t *testing.T) {
+		var mean [5]float64
+		const orders = 16
+		for seed := range orders {
+			for i, v := range open003.figures(t, strconv.Itoa(seed+1), "--virtual") {
+				mean[i] += v / orders
+			}
+		}
+		off := meanOff(t, mean, open003.want)
+		t.Logf("%.1f %% off", off)
+		if off > 6 {
+			t.Errorf("off by %.1f %%, want at most 6", off)
+		}
+		over := meanOff(t, open003.figures(t, "4", "--sim-speedup", open003.speedup), open003.figures(t, "4", "--virtual"))
+		t.Logf("over HTTP: %.1f %% off what was computed", over)
+		if over > 3 {
+			t.Errorf("over HTTP: off by %.1f %%, want at most 3", over)
+		}
+	})
+}
+
+// figures are what comes of the run.
+func (r seedRun) figures(t *testing.T, seed string, how ...string) (out [5]float64) {
+	t.Helper()
+	args := append([]string{"bench", "--sim", r.profile, "--seed", seed, "--runs-dir", t.TempDir()}, how...)
+	said, err := exec.Command("tacho", append(args, strings.Fields(r.flags)...)...).CombinedOutput() // as a process: it starts another
+	text := string(said)
+	if err != nil && !strings.Contains(text, "Mean TTFT") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for i, name := range []string{"Mean TTFT (ms):", "Mean TPOT (ms):", "Mean ITL (ms):", "Output token throughput (tok/s):", "Benchmark duration (s):"} {
+		_, rest, found := strings.Cut(text, name)
+		v, err := strconv.ParseFloat(strings.Fields(rest + " x")[0], 64)
+		if !found || err != nil {
+			t.Fatalf("no %s %v in\n%s", name, err, text)
+		}
+		out[i] = v
+	}
+	t.Logf("%v %v: %.4g", r.profile, how, out)
+	return out
+}
+
+// meanOff is the mean size of how far figures are off, in percent.
+func meanOff(t *testing.T, got, want [5]float64) float64 {
+	t.Helper()
+	sum, n := 0.0, 0.0
+	for i := range want {
+		if want[i] > 0 {
+			sum += 100 * math.Abs(got[i]/want[i]-1)
+			n++
+		}
+	}
+	return sum / n
 }
