@@ -185,8 +185,12 @@ func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Pl
 		return err
 	}
 	b.runner = r
-	b.progress.describe(live.About{Server: strings.Join(r.Plan.ShownURLs(), ", "), Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
-	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", strings.Join(r.Plan.ShownURLs(), ", "), r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
+	whom := strings.Join(r.Plan.ShownURLs(), ", ")
+	if r.Plan.Virtual {
+		whom = "computed engine " + strings.Join(r.Asked.Values("sim"), ", ")
+	}
+	b.progress.describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
+	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
 	return b.publish(ctx)
 }
 

@@ -37,7 +37,7 @@ func checkVirtual(p *plan.Plan) error {
 	}
 	switch {
 	case p.Virtual && p.Sim == "":
-		return errors.New("--virtual computes what an engine would do, and a server is named: leave it out, or name an engine with --sim")
+		return errors.New("--virtual computes what an engine would do, and a server is named: leave the server out, and name an engine with --sim (predict: --engine)")
 	case p.Virtual && p.Given("sim-speedup"):
 		return errors.New("--virtual goes as fast as it can: it goes without --sim-speedup")
 	}
@@ -54,7 +54,11 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 	if !target {
 		p.Sim = defaultSim
 		defaultScenario(p)
-		_, _ = fmt.Fprintf(env.Stderr, "No server is named: measuring the simulated engine %s. Name one with --base-url.\n", p.Sim) // for information
+		said := "No server is named: measuring the simulated engine %s. Name one with --base-url.\n"
+		if p.Virtual {
+			said = "No engine is named: computing with a model of %s. Name yours with --engine (bench: --sim): a profile of tacho sim --list, or a file of tacho fit.\n"
+		}
+		_, _ = fmt.Fprintf(env.Stderr, said, p.Sim) // for information
 	}
 	if err := checkVirtual(p); err != nil {
 		return usage(err)

@@ -100,7 +100,7 @@ func (b *benchRun) next() string {
 	} else if p.Sim != "" {
 		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...)
 	}
-	whom += b.same(append(whatIsSent, "Server", "Agents")...)
+	whom += b.same(append(whatIsSent, "Server", "Agents", "Fleet")...)
 	if limit := report.Limit(b.run.Levels); limit != "" {
 		return "the limit to a few percent: tacho find " + whom + " --slo '" + limit + "'"
 	}

@@ -53,6 +53,7 @@ type Rule struct {
 	value    func(*Summary) (float64, bool) // false: the question does not apply
 	inWords  func(s *Summary, value float64) string
 	Do       string // what to do about it: a reason ends with it
+	DoElse   string // the same for a prediction, where that is something else
 }
 
 // never is the threshold nothing is above.
@@ -73,9 +74,10 @@ var recordRules = []Rule{
 	},
 	{
 		Code: "failures", Unit: "share", Note: never, Degraded: 0, Invalid: 0.5,
-		Do:    "read the causes, and measure again when they are gone",
-		Doc:   "failed / (completed + failed): latencies are of the survivors, so any failure flatters them; with half of them gone they say nothing",
-		value: func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Completed+s.Failed) },
+		Do:     "read the causes, and measure again when they are gone",
+		DoElse: "read the causes, change the fleet or the load, and predict again",
+		Doc:    "failed / (completed + failed): latencies are of the survivors, so any failure flatters them; with half of them gone they say nothing",
+		value:  func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Completed+s.Failed) },
 		inWords: func(s *Summary, v float64) string {
 			return fmt.Sprintf("%d of %d requests failed (%s), and latencies are of the others", s.Failed, s.Completed+s.Failed, percent(v))
 		},
@@ -277,7 +279,11 @@ func (r *Rule) ask(s *Summary) (Reason, bool) {
 	if !applies || severity == Valid {
 		return Reason{}, false
 	}
-	return Reason{r.Code, severity, r.inWords(s, value) + ": " + r.Do}, true
+	do := r.Do
+	if s.Config.Predicted && r.DoElse != "" {
+		do = r.DoElse
+	}
+	return Reason{r.Code, severity, r.inWords(s, value) + ": " + do}, true
 }
 
 // weigh is the severity of the highest threshold value is above, or Valid.

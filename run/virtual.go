@@ -130,7 +130,7 @@ func fleetNotes(u predict.Use) (out []metric.Reason) {
 	}
 	if u.Failed > 0 {
 		out = append(out, metric.Reason{Code: "replicas-failed", Severity: metric.Note, Text: fmt.Sprintf(
-			"replicas failed %d times, with %d requests in flight at them", u.Failed, u.LostRequests)})
+			"failures of replicas: %d, with %d requests in flight at them", u.Failed, u.LostRequests)})
 	}
 	return out
 }
