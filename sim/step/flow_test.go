@@ -30,7 +30,7 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 	for {
 		at, busy := s.Next()
 		if len(arrivals) > 0 && (!busy || arrivals[0].At <= at) {
-			at, busy = arrivals[0].At, true
+			at = arrivals[0].At
 		}
 		for id, when := range giveUp { // before anything that comes later
 			if when <= at {
