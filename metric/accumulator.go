@@ -175,8 +175,8 @@ func (a *Accumulator) mergeGaps(b *Accumulator) {
 }
 
 // dists are all distributions.
-func (a *Accumulator) dists(percentiles []float64) []Dist {
-	out := a.whole.summarize(All, percentiles, a.series)
+func (a *Accumulator) dists(percentiles []float64, paced *stat.Series) []Dist {
+	out := a.whole.summarize(All, percentiles, a.series, paced)
 	if !a.apart {
 		out[tokenGapAt].N = out[indexITL].N
 		if s := out[indexITL].Stats; s != nil {
@@ -186,6 +186,15 @@ func (a *Accumulator) dists(percentiles []float64) []Dist {
 		}
 	}
 	return out
+}
+
+// paced are the requests of an open loop: a rate sends as many as were asked for.
+func (a *Accumulator) paced(s *Summary) *stat.Series {
+	c := &s.Config
+	if len(a.series) == 0 || c.RequestRate == 0 || math.IsInf(c.RequestRate, 1) || s.LimitBound || c.Interrupted {
+		return nil
+	}
+	return &a.series[indexE2EL]
 }
 
 // Close implements tacho.Sink.
@@ -246,7 +255,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Backlog, s.SpreadMillis, s.Cache = a.backlog(c), spread(c, a.marks, a.whole.Requests), a.cache
 	s.Throughput = a.throughput(&s)
 	s.Steady = a.steady(&c, s.Backlog)
-	s.Dists = a.dists(c.Percentiles)
+	s.Dists = a.dists(c.Percentiles, a.paced(&s))
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
 	s.spent, s.slowest = spending(a.marks)

@@ -61,8 +61,8 @@ func (s *series) merge(o series) {
 }
 
 // addIntervals says how sure each of the statistics is.
-func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution) {
-	sure := one.Sure(values)
+func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, paced *stat.Series) {
+	sure := one.Sure(values, paced)
 	s.MeanInterval, s.MedianInterval = interval(sure.Mean), interval(sure.Quantile(0.5))
 	for i := range s.Percentiles {
 		p := &s.Percentiles[i]

@@ -293,9 +293,9 @@ var (
 
 // The places of metrics in Classic.
 const (
-	indexTTFT, indexITL = 0, 2
-	classicCount        = 4
-	exactCount          = 6 // with those from due
+	indexTTFT, indexITL, indexE2EL = 0, 2, 3
+	classicCount                   = 4
+	exactCount                     = 6 // with those from due
 )
 
 // All are the metrics, in the order they are shown: first the classic ones.

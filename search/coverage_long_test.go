@@ -67,7 +67,7 @@ func TestCoverageOfEngines(t *testing.T) {
 			onAllCores(tries, func(try int) {
 				series, digests := latencies(t, v, goals, c.rate, 200, 800, uint64(try)+1)
 				for i := range goals {
-					sure := series[i].Sure(digests[i].Distribution())
+					sure := series[i].Sure(digests[i].Distribution(), &series[0])
 					for k, q := range quantiles {
 						got, want := sure.Mean, truth[i][k]
 						if q > 0 {

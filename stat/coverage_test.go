@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sort"
 	"testing"
 	"time"
 
@@ -84,7 +86,7 @@ func intervals(p process, n, tries int, quantiles ...float64) map[float64]*tally
 	out := map[float64]*tally{0: {}}
 	for try := range tries {
 		s, d := seriesOf(p.draw(rand.New(rand.NewPCG(uint64(try), uint64(n))), n))
-		sure := s.Sure(d)
+		sure := s.Sure(d, nil)
 		out[0].add(sure.Mean, p.mean)
 		for _, q := range quantiles {
 			if out[q] == nil {
@@ -155,7 +157,7 @@ func TestWarnings(t *testing.T) {
 		{"median of a trend", 1000, 1000, func(i int) float64 { return float64(i) + r.Float64() }, 0.5, stat.Correlated},
 		{"equal values", 20, 20, func(int) float64 { return 7 }, 0.99, ""},
 	} {
-		sure := func() stat.Sure { s, d := at(c.n, c.moments, c.draw); return s.Sure(d) }()
+		sure := func() stat.Sure { s, d := at(c.n, c.moments, c.draw); return s.Sure(d, nil) }()
 		got := sure.Mean
 		if c.q > 0 {
 			got = sure.Quantile(c.q)
@@ -177,7 +179,7 @@ func TestClusters(t *testing.T) {
 			d.Add(x)
 		}
 	}
-	sure := s.Sure(d.Distribution())
+	sure := s.Sure(d.Distribution(), nil)
 	median := sure.Quantile(0.5)
 	if got := sure.Mean.Effective; got < 150 || got > 600 {
 		t.Errorf("mean: %v effective of 30000, want about 300", got)
@@ -209,7 +211,7 @@ func TestSeriesMerge(t *testing.T) {
 		for i := range parts - 1 {
 			series[parts-1].Merge(&series[i])
 		}
-		return series[parts-1].Sure(d.Distribution())
+		return series[parts-1].Sure(d.Distribution(), nil)
 	}
 	whole := sum(1)
 	for parts := 2; parts < 5; parts++ {
@@ -261,5 +263,54 @@ func TestWarmUp(t *testing.T) {
 	}
 	if got := stat.WarmUp(exponential(rand.New(rand.NewPCG(1, 12)), 20)); got != 0 {
 		t.Errorf("of 20: got %d", got)
+	}
+}
+
+// Where arrivals are as many as asked for, what comes of a rush is made up for
+// elsewhere: intervals that do not know of it hold nearly always, and are wide.
+func TestPacedCoverage(t *testing.T) {
+	const n, length, window, tries = 800, 800 * time.Second, 4 * time.Second, 400
+	truth := 1 + float64(n-1)*(float64(window)/float64(length)) // with oneself
+	held, wide := map[bool]int{}, map[bool]float64{}
+	for try := range tries {
+		r := rand.New(rand.NewPCG(uint64(try), 9))
+		at := make([]time.Duration, n)
+		for i := range at {
+			at[i] = time.Duration(r.Int64N(int64(length)))
+		}
+		slices.Sort(at)
+		s, d, first := &stat.Series{}, &stat.Digest{}, 0
+		for i, now := range at {
+			for now-at[first] > window {
+				first++
+			}
+			near := float64(i - first + 1)
+			if now < window { // those before the run are as many as those at its end
+				near += float64(n) - float64(sort.Search(n, func(k int) bool { return at[k] >= length-window+now }))
+			}
+			x := near + r.NormFloat64()
+			s.Add(now, x)
+			d.Add(x)
+		}
+		for _, paced := range []bool{false, true} {
+			by := s
+			if !paced {
+				by = nil
+			}
+			got := s.Sure(d.Distribution(), by).Mean
+			wide[paced] += got.High - got.Low
+			if got.Low <= truth && truth <= got.High {
+				held[paced]++
+			}
+		}
+	}
+	if share := float64(held[true]) / tries; share < 0.92 || share > 0.98 {
+		t.Errorf("%.3f of the intervals hold, want 0.95", share)
+	}
+	if share := float64(held[false]) / tries; share < 0.99 {
+		t.Errorf("%.3f of those that do not know of the pace hold: then it need not be known", share)
+	}
+	if ratio := wide[true] / wide[false]; ratio > 0.7 {
+		t.Errorf("with the pace known intervals are %.2f times as wide", ratio)
 	}
 }

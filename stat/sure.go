@@ -37,23 +37,28 @@ const (
 type Sure struct {
 	Mean   Confidence
 	series *Series
+	paced  *Series
 	below  *cumulation
 	values Distribution
 	std    float64
 }
 
 // Sure is how sure the statistics of a series are; d is the distribution of the
-// same observations.
-func (s *Series) Sure(d Distribution) Sure {
-	out := Sure{series: s, below: s.cumulate(), values: d, std: d.Std()}
-	out.Mean = s.mean(d.Mean(), out.std)
+// same observations. paced has an observation for each cause of some, if their
+// number in the whole time was no chance, as that of requests at a rate; nil if it was.
+func (s *Series) Sure(d Distribution, paced *Series) Sure {
+	if paced != nil && paced.shift != s.shift {
+		paced = nil // it is of another time
+	}
+	out := Sure{series: s, paced: paced, below: s.cumulate(), values: d, std: d.Std()}
+	out.Mean = s.mean(d.Mean(), out.std, paced)
 	return out
 }
 
 // mean is by the cosine estimator of the variance of a mean (equally weighted,
 // with the quantiles of Student's distribution), which needs no model of how the
 // observations depend on each other, with Hall's correction for skewness.
-func (s *Series) mean(mean, std float64) Confidence {
+func (s *Series) mean(mean, std float64, paced *Series) Confidence {
 	n := float64(s.N())
 	switch {
 	case n < leastMoments:
@@ -67,11 +72,12 @@ func (s *Series) mean(mean, std float64) Confidence {
 	for i := range off {
 		off[i] = s.sums[i].float() - mean*float64(s.n[i])
 	}
-	effective, waves := s.worth(&off, std*std)
+	skew := s.skewness(&off)
+	effective, waves := s.worth(&off, std*std, paced)
 	if effective < leastMean {
 		return unbounded(effective, Correlated)
 	}
-	t, scale, skew := student975(waves), std/math.Sqrt(effective), s.skewness(&off)
+	t, scale := student975(waves), std/math.Sqrt(effective)
 	return Confidence{mean - scale*hall(t, skew), mean - scale*hall(-t, skew), min(effective, n), ""}
 }
 
@@ -117,7 +123,7 @@ func (s *Sure) exceed(q float64) excess {
 	for i := range off {
 		off[i] -= share * float64(s.series.n[i])
 	}
-	effective, waves := s.series.worth(&off, share*(1-share))
+	effective, waves := s.series.worth(&off, share*(1-share), s.paced)
 	return excess{min(effective, mostWorth*s.below.all), s.series.skewness(&off), waves}
 }
 
@@ -168,39 +174,70 @@ const mostWaves = 24
 // worth is how many independent observations would tell as much of a mean, from
 // the deviations of observations of that variance, and from how many waves that
 // was found.
-func (s *Series) worth(off *[seriesBins]float64, variance float64) (effective float64, waves int) {
-	power, n, first := s.power(off), float64(s.N()), 0.0
+func (s *Series) worth(off *[seriesBins]float64, variance float64, paced *Series) (effective float64, freedom int) {
+	n, first, free := float64(s.N()), 0.0, 0
+	if paced != nil {
+		paced.even(off)
+	}
+	power := s.power(off)
 	for _, c := range waveCounts {
-		mean := max(power[c.waves-1]/float64(c.waves), math.SmallestNonzeroFloat64)
+		if free = c.waves; paced != nil {
+			free-- // one was used up by that
+		}
+		mean := max(power[c.waves-1]/float64(free), math.SmallestNonzeroFloat64)
 		now := n * n * variance / (2 * mean)
 		if c.from == 0 {
 			first = now
 		}
 		few := 2*float64(c.waves) <= n && first >= 0.7*n // but as good as independent
 		if first >= c.from || few {
-			effective, waves = now, c.waves
+			effective, freedom = now, free
 		}
 	}
-	return effective, waves
+	return effective, freedom
 }
 
 // power is how much of the deviations is in each wave and those before it.
 func (s *Series) power(off *[seriesBins]float64) (power [mostWaves]float64) {
-	used := s.used()
-	for i, x := range off[:used] {
-		slow := math.Cos(math.Pi * (float64(i) + 0.5) / float64(used))
-		before, now := 1.0, slow // cosines of multiples of the angle, each from the two before
-		for j := range power {
-			power[j] += x * now
-			before, now = now, 2*slow*now-before
-		}
-	}
 	sum := 0.0
-	for j, wave := range power {
+	for j, wave := range wavesOf(off[:s.used()]) {
 		sum += wave * wave
 		power[j] = sum
 	}
 	return power
+}
+
+// even takes out of deviations what comes of more or fewer observations of s at
+// a time than usual: a rush is made up for elsewhere, as their number in the whole
+// time is none of chance, and does not show in a mean.
+func (s *Series) even(off *[seriesBins]float64) {
+	used := s.used()
+	usual := float64(s.N()) / float64(used)
+	var more [seriesBins]float64
+	for i := range used {
+		more[i] = float64(s.n[i]) - usual
+	}
+	both, number := 0.0, math.SmallestNonzeroFloat64
+	waves := wavesOf(off[:used])
+	for j, wave := range wavesOf(more[:used]) {
+		both, number = both+wave*waves[j], number+wave*wave
+	}
+	for i := range used {
+		off[i] -= both / number * more[i]
+	}
+}
+
+// wavesOf are the amplitudes of the slowest waves of xs.
+func wavesOf(xs []float64) (waves [mostWaves]float64) {
+	for i, x := range xs {
+		slow := math.Cos(math.Pi * (float64(i) + 0.5) / float64(len(xs)))
+		before, now := 1.0, slow // cosines of multiples of the angle, each from the two before
+		for j := range waves {
+			waves[j] += x * now
+			before, now = now, 2*slow*now-before
+		}
+	}
+	return waves
 }
 
 // used is up to which part of the time there are observations.
