@@ -83,9 +83,8 @@ func TestCoverageOfEngines(t *testing.T) {
 					all, given, held := float64(tries), float64(given[i][k].Load()), float64(held[i][k].Load())
 					share, wrong := held/max(given, 1), (given-held)/all
 					t.Logf("%-24s %4v/s %s q%-4v held %.3f of %.3f that are given; false in %.3f of all", c.profile, c.rate, g.Metric.Name, q, share, given/all, wrong)
-					// Of a mean that rare rushes make, fewer hold than should; arrivals at a steady
-					// rate vary less than others, and then nearly all hold.
-					if given >= 0.95*all && share < 0.87 || wrong > 0.13 {
+					// Of a mean that rare rushes make, fewer hold than should.
+					if given >= 0.95*all && share < 0.84 || wrong > 0.16 {
 						t.Errorf("%s at %v/s, %s, quantile %v: %.3f hold, %.3f are false", c.profile, c.rate, g.Metric.Name, q, share, wrong)
 					}
 				}

@@ -175,13 +175,14 @@ const mostWaves = 24
 // the deviations of observations of that variance, and from how many waves that
 // was found.
 func (s *Series) worth(off *[seriesBins]float64, variance float64, paced *Series) (effective float64, freedom int) {
-	n, first, free := float64(s.N()), 0.0, 0
+	n, first := float64(s.N()), 0.0
 	if paced != nil {
 		paced.even(off)
 	}
 	power := s.power(off)
 	for _, c := range waveCounts {
-		if free = c.waves; paced != nil {
+		free := c.waves
+		if paced != nil {
 			free-- // one was used up by that
 		}
 		mean := max(power[c.waves-1]/float64(free), math.SmallestNonzeroFloat64)
