@@ -60,6 +60,23 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	return err
 }
 
+// computeAside computes requests of a level that are no part of it.
+func (r *Runner) computeAside(ctx context.Context, s *level, n, limit int) (metric.Summary, error) {
+	made, err := r.fleetPlan(s)
+	if err != nil {
+		return metric.Summary{}, &UsageError{err}
+	}
+	fleet, err := predict.NewFleet(made)
+	if err != nil {
+		return metric.Summary{}, &UsageError{err}
+	}
+	stage := r.virtualStage(s, &made, fleet)
+	stage.Arrivals, stage.Limit = pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), limit
+	sum := s.computed()
+	err = predict.Run(ctx, stage, sum)
+	return sum.Summary(metric.DefaultConfig()), err
+}
+
 // computedLimit is how many values of a metric are kept one by one where all are
 // computed: such runs may be long, and their model is not as exact as the bins
 // that come then.

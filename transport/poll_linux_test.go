@@ -212,6 +212,26 @@ func TestPolledEnds(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	for name, stop := range map[string]func(c *polled){
+		"events before a deadline":   func(c *polled) { c.SetReadDeadline(time.Now()) },
+		"events before it is closed": func(c *polled) { c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, peer := pair(t, true)
+			got := make(chan string, 1)
+			go func() { b, _ := io.ReadAll(c); got <- string(b) }()
+			peer.Write([]byte("data: x\n\n\r\n"))
+			for lies := false; !lies; time.Sleep(time.Millisecond) {
+				c.mu.Lock()
+				lies = c.unread() > 0
+				c.mu.Unlock()
+			}
+			stop(c)
+			if b := <-got; b != "data: x\n\n\r\n" {
+				t.Errorf("the reader had %q of what lay there", b)
+			}
+		})
+	}
 	t.Run("events before the end", func(t *testing.T) {
 		c, peer := pair(t, true)
 		peer.Write([]byte("data: x\n\n\r\n"))

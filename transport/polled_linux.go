@@ -305,12 +305,12 @@ func (c *polled) waits() bool {
 }
 
 // readable says whether the reader may have what there is: all of it, once it
-// may have some.
+// may have some. What came in time is had even by one who is late, or was stopped.
 func (c *polled) readable() bool {
-	if c.closed || c.unread() == 0 {
+	if c.unread() == 0 {
 		return false
 	}
-	c.due = c.due || c.err != nil || !c.mayHold()
+	c.due = c.due || c.closed || c.err != nil || !c.mayHold() || !c.readBy.IsZero() && !time.Now().Before(c.readBy)
 	return c.due
 }
 
