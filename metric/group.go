@@ -49,7 +49,7 @@ type groupKey struct{ by, value string }
 
 // mostInGroup is how many observations of a metric a group keeps one by one: there
 // may be many groups.
-const mostInGroup = 1 << 16
+const mostInGroup = 1 << 14
 
 // groupLimit is the same for the groups of p.
 func (p *part) groupLimit() int { return min(cmp.Or(p.digests[0].Limit, mostInGroup), mostInGroup) }
