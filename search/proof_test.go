@@ -46,7 +46,7 @@ func plainSweep(most float64) time.Duration {
 // The limit is found, in few probes, and in a part of the time that a sweep takes.
 // `make test-find` runs SEEDS searches for each engine, from seed FIRST on, and
 // prints the table of docs/find.md; here one must do. The search was tuned on seeds
-// 0 to 19: what it is worth shows on others. One search in ten may be off by more
+// 0 to 39: what it is worth shows on others. One search in ten may be off by more
 // than 5 %, and none by more than 8 %.
 func TestLimitsAreFound(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("SEEDS"))
