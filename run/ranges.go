@@ -56,11 +56,7 @@ func (r *Runner) Fitted() bool {
 
 // drawn is what a level comes to with the engines of this draw.
 func (r *Runner) drawn(ctx context.Context, s *level) (*metric.Summary, error) {
-	made, err := r.fleetPlan(s)
-	if err != nil {
-		return nil, err
-	}
-	fleet, err := predict.NewFleet(made)
+	made, fleet, err := r.fleet(s)
 	if err != nil {
 		return nil, err
 	}

@@ -20,13 +20,9 @@ import (
 // a model of the engine. The simulated engine that was started is only asked what
 // a server is asked: its model, how it counts tokens, how much it takes.
 func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
-	made, err := r.fleetPlan(s)
+	made, fleet, err := r.fleet(s)
 	if err != nil {
-		return &UsageError{err}
-	}
-	fleet, err := predict.NewFleet(made)
-	if err != nil {
-		return &UsageError{err}
+		return err
 	}
 	out, feed := &s.outcome, &live.Feed{}
 	r.live = feed
@@ -62,19 +58,26 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 
 // computeAside computes requests of a level that are no part of it.
 func (r *Runner) computeAside(ctx context.Context, s *level, n, limit int) (metric.Summary, error) {
-	made, err := r.fleetPlan(s)
+	made, fleet, err := r.fleet(s)
 	if err != nil {
-		return metric.Summary{}, &UsageError{err}
-	}
-	fleet, err := predict.NewFleet(made)
-	if err != nil {
-		return metric.Summary{}, &UsageError{err}
+		return metric.Summary{}, err
 	}
 	stage := r.virtualStage(s, &made, fleet)
 	stage.Arrivals, stage.Limit = pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), limit
 	sum := s.computed()
 	err = predict.Run(ctx, stage, sum)
 	return sum.Summary(metric.DefaultConfig()), err
+}
+
+// fleet makes the engines that the plan asks for.
+func (r *Runner) fleet(s *level) (made predict.FleetPlan, fleet *predict.Fleet, err error) {
+	if made, err = r.fleetPlan(s); err == nil {
+		fleet, err = predict.NewFleet(made)
+	}
+	if err != nil {
+		err = &UsageError{err}
+	}
+	return made, fleet, err
 }
 
 // computedLimit is how many values of a metric are kept one by one where all are

@@ -44,8 +44,9 @@ type Sure struct {
 }
 
 // Sure is how sure the statistics of a series are; d is the distribution of the
-// same observations. paced has an observation for each cause of some, if their
-// number in the whole time was no chance, as that of requests at a rate; nil if it was.
+// same observations. Where requests are sent at a rate, their number in the whole
+// time is fixed: paced then has one observation for each request. It is nil where
+// that number is left to chance.
 func (s *Series) Sure(d Distribution, paced *Series) Sure {
 	if paced != nil && paced.shift != s.shift {
 		paced = nil // it is of another time
@@ -208,9 +209,9 @@ func (s *Series) power(off *[seriesBins]float64) (power [mostWaves]float64) {
 	return power
 }
 
-// even takes out of deviations what comes of more or fewer observations of s at
-// a time than usual: a rush is made up for elsewhere, as their number in the whole
-// time is none of chance, and does not show in a mean.
+// even takes out of the deviations what follows the number of requests at a time;
+// s has one observation for each. Their number in the whole time is fixed, so a rush
+// is made up for elsewhere, and the mean does not show it.
 func (s *Series) even(off *[seriesBins]float64) {
 	used := s.used()
 	usual := float64(s.N()) / float64(used)
