@@ -1,4 +1,4 @@
-package proof_test
+package proof
 
 import (
 	"bufio"
@@ -23,9 +23,9 @@ func TestFleetAgainstHTTP(t *testing.T) {
 		t.Skip("make test-fleet runs it")
 	}
 	dir := t.TempDir()
-	tool := filepath.Join(dir, "tacho")
-	if out, err := exec.Command("go", "build", "-o", tool, "tacho/cmd/tacho").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	tool, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	load := []string{
 		"--seed", "7", "--num-prompts", requests, "--request-rate", "40", "--dataset-name", "prefix_repetition", "--prefix-repetition-prefix-len", "256",

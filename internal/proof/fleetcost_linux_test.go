@@ -1,9 +1,8 @@
-package proof_test
+package proof
 
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -16,9 +15,9 @@ func TestFleetCost(t *testing.T) {
 		t.Skip("make bench-fleet runs it")
 	}
 	dir := t.TempDir()
-	tool := filepath.Join(dir, "tacho")
-	if out, err := exec.Command("go", "build", "-o", tool, "tacho/cmd/tacho").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	tool, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.Command(tool, "predict", "--engine", "vllm-8b-h100", "--replicas", "64", "--router", "least-loaded", "--request-rate", "1000", "--num-prompts", requests,
 		"--random-input-len", "512", "--random-output-len", "128", "--seed", "1", "--no-html", "--runs-dir", dir)
