@@ -229,6 +229,7 @@ func (b *benchRun) open() error {
 // keepIn settles where the run is kept.
 func (b *benchRun) keepIn(keep *store.Writer) error {
 	b.keep = keep
+	b.env.keeps.Store(true)
 	keep.Full = b.diskIsFull
 	if b.runner.Plan.Virtual {
 		keep.Batch()

@@ -42,6 +42,7 @@ type Env struct {
 	seen    func(*outcome.Run) // gets what was measured, before it is kept; for tests
 	secrets *redact.Secrets    // kept out of all that is printed or kept
 	again   *atomic.Bool       // whoever ends it with a signal starts it again, and it goes on from there
+	keeps   *atomic.Bool       // there is a run that what it measures is kept in
 }
 
 // System is the Env of the real process.
@@ -93,7 +94,7 @@ var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep,
 func Main(process *Env) int {
 	screened := *process
 	env := &screened
-	env.secrets, env.again = secretsOf(env), &atomic.Bool{}
+	env.secrets, env.again, env.keeps = secretsOf(env), &atomic.Bool{}, &atomic.Bool{}
 	env.curtain = &curtain{terminal: process.Stderr}
 	defer env.curtain.open() // also when it all breaks down
 	stdout := &screen{to: env.curtain.before(process.Stdout, false), secrets: env.secrets}
@@ -252,7 +253,8 @@ func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 				env.Kill(signalCode(by))
 				return
 			}
-			_, _ = fmt.Fprintln(env.Stderr, "\nStopping; what is finished is kept. Press Ctrl-C again to stop at once.")
+			kept := map[bool]string{true: "; what is finished is kept"}[env.keeps.Load()]
+			_, _ = fmt.Fprintf(env.Stderr, "\nStopping%s. Press Ctrl-C again to stop at once.\n", kept)
 			cancel(stopped{by})
 		}
 	}()

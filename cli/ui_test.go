@@ -28,11 +28,12 @@ import (
 )
 
 // startUI runs tacho ui until stop is called, which gives its exit code.
-func startUI(args ...string) (address string, stop func() int, err error) {
+func startUI(args ...string) (address string, stop func() (code int, said string), err error) {
 	out, in := io.Pipe()
+	var errs strings.Builder
 	interrupt, code := make(chan os.Signal, 1), make(chan int, 1)
 	go func() {
-		code <- cli.Main(&cli.Env{Args: append([]string{"ui"}, args...), Stdout: in, Stderr: io.Discard, Getenv: func(string) string { return "" }, Width: func() int { return 80 }, Interrupt: interrupt})
+		code <- cli.Main(&cli.Env{Args: append([]string{"ui"}, args...), Stdout: in, Stderr: &errs, Getenv: func(string) string { return "" }, Width: func() int { return 80 }, Interrupt: interrupt})
 		_ = in.Close()
 	}()
 	lines := bufio.NewScanner(out)
@@ -43,7 +44,7 @@ func startUI(args ...string) (address string, stop func() int, err error) {
 		return "", nil, fmt.Errorf("it ended with %d and never said where it is", <-code)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return address, func() int { interrupt <- os.Interrupt; return <-code }, nil
+	return address, func() (int, string) { interrupt <- os.Interrupt; return <-code, errs.String() }, nil
 }
 
 // viewing runs a command of a document, in the folder of its script.
@@ -54,7 +55,7 @@ func viewing(ts *testscript.TestScript, _ bool, args []string) {
 	args[0] = ts.MkAbs(args[0])
 	_, stop, err := startUI(append(args, "--port", "0")...)
 	ts.Check(err)
-	if code := stop(); code != 0 {
+	if code, _ := stop(); code != 0 {
 		ts.Fatalf("it ended with %d", code)
 	}
 }
@@ -69,8 +70,8 @@ func TestUI(t *testing.T) {
 			t.Errorf("%s says %.200s", path, body)
 		}
 	}
-	if code := stop(); code != 0 {
-		t.Errorf("Ctrl-C ends it with %d", code)
+	if code, said := stop(); code != 0 || strings.Contains(said, "kept") {
+		t.Errorf("Ctrl-C ends it with %d, and says %q", code, said)
 	}
 	if _, _, err := startUI("../testdata/seeds", "--host", "0.0.0.0", "--port", "0"); err == nil {
 		t.Error("strangers are let in without TLS")

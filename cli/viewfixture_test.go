@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"tacho"
@@ -21,7 +22,8 @@ var hostile = "\x1b[2J\x1b[31mno\x07 room\r\nfor 你好，世界 e\u0301\U0001f4
 // ShowView is a run whose figures never change, in the view, until Ctrl-C.
 func ShowView() int {
 	env := System()
-	env.curtain = &curtain{terminal: os.Stderr}
+	env.curtain, env.again, env.keeps = &curtain{terminal: os.Stderr}, &atomic.Bool{}, &atomic.Bool{}
+	env.keeps.Store(true)
 	stderr := &screen{to: env.curtain.before(os.Stderr, true)}
 	env.Stderr = stderr
 	ctx, stop := interruptible(context.Background(), env)

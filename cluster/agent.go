@@ -213,7 +213,7 @@ func (a *Agent) answerRoll(m *nats.Msg) {
 // answerOrder does what the coordinator says, if it may.
 func (a *Agent) answerOrder(m *nats.Msg) {
 	s := a.obey(m.Data)
-	if s.Refused != a.refused { // whoever is refused asks again, several times a second
+	if s.Refused != a.refused && !s.Old { // whoever is refused asks again, several times a second; orders that crossed are given again
 		if a.refused = s.Refused; s.Refused != "" {
 			a.Say("Refused an order: " + s.Refused + ".")
 		}

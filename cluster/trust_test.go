@@ -133,6 +133,22 @@ func TestAgentRefuses(t *testing.T) {
 	}
 }
 
+// An agent tells of an order that it refuses, once, but not of one that merely
+// crossed with a later one: that is given again.
+func TestAgentTellsWhatItRefuses(t *testing.T) {
+	s, a := taken(t)
+	var said []string
+	a.Say = func(line string) { said = append(said, line) }
+	later := s.mustSeal(t, a, order{Kind: ask, Run: "r", Seq: 3})
+	crossed := s.mustSeal(t, a, order{Kind: ask, Run: "r", Seq: 2})
+	for _, text := range [][]byte{later, crossed, {'{'}, {'{'}, crossed, {'{'}} {
+		a.answerOrder(&nats.Msg{Data: text})
+	}
+	if len(said) != 1 || !strings.HasPrefix(said[0], "Refused an order: ") || strings.Contains(said[0], "old") {
+		t.Errorf("it says %q", said)
+	}
+}
+
 func TestAllowedTargets(t *testing.T) {
 	for _, c := range []struct {
 		patterns, target string
