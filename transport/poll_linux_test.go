@@ -232,6 +232,32 @@ func TestPolledEnds(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a flood before it is closed", func(t *testing.T) {
+		c, peer := pair(t, false)
+		go io.Copy(peer, io.LimitReader(zeros{}, 64<<20))
+		for paused := false; !paused; time.Sleep(time.Millisecond) {
+			c.mu.Lock()
+			paused = c.paused
+			c.mu.Unlock()
+		}
+		c.Close()
+		raw, err := peer.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var other int // has the number of the socket that was closed
+		raw.Control(func(fd uintptr) { other, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, c.fd) })
+		if err != nil || other != c.fd {
+			t.Fatalf("number %d for %d, %v", other, c.fd, err)
+		}
+		defer unix.Close(other)
+		if n, err := io.Copy(io.Discard, c); n == 0 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if err := unix.EpollCtl(c.poller.epoll, unix.EPOLL_CTL_DEL, c.fd, nil); !errors.Is(err, unix.ENOENT) {
+			t.Errorf("the poller watches what has the number of the socket now: %v", err)
+		}
+	})
 	t.Run("events before the end", func(t *testing.T) {
 		c, peer := pair(t, true)
 		peer.Write([]byte("data: x\n\n\r\n"))

@@ -114,7 +114,7 @@ func (c *polled) watch() error {
 	const once = 1 << 31 // EPOLLET, which is negative where an int has 32 bits
 	op := unix.EPOLL_CTL_MOD
 	switch {
-	case want == c.watched:
+	case want == c.watched || c.closed: // then its number may be another's
 		return nil
 	case c.watched == 0:
 		op = unix.EPOLL_CTL_ADD
@@ -371,9 +371,7 @@ func (c *polled) hide(number uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving, c.leftAt, c.hidden, c.away = number, 0, true, now()
-	if !c.closed {
-		_ = c.watch() // a change of what is watched does not fail
-	}
+	_ = c.watch() // a change of what is watched does not fail
 }
 
 // look ends what hide began. Others may be about to send: they come first.
@@ -490,11 +488,9 @@ func (c *polled) mayWrite() error {
 func (c *polled) awaitRoom() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
-		c.wantsRoom = true
-		if err := c.watch(); err != nil {
-			return err
-		}
+	c.wantsRoom = true
+	if err := c.watch(); err != nil {
+		return err
 	}
 	for c.wantsRoom && !c.closed && (c.writeBy.IsZero() || time.Now().Before(c.writeBy)) {
 		c.changed.Wait()

@@ -189,13 +189,14 @@ func (t *Tap) await(satisfied func() bool) {
 	}
 }
 
-// Release ends the tracking. What is known already can still be asked for.
+// Release ends the tracking. What came before can still be asked for.
 func (c *Conn) Release() {
 	c.tap.mu.Lock()
 	defer c.tap.mu.Unlock()
 	if !c.tracked {
 		return
 	}
+	c.tap.drain()
 	c.tracked = false
 	c.tap.tracked--
 	if c.tap.conns[c.tuple] == c {

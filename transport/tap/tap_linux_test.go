@@ -358,6 +358,24 @@ func TestCloseWaitsForTheLastConnection(t *testing.T) {
 	p.seen.Release()
 }
 
+// What came before a connection was released can be asked for after, whether or not
+// somebody had looked into the ring.
+func TestReleasedWithSomethingInTheRing(t *testing.T) {
+	p := newPair(t, "127.0.0.1", Config{})
+	p.tap.mu.Lock() // nobody empties the ring meanwhile
+	writeAll(t, p.server, 0, 10)
+	if _, err := io.ReadFull(p.client, make([]byte, 10)); err != nil {
+		t.Error(err)
+	}
+	released := make(chan struct{})
+	go func() { p.seen.Release(); close(released) }()
+	p.tap.mu.Unlock()
+	<-released
+	if _, _, ok := p.seen.In.At(10); !ok {
+		t.Error("what came before is not known")
+	}
+}
+
 // A process without the capability is told which.
 func TestWithoutTheCapability(t *testing.T) {
 	type result struct {
