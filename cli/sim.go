@@ -104,6 +104,7 @@ func (f *simFlags) run(ctx context.Context, env *Env) error {
 		defer func() { _ = file.Close() }() // what was written is there already
 		f.opt.TruthLog = file
 	}
+	f.opt.Precise = true
 	server, err := sim.New(f.opt)
 	if err != nil {
 		return usage(err)

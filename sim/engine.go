@@ -18,39 +18,59 @@ type batched struct {
 	server *step.Server
 	runs   map[uint64]*batchedRun
 	lastID uint64
-	work   chan struct{} // says that a request has come
+	closed bool // the bell is
+	bell   bell // rung when a request has come
 }
 
-func newBatched(c *clock, p step.Profile, seed uint64) (*batched, error) {
+func newBatched(c *clock, p step.Profile, seed uint64, precise bool) (*batched, error) {
 	server, err := step.NewServer(p, seed)
 	if err != nil {
 		return nil, err
 	}
-	return &batched{clock: c, profile: p, server: server, runs: map[uint64]*batchedRun{}, work: make(chan struct{}, 1)}, nil
+	m := &batched{clock: c, profile: p, server: server, runs: map[uint64]*batchedRun{}}
+	if m.bell = newGong(); precise {
+		m.bell = newBell()
+	}
+	return m, nil
 }
 
 // drive lets happen what is due until ctx is done: at the times that the server
 // computed, however late this goroutine is woken.
 func (m *batched) drive(ctx context.Context) {
-	var timer *time.Timer
+	defer m.silence()
+	defer context.AfterFunc(ctx, m.ring)()
 	for ctx.Err() == nil {
 		m.mu.Lock()
 		at, busy := m.server.Next()
 		m.mu.Unlock()
-		if !busy {
-			select {
-			case <-m.work:
-			case <-ctx.Done():
-			}
-			continue
+		wait := forever
+		if busy {
+			wait = time.Until(m.clock.wall(at))
 		}
-		if m.clock.sleep(ctx, &timer, at, m.work) != nil {
-			continue // a request may bring forward what is next
+		if wait > 0 {
+			m.bell.wait(wait) // a request, or a pause of the clock, may change what is next
+			continue
 		}
 		m.mu.Lock()
 		m.server.Advance(at, m.emit)
 		m.mu.Unlock()
 	}
+}
+
+// ring wakes whoever drives, if anybody still does.
+func (m *batched) ring() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed {
+		m.bell.ring()
+	}
+}
+
+func (m *batched) silence() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	m.bell.close()
 }
 
 // emit is called with the lock held.
@@ -93,10 +113,7 @@ func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case m.work <- struct{}{}:
-	default:
-	}
+	m.ring()
 	return r, nil
 }
 

@@ -34,7 +34,7 @@ type fixedRun struct {
 
 func (r *fixedRun) next(ctx context.Context) (emission, error) {
 	due := r.arrival + r.ttft + time.Duration(r.have)*r.itl
-	if err := r.clock.sleep(ctx, &r.timer, due, nil); err != nil {
+	if err := r.clock.sleep(ctx, &r.timer, due); err != nil {
 		return emission{}, err
 	}
 	r.have++

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -66,12 +65,9 @@ func (l load) kvShare() float64 {
 	return float64(l.kvUsed) / float64(l.kvBlocks)
 }
 
-// errWoken ends a sleep before its time.
-var errWoken = errors.New("woken")
-
 // sleep waits for a time of the model's clock. A pause that begins meanwhile
-// puts the time off; wake, which may be nil, ends it with errWoken.
-func (c *clock) sleep(ctx context.Context, timer **time.Timer, until time.Duration, wake <-chan struct{}) error {
+// puts the time off.
+func (c *clock) sleep(ctx context.Context, timer **time.Timer, until time.Duration) error {
 	for {
 		wait := time.Until(c.wall(until))
 		if wait <= 0 {
@@ -84,9 +80,6 @@ func (c *clock) sleep(ctx context.Context, timer **time.Timer, until time.Durati
 		}
 		select {
 		case <-(*timer).C:
-		case <-wake:
-			(*timer).Stop()
-			return errWoken
 		case <-ctx.Done():
 			(*timer).Stop()
 			return ctx.Err()

@@ -41,6 +41,7 @@ type Options struct {
 	MaxConcurrent int      // more requests than this at once are refused; 0 is no limit
 	Speedup       float64  // how much faster than the real thing it runs; 0 is 1
 	Seed          uint64   // of all that is random
+	Precise       bool     // the engine sleeps by the system's timers: finer than the runtime's, but blind to fake time
 
 	Faults []string // what shall go wrong: NAME[:ARG...][=RATE%][@START[+LENGTH][/PERIOD]], with a name of FaultKinds
 
@@ -138,7 +139,7 @@ func (s *Server) startModel() error {
 		s.model = &fixed{clock: s.clock, ttft: s.opt.TTFT, itl: s.opt.ITL}
 		return nil
 	}
-	m, err := newBatched(s.clock, *s.opt.Profile, s.opt.Seed)
+	m, err := newBatched(s.clock, *s.opt.Profile, s.opt.Seed, s.opt.Precise)
 	if err != nil {
 		return err
 	}
