@@ -95,6 +95,9 @@ func (b *benchRun) next() string {
 	if slices.ContainsFunc(b.run.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
 		return "the rest of it: tacho bench --resume " + b.keep.Dir()
 	}
+	if !slices.ContainsFunc(b.run.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
+		return "the same again, when the cause is gone: tacho bench --plan " + b.keep.Dir()
+	}
 	if p.Virtual {
 		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
 	} else if p.Sim != "" {

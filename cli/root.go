@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -229,33 +230,44 @@ func signalCode(by os.Signal) int {
 	return exitSignaled + int(syscall.SIGINT)
 }
 
+// echo is how soon after a signal another is the same one: timeout and closing
+// terminals send theirs to the process, and then to its whole group.
+const echo = 500 * time.Millisecond
+
 // interruptible is a context that the first signal ends; the second ends the
 // process.
 func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
+	signaled := func() os.Signal {
+		select {
+		case by := <-env.Interrupt:
+			return by
+		case <-done:
+			return nil
+		}
+	}
 	go func() {
-		for n := 1; ; n++ {
-			var by os.Signal
-			select {
-			case by = <-env.Interrupt:
-			case <-done:
-				return
-			}
-			if n > 1 {
+		by := signaled()
+		if by == nil {
+			return
+		}
+		first := time.Now()
+		if by == syscall.SIGTERM && env.again.Load() { // agents are not told to stop
+			env.curtain.open()
+			_, _ = fmt.Fprintln(env.Stderr, "\nStopped at once: the next start goes on from here.")
+			env.Kill(signalCode(by))
+			return
+		}
+		kept := map[bool]string{true: "; what is finished is kept"}[env.keeps.Load()]
+		_, _ = fmt.Fprintf(env.Stderr, "\nStopping%s. Press Ctrl-C again to stop at once.\n", kept)
+		cancel(stopped{by})
+		for signaled() != nil {
+			if time.Since(first) >= echo {
 				env.curtain.open()
 				env.Kill(stopCode(ctx))
 				return
 			}
-			if by == syscall.SIGTERM && env.again.Load() { // agents are not told to stop
-				env.curtain.open()
-				_, _ = fmt.Fprintln(env.Stderr, "\nStopped at once: the next start goes on from here.")
-				env.Kill(signalCode(by))
-				return
-			}
-			kept := map[bool]string{true: "; what is finished is kept"}[env.keeps.Load()]
-			_, _ = fmt.Fprintf(env.Stderr, "\nStopping%s. Press Ctrl-C again to stop at once.\n", kept)
-			cancel(stopped{by})
 		}
 	}()
 	return ctx, func() { close(done); cancel(nil) }

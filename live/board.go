@@ -178,6 +178,9 @@ func (b *Board) Snapshot() Snapshot {
 	return s
 }
 
+// Waits says whether all is sent, and answers are still to come.
+func (s *Snapshot) Waits() bool { return !s.Over && s.LeftS != nil && *s.LeftS == 0 }
+
 // progress says how much of the level is over, and how much time is left.
 func (s *Snapshot) progress() {
 	l := &s.Level

@@ -79,7 +79,11 @@ var recordRules = []Rule{
 		Doc:    "failed / (completed + failed): latencies are of the survivors, so any failure flatters them; with half of them gone they say nothing",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Completed+s.Failed) },
 		inWords: func(s *Summary, v float64) string {
-			return fmt.Sprintf("%d of %d requests failed (%s), and latencies are of the others", s.Failed, s.Completed+s.Failed, percent(v))
+			text := fmt.Sprintf("%d of %d requests failed (%s)", s.Failed, s.Completed+s.Failed, percent(v))
+			if s.Completed > 0 {
+				text += ", and latencies are of the others"
+			}
+			return text
 		},
 	},
 	{

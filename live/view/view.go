@@ -117,7 +117,7 @@ func (f *frame) progress() {
 		text = s.Doing
 	case s.Over:
 		text += ", over"
-	case s.LeftS != nil && *s.LeftS == 0:
+	case s.Waits():
 		text += ", waiting for the last answers"
 	case s.LeftS != nil:
 		text += ", " + clock(*s.LeftS) + " left"
@@ -356,11 +356,15 @@ func Line(at *live.Snapshot) string {
 		head += " (" + l.Name + ")"
 	}
 	head += ", " + clock(at.AtS)
-	if at.LeftS != nil && *at.LeftS > 0 {
+	waits := at.Waits()
+	switch {
+	case waits:
+		head += ", waiting for the last answers"
+	case at.LeftS != nil && *at.LeftS > 0:
 		head += ", " + clock(*at.LeftS) + " left"
 	}
 	done := whole(at.Totals.Finished) + " done"
-	if at.Share != nil {
+	if at.Share != nil && !waits { // of time it would be all of it
 		done += fmt.Sprintf(" (%.0f %%)", math.Floor(100**at.Share))
 	}
 	words := []string{done, whole(at.Totals.InFlight()) + " in flight", whole(at.Totals.Failed) + " failed"}

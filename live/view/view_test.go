@@ -56,6 +56,18 @@ func TestFrameFits(t *testing.T) {
 	}
 }
 
+// When the time is up a line of a log does not say that all is done.
+func TestLineWaits(t *testing.T) {
+	s := live.Snapshot{Level: live.Level{Number: 1, Of: 1, Seconds: 3}, AtS: 4, Totals: live.Totals{Sent: 9, Finished: 1}, Share: new(1.0), LeftS: new(0.0)}
+	if line := Line(&s); !strings.HasPrefix(line, "Level 1 of 1, 0:04, waiting for the last answers: 1 done; 8 in flight") {
+		t.Error(line)
+	}
+	s.AtS, *s.Share, *s.LeftS = 1, 0.34, 2
+	if line := Line(&s); !strings.HasPrefix(line, "Level 1 of 1, 0:01, 0:02 left: 1 done (34 %); 8 in flight") {
+		t.Error(line)
+	}
+}
+
 // What is at one place stays there when failures and levels come.
 func TestFrameStays(t *testing.T) {
 	screen := Screen{Wide: 80, High: 24}

@@ -288,6 +288,12 @@ func TestAnswer(t *testing.T) {
 	if got := strings.Join(v.Runs[0].Answer, " "); !strings.Contains(got, " in 3 repeats, TTFT p50 is ") || strings.Contains(got, "repeat 1") || !strings.Contains(got, " to ") {
 		t.Errorf("of three repeats it says %q", got)
 	}
+	for failed, want := range map[int]string{12: "None of 12 requests succeeded.", 0: "None of 12 requests had finished when the run was stopped."} {
+		s := metric.Summary{Counts: metric.Counts{Requests: 12, Failed: failed, Canceled: 12 - failed}, Throughput: &metric.Throughput{}}
+		if got := page.Answer([]outcome.Level{{Summary: s}}); len(got) != 1 || got[0] != want {
+			t.Errorf("of %d failures it says %q, want %q", failed, got, want)
+		}
+	}
 	data(t, write(t, outcome.Run{Levels: []outcome.Level{{}}}), &v)
 	if got := v.Runs[0].Answer; len(got) != 1 || got[0] != "Nothing was measured." {
 		t.Errorf("of nothing it says %q", got)

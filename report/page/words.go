@@ -24,13 +24,13 @@ func Answer(levels []outcome.Level) []string {
 		return []string{"Nothing was measured."}
 	}
 	s := &levels[best].Summary
+	if s.Completed == 0 {
+		return []string{noSuccess(s)}
+	}
 	alike := repeatsOf(levels, best)
 	serves := fmt.Sprintf("Serves %s requests/s", span(alike, three, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
 	if s.Throughput.OutputTokensPerS > 0 {
 		serves += fmt.Sprintf(", %s output tokens/s", span(alike, three, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }))
-	}
-	if s.Completed == 0 {
-		serves = fmt.Sprintf("None of %s requests succeeded", whole(s.Requests))
 	}
 	if s.Verdict.Severity == metric.Predicted {
 		serves = metric.PredictedWord + serves
@@ -53,6 +53,18 @@ func Answer(levels []outcome.Level) []string {
 		out = append(out, "It kept up at every level: more load may give more.")
 	}
 	return append(out, failures(levels)...)
+}
+
+// noSuccess is what there is to say where the best level has no request that succeeded.
+func noSuccess(s *metric.Summary) string {
+	text := fmt.Sprintf("None of %s requests succeeded.", whole(s.Requests))
+	if s.Failed == 0 {
+		text = fmt.Sprintf("None of %s requests had finished when the run was stopped.", whole(s.Requests))
+	}
+	if s.Verdict.Severity == metric.Predicted {
+		return metric.PredictedWord + text
+	}
+	return text
 }
 
 // repeatsOf are the levels that are alike in all but which repeat they are, as one of
