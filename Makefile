@@ -185,11 +185,12 @@ test-fleet:
 	FLEET=$(FLEET) go test -run TestFleetAgainstHTTP -count 1 -timeout 1h -v ./internal/proof
 
 FLEET_REQUESTS ?= 1000000
+FLEET_ENGINE ?= vllm-8b-h100
 
-## bench-fleet: FLEET_REQUESTS over 64 replicas through the command, on one core: time and memory (a million: 2 GB below TMPDIR)
+## bench-fleet: FLEET_REQUESTS over 64 replicas of FLEET_ENGINE through the command, on one core: time and memory (a million: 2 GB below TMPDIR)
 .PHONY: bench-fleet
 bench-fleet:
-	FLEET_REQUESTS=$(FLEET_REQUESTS) go test -run TestFleetCost -count 1 -timeout 1h -v ./internal/proof
+	FLEET_REQUESTS=$(FLEET_REQUESTS) FLEET_ENGINE=$(FLEET_ENGINE) go test -run TestFleetCost -count 1 -timeout 1h -v ./internal/proof
 
 ## test-large: keep and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB below TMPDIR, some minutes)
 .PHONY: test-large

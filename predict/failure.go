@@ -47,17 +47,17 @@ func (f *Fleet) fail(r *replica, deliver func(*step.Emission)) {
 	f.use.Failed++
 	back := r.state == serving
 	f.router.Close(r.number)
-	r.state = failed
+	f.become(r, failed)
 	for _, id := range f.requestsAt(r) {
 		of := f.where[id].of
-		untold := r.server.Cancel(f.now, id)
+		untold := f.serverOf(r).Cancel(f.now, id)
 		f.land(r, id)
 		f.use.LostRequests++
 		deliver(&step.Emission{ID: id, Of: of, At: f.now, Earlier: untold, Lost: true})
 	}
 	f.forget(r)
 	if !back {
-		r.state = gone
+		f.become(r, gone)
 		return
 	}
 	f.at(f.now+f.plan.Failures.Repair, func(func(*step.Emission)) {

@@ -43,6 +43,7 @@ type Fleet struct {
 	plan     FleetPlan
 	router   *route.Router
 	replicas []*replica
+	present  int          // of them, those that are paid for
 	queue    replicaQueue // those with something to do, the first one first
 	where    map[uint64]flying
 	timers   timers
@@ -52,7 +53,7 @@ type Fleet struct {
 	use      Use
 	past     step.Stats // of servers that are gone
 
-	serving *replica // while it is advanced
+	serving *replica // that says something now
 	deliver func(*step.Emission)
 	handed  func(*step.Emission) // hand
 }
@@ -144,8 +145,9 @@ func (f *Fleet) serve(r *replica) {
 	if err != nil {
 		panic(err) // NewFleet has seen that it can be made
 	}
-	s.TellLate()
-	r.server, r.state = s, serving
+	s.TellLate(f.handed)
+	r.server = s
+	f.become(r, serving)
 	f.router.Open(r.number)
 	f.nextFailure(r)
 }
@@ -160,7 +162,7 @@ func (f *Fleet) Add(now time.Duration, q *step.Request) error {
 		return errDown
 	}
 	r := f.replicas[i]
-	if err := r.server.Add(now, q); err != nil {
+	if err := f.serverOf(r).Add(now, q); err != nil {
 		return err
 	}
 	f.router.Begin(i)
@@ -175,7 +177,7 @@ func (f *Fleet) Cancel(now time.Duration, id uint64) (untold []time.Duration) {
 	if !ok {
 		return nil
 	}
-	untold = at.replica.server.Cancel(now, id)
+	untold = f.serverOf(at.replica).Cancel(now, id)
 	f.look(at.replica)
 	f.land(at.replica, id)
 	return untold
@@ -193,13 +195,13 @@ func (f *Fleet) land(r *replica, id uint64) {
 // end takes a replica away.
 func (f *Fleet) end(r *replica) {
 	f.forget(r)
-	r.state = gone
+	f.become(r, gone)
 }
 
 // forget lets the server of a replica go, with all it had.
 func (f *Fleet) forget(r *replica) {
 	if r.server != nil {
-		r.server.CatchUp(f.now)
+		f.serverOf(r).CatchUp(f.now)
 		f.past = f.past.Plus(countersOf(r.server.Stats()))
 		r.server = nil
 	}
@@ -237,6 +239,7 @@ func (f *Fleet) Next() (time.Duration, bool) {
 
 // Advance implements Server.
 func (f *Fleet) Advance(now time.Duration, deliver func(*step.Emission)) {
+	f.deliver = deliver
 	for {
 		served := len(f.queue) > 0 && f.queue[0].at <= now
 		if len(f.timers) > 0 && f.timers[0].at <= now && (!served || f.timers[0].at < f.queue[0].at) {
@@ -250,13 +253,19 @@ func (f *Fleet) Advance(now time.Duration, deliver func(*step.Emission)) {
 			return
 		}
 		r := f.queue[0]
-		server := r.server
-		f.serving, f.deliver = r, deliver
+		server := f.serverOf(r)
+		f.pass(r.at) // before any replica goes
 		server.Advance(r.at, f.handed)
 		if r.server == server {
 			f.look(r)
 		}
 	}
+}
+
+// serverOf is the server of a replica, for what it may have to say.
+func (f *Fleet) serverOf(r *replica) *step.Server {
+	f.serving = r
+	return r.server
 }
 
 // hand takes what the replica that is served now wrote.
@@ -270,20 +279,20 @@ func (f *Fleet) hand(e *step.Emission) {
 
 // pass counts the time of the replicas until then.
 func (f *Fleet) pass(now time.Duration) {
-	n := f.present()
+	n := f.present
 	f.use.ReplicaTime += time.Duration(n) * max(now-f.now, 0)
 	f.use.Least, f.use.Most = min(f.use.Least, n), max(f.use.Most, n)
 	f.now = max(f.now, now)
 }
 
-// present is how many replicas are paid for.
-func (f *Fleet) present() (n int) {
-	for _, r := range f.replicas {
-		if r.state != gone {
-			n++
-		}
+// become has a replica be in another state.
+func (f *Fleet) become(r *replica, next state) {
+	if r.state == gone {
+		f.present++
 	}
-	return n
+	if r.state = next; next == gone {
+		f.present--
+	}
 }
 
 // Use is what the fleet came to so far.
@@ -318,7 +327,7 @@ func (f *Fleet) Stats() (all step.Stats, kvShare float64) {
 
 // statsOf is the state of one server now.
 func (f *Fleet) statsOf(r *replica) step.Stats {
-	r.server.CatchUp(f.now)
+	f.serverOf(r).CatchUp(f.now)
 	f.look(r)
 	return r.server.Stats()
 }

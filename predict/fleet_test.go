@@ -142,8 +142,8 @@ func TestAutoscaling(t *testing.T) {
 		if u.Least != 1 || u.Most < 2 || u.Most > 6 || u.Stopped == 0 || u.Mean() < 1 || u.Mean() > float64(u.Most) {
 			t.Errorf("%s: %+v, %.2f on average", signal.Name, u, u.Mean())
 		}
-		if fleet.present() != 1 {
-			t.Errorf("%s: %d replicas are left at the end", signal.Name, fleet.present())
+		if fleet.present != 1 {
+			t.Errorf("%s: %d replicas are left at the end", signal.Name, fleet.present)
 		}
 		slices.Sort(early)
 		slices.Sort(late)

@@ -116,7 +116,7 @@ func (f *Fleet) start() {
 	r := f.add(f.scale.started % len(f.plan.Engines))
 	f.scale.started++
 	f.use.Started++
-	r.state = starting
+	f.become(r, starting)
 	f.at(f.now+f.plan.Scaling.Delay, func(func(*step.Emission)) {
 		if r.state == starting {
 			f.serve(r)
@@ -129,9 +129,9 @@ func (f *Fleet) stop() {
 	for _, r := range slices.Backward(f.replicas) {
 		switch r.state {
 		case starting:
-			r.state = gone
+			f.become(r, gone)
 		case serving:
-			r.state = draining
+			f.become(r, draining)
 			f.router.Close(r.number)
 			if f.router.Flying(r.number) == 0 {
 				f.end(r)

@@ -31,6 +31,8 @@ type api struct {
 	outputs  queue[given] // of the engine, not yet seen
 	batch    []output     // the step being handed over by the engine
 	batchAt  time.Duration
+	spare    [][]output // that were handed on
+	ending   int        // answers whose last token the engine has made, and that are not over
 
 	tasks  queue[task] // that are ready
 	pass   int         // of those, how many are done before sockets are looked at again
@@ -100,6 +102,9 @@ func (a *api) take(now time.Duration, s *seq, tokens int, deliver func(*Emission
 		deliver(&a.told)
 		return
 	}
+	if s.over {
+		a.ending++
+	}
 	a.batchAt = now + milliseconds(a.c.HandOverMs)
 	a.batch = append(a.batch, output{s, tokens})
 }
@@ -109,6 +114,9 @@ func (a *api) taken() {
 	if len(a.batch) > 0 {
 		a.outputs.push(given{a.batchAt, a.batch})
 		a.batch = nil
+		if n := len(a.spare); n > 0 {
+			a.batch, a.spare = a.spare[n-1], a.spare[:n-1]
+		}
 	}
 }
 
@@ -228,6 +236,8 @@ func (a *api) handOn() bool {
 		return false
 	}
 	a.at = 0
+	clear(first.out)
+	a.spare = append(a.spare, first.out[:0])
 	a.seen.pop()
 	if a.seen.len() == 0 {
 		a.taking = false
@@ -247,6 +257,7 @@ func (a *api) write(s *seq, deliver func(*Emission)) bool {
 	s.emission(m, a.free, s.written, s.pending)
 	s.written, s.pending = s.written+s.pending, 0
 	if m.Last {
+		a.ending--
 		m.Ends += milliseconds(a.c.CloseMs)
 	}
 	deliver(m)

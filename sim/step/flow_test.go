@@ -16,16 +16,19 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 	if err != nil {
 		t.Fatal(err)
 	}
-	if late {
-		s.TellLate()
-	}
+	now := time.Duration(0)
 	out, over := map[uint64][]time.Duration{}, map[uint64]bool{}
 	deliver := func(m *Emission) {
 		out[m.ID] = append(out[m.ID], m.Earlier...)
 		for range m.Tokens {
 			out[m.ID] = append(out[m.ID], m.At)
 		}
-		over[m.ID] = m.Last
+		if over[m.ID] = m.Last; m.Last && m.At != now {
+			t.Fatalf("the end of %d, at %v, is told at %v", m.ID, m.At, now)
+		}
+	}
+	if late {
+		s.TellLate(deliver)
 	}
 	for {
 		at, busy := s.Next()
@@ -51,6 +54,7 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 		case !busy:
 			return out, s.Stats()
 		}
+		now = at
 		s.Advance(at, deliver)
 	}
 }
@@ -60,6 +64,10 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 // requests are given up.
 func TestTellLate(t *testing.T) {
 	base, err := Load("vllm-8b-h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := Load("vllm-8b-h200")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +100,8 @@ func TestTellLate(t *testing.T) {
 		"an API process": func(p *Profile) {
 			p.FrontEnd, p.API = FrontEnd{}, API{RequestMs: 1, StepMs: 0.1, TokenUs: 10, EventUs: 20}
 		},
+		"a real one": func(p *Profile) { *p = real },
+		"a slow one": func(p *Profile) { *p, p.API.EventUs = real, 400 },
 	} {
 		p := base
 		change(&p)

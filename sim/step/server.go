@@ -22,6 +22,7 @@ type Server struct {
 	hosts   []host
 	api     api
 	moving  transfers
+	quiet   quiet
 }
 
 // NewServer returns an idle server.
@@ -55,7 +56,7 @@ func (s *Server) Add(now time.Duration, r *Request) error {
 	e := leastLoaded(s.engines[:s.readers()])
 	q, err := e.take(r)
 	if err == nil {
-		q.home = e
+		q.home, s.quiet.until = e, 0
 		s.api.arrive(now, q)
 	}
 	return err
@@ -89,9 +90,10 @@ func (s *Server) find(id uint64) *Engine {
 
 // TellLate lets the server deliver tokens later than they come out, with the
 // times at which they did, and so compute far faster. It is for whoever goes by
-// these times and by no clock. The last token of an answer is never late. Call it
-// before the first Add.
-func (s *Server) TellLate() {
+// these times and by no clock. The last token of an answer is never late. What comes
+// out while a request is added, or somebody looks, goes to tell. Call it before the
+// first Add.
+func (s *Server) TellLate(tell func(*Emission)) {
 	for _, e := range s.engines {
 		f := &e.flow
 		f.on = s.api.direct() && s.p.decodesAlike() && e.handOver == nil
@@ -101,6 +103,7 @@ func (s *Server) TellLate() {
 	for i := range s.hosts {
 		s.hosts[i].engines[0].jump.may = s.hosts[i].mayJump() && s.p.Split == Split{}
 	}
+	s.beQuiet(tell)
 }
 
 // CatchUp takes the steps up to now of a server that may tell late: it need not have
@@ -110,6 +113,9 @@ func (s *Server) CatchUp(now time.Duration) {
 		if h := &s.hosts[i]; h.phase == jumping {
 			h.land(now)
 		}
+	}
+	if s.quiet.on {
+		s.Advance(now, s.quiet.tell)
 	}
 }
 
@@ -134,6 +140,9 @@ func (s *Server) Cancel(now time.Duration, id uint64) (untold []time.Duration) {
 // Next is when something happens next.
 func (s *Server) Next() (time.Duration, bool) {
 	at, _, ok := s.next()
+	if ok && s.quiet.on {
+		at = s.quiet.next(at, s)
+	}
 	return at, ok
 }
 
