@@ -11,6 +11,7 @@ import (
 	"image"
 	_ "image/jpeg" // random_mm makes them
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -481,6 +482,30 @@ func TestMix(t *testing.T) {
 	}
 	if _, err := workload.Mix(1, []workload.Class{{Workload: class(1), Weight: 0}}); err == nil {
 		t.Error("a weight of 0 is taken")
+	}
+}
+
+// Prompts that are not made are those of their seed, as those that are: two classes of
+// a mix share nothing.
+func TestUnreadIsOfItsSeed(t *testing.T) {
+	of := func(seed uint64) map[uint64]bool {
+		o := workload.Options{IDs: true, Unread: true, IgnoreEOS: true, Seed: seed, Prefix: 3, Input: workload.Fixed(5), Output: workload.Fixed(1)}
+		numbers := map[uint64]bool{}
+		for _, q := range requests(t, make1(t, "random", o), 20) {
+			for _, u := range q.Input.Unread {
+				numbers[u.Number] = true
+			}
+		}
+		return numbers
+	}
+	one, other := of(1), of(2)
+	for n := range one {
+		if other[n] {
+			t.Error("two seeds have the same tokens")
+		}
+	}
+	if len(one) != 21 || !maps.Equal(one, of(1)) {
+		t.Errorf("%d different ones, want 20 and what they begin with", len(one))
 	}
 }
 

@@ -220,7 +220,8 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	q := tacho.Request{MaxTokens: output, IgnoreEOS: w.IgnoreEOS}
 	opening := prefixIndex - w.group(i, rng)
 	if w.IDs && w.Unread && w.IgnoreEOS { // how long an answer is, unless it is told, depends on the ids
-		q.Input.Unread = []tacho.Unread{{Number: opening, Tokens: w.Prefix}, {Number: i, Tokens: input}}
+		own := turnKey(w.Seed, 0) // the other classes of a mix have prompts of their own
+		q.Input.Unread = []tacho.Unread{{Number: own ^ opening, Tokens: w.Prefix}, {Number: own ^ i, Tokens: input}}
 		q.InputTokens = w.Prefix + input
 		return single(i, q), nil
 	}

@@ -10,20 +10,20 @@ import (
 
 // serveAll serves arrivals, some of which are given up, and says when each token
 // came out.
-func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map[uint64]time.Duration) (map[uint64][]time.Duration, Stats) {
+func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map[uint64]time.Duration) (tokens map[uint64][]time.Duration, all Stats, over time.Duration) {
 	t.Helper()
 	s, err := NewServer(p, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Duration(0)
-	out, over := map[uint64][]time.Duration{}, map[uint64]bool{}
+	out, ended := map[uint64][]time.Duration{}, map[uint64]bool{}
 	deliver := func(m *Emission) {
 		out[m.ID] = append(out[m.ID], m.Earlier...)
 		for range m.Tokens {
 			out[m.ID] = append(out[m.ID], m.At)
 		}
-		if over[m.ID] = m.Last; m.Last && m.At != now {
+		if ended[m.ID] = m.Last; m.Last && m.At != now {
 			t.Fatalf("the end of %d, at %v, is told at %v", m.ID, m.At, now)
 		}
 	}
@@ -37,7 +37,7 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 		}
 		for id, when := range giveUp { // before anything that comes later
 			if when <= at {
-				if !over[id] {
+				if !ended[id] {
 					out[id] = append(out[id], s.Cancel(when, id)...)
 				}
 				delete(giveUp, id)
@@ -52,7 +52,7 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 			arrivals = arrivals[1:]
 			continue
 		case !busy:
-			return out, s.Stats()
+			return out, s.Stats(), now
 		}
 		now = at
 		s.Advance(at, deliver)
@@ -127,12 +127,15 @@ func TestTellLate(t *testing.T) {
 						}
 					}
 				}
-				want, stats := serveAll(t, p, false, slices.Clone(arrivals), giveUp[0])
-				got, lateStats := serveAll(t, p, true, slices.Clone(arrivals), giveUp[1])
+				want, stats, over := serveAll(t, p, false, slices.Clone(arrivals), giveUp[0])
+				got, lateStats, lateOver := serveAll(t, p, true, slices.Clone(arrivals), giveUp[1])
 				for id := range want {
 					if !slices.Equal(got[id], want[id]) {
 						t.Fatalf("request %d came out at %v, told late at %v", id, want[id], got[id])
 					}
+				}
+				if over != lateOver {
+					t.Errorf("all is over at %v, told late at %v", over, lateOver)
 				}
 				if stats != lateStats {
 					t.Errorf("the engine did %+v, told late %+v", stats, lateStats)

@@ -53,6 +53,10 @@ func (s *Server) noEndBefore(at time.Duration) time.Duration {
 	if s.api.ending > 0 {
 		return at
 	}
+	fewest := s.fewestTokens()
+	if fewest == 0 {
+		return at
+	}
 	// The first result from now on is not before one step after this time, and the
 	// others follow by a step each.
 	h := &s.hosts[0]
@@ -63,12 +67,19 @@ func (s *Server) noEndBefore(at time.Duration) time.Duration {
 	case h.phase == launching:
 		from = h.began
 	}
-	fewest := maxCount
-	for _, e := range s.engines {
-		for _, q := range e.live {
-			fewest = min(fewest, q.emits-q.said)
-		}
-	}
 	each := 1 + s.p.Speculation.DraftTokens
 	return from + time.Duration((fewest+each-1)/each)*s.quiet.step
+}
+
+// fewestTokens is how many tokens the engine has still to make of the answer that
+// lacks the fewest; 0: there is none.
+func (s *Server) fewestTokens() (fewest int) {
+	for _, e := range s.engines {
+		for _, q := range e.live {
+			if n := q.emits - q.said; fewest == 0 || n < fewest {
+				fewest = n
+			}
+		}
+	}
+	return fewest
 }
