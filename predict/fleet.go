@@ -96,6 +96,8 @@ type Use struct {
 	Stopped      int           // by it
 	Failed       int
 	LostRequests int // that were in flight at one that failed
+	FreeAdapters int // requests for an adapter at an engine whose profile has none
+	Unranked     int // requests with a priority at an engine whose profile has none
 }
 
 // Mean is how many replicas there were on average.
@@ -133,7 +135,11 @@ func (f *Fleet) add(engine int) *replica {
 			return r
 		}
 	}
-	r := &replica{number: len(f.replicas), name: fmt.Sprint("replica-", len(f.replicas)), engine: engine, place: -1, rng: rand.New(rand.NewPCG(f.plan.Seed, 0xfa11+uint64(len(f.replicas))))}
+	name := fmt.Sprint("replica-", len(f.replicas))
+	if len(f.plan.Engines) > 1 {
+		name += " " + f.plan.Engines[engine].Profile.Name
+	}
+	r := &replica{number: len(f.replicas), name: name, engine: engine, place: -1, rng: rand.New(rand.NewPCG(f.plan.Seed, 0xfa11+uint64(len(f.replicas))))}
 	f.replicas = append(f.replicas, r)
 	return r
 }
@@ -164,6 +170,11 @@ func (f *Fleet) Add(now time.Duration, q *step.Request) error {
 	r := f.replicas[i]
 	if err := f.serverOf(r).Add(now, q); err != nil {
 		return err
+	}
+	if of := &f.plan.Engines[r.engine].Profile; q.Adapter != "" && of.LoRA.Slots == 0 {
+		f.use.FreeAdapters++
+	} else if q.Priority != 0 && !of.Priority {
+		f.use.Unranked++
 	}
 	f.router.Begin(i)
 	f.where[q.ID] = flying{r, q.Of}

@@ -43,6 +43,7 @@ type Stage struct {
 	Timeout     time.Duration            // for one request, from its start; 0 is none
 	MaxTime     time.Duration            // no session starts later than this; 0 is no limit
 	Retries     int                      // of a request that its server lost before it said anything
+	Priority    int                      // of requests that say none of their own
 	ByPrefix    bool                     // the server goes by what prompts begin with
 	Replica     func(id uint64) string   // where a request in flight is; may be nil
 	Every       time.Duration            // time between two calls of Look; 0 is never
@@ -346,8 +347,10 @@ func (r *runner) ask(f *flight) *step.Request {
 	fill(&p, &q.Input)
 	f.seed = p.Seed
 	out := &r.asked // whoever takes it, copies it
-	*out = step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Adapter: q.Model, Of: f}
-	out.Priority, _ = q.Extra["priority"].(int)
+	*out = step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Adapter: q.Model, Priority: r.Priority, Of: f}
+	if own, has := q.Extra["priority"].(int); has {
+		out.Priority = own
+	}
 	if r.ByPrefix {
 		out.Prefix = route.Prefix(&q.Input)
 	}

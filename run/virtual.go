@@ -100,6 +100,9 @@ func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.
 	if kv := made.Engines[0].Profile.KV; kv.PrefixCache {
 		stage.BlockTokens = kv.BlockTokens
 	}
+	if own := r.Plan.Extras.Priority; own != nil {
+		stage.Priority = *own
+	}
 	return stage
 }
 
@@ -151,6 +154,14 @@ func fleetNotes(u predict.Use) (out []metric.Reason) {
 	if u.Failed > 0 {
 		out = append(out, metric.Reason{Code: "replicas-failed", Severity: metric.Note, Text: fmt.Sprintf(
 			"failures of replicas: %d, with %d requests in flight at them", u.Failed, u.LostRequests)})
+	}
+	if u.FreeAdapters > 0 {
+		out = append(out, metric.Reason{Code: "adapters-free", Severity: metric.Note, Text: fmt.Sprintf(
+			"%d requests name an adapter, and the profile says nothing of adapters, so that they cost nothing: give it lora.slots and what one costs", u.FreeAdapters)})
+	}
+	if u.Unranked > 0 {
+		out = append(out, metric.Reason{Code: "priorities-ignored", Severity: metric.Note, Text: fmt.Sprintf(
+			"%d requests have a priority, and the profile has none, so that all are served alike: give it priority: true", u.Unranked)})
 	}
 	return out
 }

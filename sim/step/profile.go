@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -175,6 +176,9 @@ func named(name string, b []byte) (Profile, error) {
 	return p, nil
 }
 
+// goType is what tells a reader of Go where a field is missing, and nobody else.
+var goType = regexp.MustCompile(` in type step\.\w+`)
+
 // parse reads a profile from YAML and checks it. A field it does not know is
 // an error, since it is most likely a misspelt one.
 func parse(b []byte) (Profile, error) {
@@ -185,7 +189,7 @@ func parse(b []byte) (Profile, error) {
 		if errors.Is(err, io.EOF) {
 			return Profile{}, errors.New("the file is empty")
 		}
-		return Profile{}, err
+		return Profile{}, errors.New(goType.ReplaceAllString(err.Error(), "; docs/profile.md has all fields"))
 	}
 	if err := p.Validate(); err != nil {
 		return Profile{}, err

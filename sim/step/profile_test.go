@@ -82,7 +82,7 @@ func TestParseComplains(t *testing.T) {
 		{"nothing", "", "empty"},
 		{"no YAML", "{", "yaml"},
 		{"another kind of thing", "- 1", "cannot unmarshal"},
-		{"a misspelt field", minimal + "step_token: 5\n", "step_token"},
+		{"a misspelt field", minimal + "step_token: 5\n", "field step_token not found; docs/profile.md has all fields"},
 		{"no such policy", replace("chunked", "fifo"), `policy: "fifo" is none of chunked, prefill-first, reserve`},
 		{"no sequences", replace("max_sequences: 4", "max_sequences: 0"), "max_sequences: 0"},
 		{"negative budget", replace("step_tokens: 16", "step_tokens: -1"), "step_tokens: -1"},
