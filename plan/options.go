@@ -36,13 +36,28 @@ type Option struct {
 
 // Options are all the options of p, in the order of its fields.
 func (p *Plan) Options() []Option {
-	var out []Option
-	walk(reflect.ValueOf(p).Elem(), "", func(o Option) {
-		o.plan, o.at = p, len(out)
-		out = append(out, o)
-	})
+	v := reflect.ValueOf(p).Elem()
+	out := make([]Option, len(fields()))
+	for i, f := range fields() {
+		out[i] = f.Option
+		out[i].Value, out[i].plan, out[i].at = v.FieldByIndex(f.index).Addr().Interface(), p, i
+	}
 	return out
 }
+
+// A field is an option of any plan, and where it is in one.
+type field struct {
+	Option
+
+	index []int
+}
+
+// fields are those of a plan that are options. They are the same for every plan, and
+// to read their tags takes a while.
+var fields = sync.OnceValue(func() (out []field) {
+	walk(reflect.TypeFor[Plan](), nil, "", func(f field) { out = append(out, f) })
+	return out
+})
 
 // standard are the options with their defaults. Nobody changes them.
 var standard = sync.OnceValue(func() []Option {
@@ -66,16 +81,16 @@ func (o *Option) Given() bool {
 	return slices.Contains(o.plan.given, o.Name) || !reflect.DeepEqual(o.Value, standard()[o.at].Value)
 }
 
-func walk(v reflect.Value, group string, fn func(Option)) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
+func walk(t reflect.Type, index []int, group string, fn func(field)) {
+	for i := range t.NumField() {
+		f, at := t.Field(i), append(slices.Clip(index), i)
 		name, ok := f.Tag.Lookup("flag")
 		if !ok {
 			if f.Type.Kind() == reflect.Struct {
 				if g := f.Tag.Get("group"); g != "" {
 					group = g
 				}
-				walk(v.Field(i), group, fn)
+				walk(f.Type, at, group, fn)
 			}
 			continue
 		}
@@ -84,11 +99,11 @@ func walk(v reflect.Value, group string, fn func(Option)) {
 		if len(aliases) > 0 {
 			help += " (--" + strings.Join(aliases, ", --") + " is the same)"
 		}
-		fn(Option{
-			Name: name, Group: group, Help: help, Own: own, Value: v.Field(i).Addr().Interface(), Secret: redact.Place(f.Tag.Get("secret")),
+		fn(field{Option{
+			Name: name, Group: group, Help: help, Own: own, Secret: redact.Place(f.Tag.Get("secret")),
 			standard: f.Tag.Get("default"), words: strings.Fields(f.Tag.Get("words")), most: f.Tag.Get("most"),
 			several: f.Tag.Get("list"), sweeps: f.Tag.Get("list") == Sweep, Aliases: aliases,
-		})
+		}, at})
 	}
 }
 
