@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -161,7 +162,7 @@ func (p *poller) run() {
 	r := newReceiver()
 	for {
 		asked := now()
-		n, err := unix.EpollWait(p.epoll, events, p.waitMillis())
+		n, err := p.wait(events)
 		if err != nil { // a signal
 			n = 0
 		}
@@ -189,6 +190,22 @@ func (p *poller) run() {
 		p.release()
 		gather(p.pause(n, now()))
 	}
+}
+
+// wait waits for connections that have something. Of a short wait Go's runtime is not
+// told: whenever a thread waits that it knows of, it wakes another to take its turn
+// away, which costs more than to receive. Where the runtime needs the thread to stop,
+// it sends a signal, and that ends the wait.
+func (p *poller) wait(events []unix.EpollEvent) (int, error) {
+	most := p.waitMillis()
+	if time.Duration(most)*time.Millisecond > lookTime {
+		return unix.EpollWait(p.epoll, events, most)
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(most), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
 
 // waitMillis is how long to wait at most: until a held connection's time is up,
@@ -230,11 +247,12 @@ func (p *poller) pays(passed time.Duration) bool {
 		time.Duration(p.open)*passed >= time.Duration(p.served)*gatherGap*gatherTime
 }
 
-// gather sleeps. A signal may cut it short.
+// gather sleeps for a moment, without a word to Go's runtime (see wait). A signal may
+// cut it short.
 func gather(d time.Duration) {
 	if d > 0 {
 		ts := unix.NsecToTimespec(int64(d))
-		_ = unix.Nanosleep(&ts, nil)
+		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 	}
 }
 
