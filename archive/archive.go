@@ -6,6 +6,7 @@ package archive
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -31,6 +32,8 @@ func Open(path string, change func(*metric.Config) error) (*outcome.Run, error) 
 	}
 	return &runs[0], nil
 }
+
+var errNothing = errors.New("nothing was measured: the run was stopped or failed before a request finished")
 
 // openKept reads a run that bench kept in a directory.
 func openKept(dir string, change func(*metric.Config) error) (*outcome.Run, error) {
@@ -117,7 +120,7 @@ func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, e
 		}
 	}
 	if !measured {
-		return nil, fmt.Errorf("%s: nothing was measured: the run was stopped or failed before a request finished", kept.Dir)
+		return nil, fmt.Errorf("%s: %w", kept.Dir, errNothing)
 	}
 	return all, nil
 }

@@ -138,10 +138,13 @@ func readFolder(dir string, change func(*metric.Config) error) ([]outcome.Run, e
 			files = append(files, path)
 		case IsKept(path):
 			run, err := openKept(path, change)
-			if err != nil {
+			switch {
+			case errors.Is(err, errNothing): // that is no result
+			case err != nil:
 				return err
+			default:
+				runs = append(runs, *run)
 			}
-			runs = append(runs, *run)
 			return fs.SkipDir
 		}
 		return nil

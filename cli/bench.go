@@ -80,6 +80,9 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 			if err := errors.Join(o.read(env, p), readResumed(env, &o, p)); err != nil {
 				return usage(err)
 			}
+			if !namesServer(p) {
+				defaultScenario(p)
+			}
 			if err := chooseTarget(env, p); err != nil {
 				return err
 			}

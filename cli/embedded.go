@@ -44,16 +44,18 @@ func checkVirtual(p *plan.Plan) error {
 	return nil
 }
 
+// namesServer says whether a flag says anything about a server.
+func namesServer(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Options(), func(o plan.Option) bool {
+		return o.Group == "Server" && o.Given() && !slices.Contains(ofAnyServer, o.Name)
+	})
+}
+
 // chooseTarget decides between a server and the simulated engine: that is
 // taken when it is asked for, or when no flag says anything about a server.
 func chooseTarget(env *Env, p *plan.Plan) error {
-	target := false
-	for _, o := range p.Options() {
-		target = target || o.Group == "Server" && o.Given() && !slices.Contains(ofAnyServer, o.Name)
-	}
-	if !target {
+	if !namesServer(p) {
 		p.Sim = defaultSim
-		defaultScenario(p)
 		said := "No server is named: measuring the simulated engine %s. Name one with --base-url.\n"
 		if p.Virtual {
 			said = "No engine is named: computing with a model of %s. Name yours with --engine (bench: --sim): a profile of tacho sim --list, or a file of tacho fit.\n"
@@ -75,7 +77,7 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 		}
 	}
 	if len(p.BaseURL) > 0 || p.Given("host") || p.Given("port") {
-		return usage(errors.New("--sim brings a server of its own: it goes without --base-url, --host and --port"))
+		return usage(errors.New("--sim (predict: --engine) brings a server of its own: it goes without --base-url, --host and --port"))
 	}
 	if err := checkEngines(p); err != nil {
 		return usage(err)

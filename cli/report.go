@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tacho/archive"
+	"tacho/internal/wholefile"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
@@ -84,6 +83,12 @@ func dialectNames() string {
 // print shows runs together. A text report alone is printed again as it is,
 // unless that format is one of runs only.
 func (o *reportOptions) print(env *Env, paths []string) error {
+	for i, word := range paths {
+		var err error
+		if paths[i], err = findRun(word); err != nil {
+			return usage(err)
+		}
+	}
 	if len(paths) == 1 && o.level == 0 && o.failIf == "" && o.dialect == "" && len(o.orders) == 0 {
 		if printed, err := o.printFile(env, paths[0]); printed || err != nil {
 			return err
@@ -99,9 +104,6 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 	r := report.Report{Style: o.style, Rows: o.rows, Detailed: o.detailed}
 	for _, path := range paths {
 		runs, err := archive.All(path, o.change)
-		if errors.Is(err, fs.ErrNotExist) {
-			return usage(err)
-		}
 		if err != nil {
 			return err
 		}
@@ -194,7 +196,7 @@ func (o *reportOptions) choose(run *outcome.Run) error {
 // of those. Whatever else is wrong, who reads runs has the better words for it.
 func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
 	format, unknown := report.FileFormatNamed(cmp.Or(o.format, report.Text))
-	b, unread := os.ReadFile(path)
+	b, unread := wholefile.Read(path)
 	f, other := report.Parse(string(b))
 	if errors.Join(unknown, unread, other) != nil {
 		return false, nil //nolint:nilerr // it is not a text report

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -192,7 +190,7 @@ func (c *serverCommand) start(env *Env, p *plan.Plan, at outcome.Coordinates, di
 		err := s.guard.Wait()
 		said := s.tail() // while the log is open
 		close(s.ended)
-		died(&serverDied{fmt.Errorf("the server ended by itself (%w). The end of what it said:\n%s", cmpErr(err), said)})
+		died(&serverDied{fmt.Errorf("the server ended by itself (%w). %s", cmpErr(err), said)})
 	}()
 	return s, nil
 }
@@ -208,14 +206,22 @@ func cmpErr(err error) error {
 // A serverDied is why a run was ended.
 type serverDied struct{ error }
 
-// tail is the end of what the server said.
+// tail is the end of what the server said, in a sentence.
 func (s *served) tail() string {
-	b, err := io.ReadAll(io.NewSectionReader(s.log, 0, math.MaxInt64)) // wherever the file is by now
+	info, err := s.log.Stat()
 	if err != nil {
 		return err.Error()
 	}
-	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
-	return string(bytes.Join(lines[max(len(lines)-15, 0):], []byte("\n")))
+	const most = 16 << 10 // a log may be long
+	b, err := io.ReadAll(io.NewSectionReader(s.log, max(info.Size()-most, 0), most))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	if lines[0] == "" {
+		return "It said nothing."
+	}
+	return "The end of what it said:\n" + strings.Join(lines[max(len(lines)-15, 0):], "\n")
 }
 
 // stop ends the server and all it started, and returns when they are gone.

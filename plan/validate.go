@@ -75,7 +75,7 @@ func (p *Plan) validateRamp() error {
 func (p *Plan) validateLevel(l Level) error {
 	for _, o := range p.Options() {
 		if text := o.Text(); len(o.words) > 0 && text != "" && !slices.Contains(o.words, text) {
-			return fmt.Errorf("--%s %q%s write %s", o.Name, text, cmp.Or(spelling.Meant(text, o.words), ":"), strings.Join(o.words, " or "))
+			return fmt.Errorf("--%s %q%s write %s", strings.Join(append([]string{o.Name}, o.Aliases...), " or --"), text, cmp.Or(spelling.Meant(text, o.words), ":"), strings.Join(o.words, " or "))
 		}
 	}
 	if p.MaxConcurrency < 1 && p.Given("max-concurrency") {

@@ -81,7 +81,7 @@ var layers = map[string]string{
 	"sim":                           "internal/spelling internal/wav sim/step sim/words wire/*",
 	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
 	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows live metric outcome pace plan predict replay route search session sim/step token transport transport/tap workload",
-	"cli":                           ". archive backend cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/visible kube live live/view metric outcome plan predict publish replay report run search sim sim/step store token workload ui",
+	"cli":                           ". archive backend cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/visible internal/wholefile kube live live/view metric outcome plan predict publish replay report run search sim sim/step store token workload ui",
 	"cluster":                       ". internal/solely live metric plan run session stat",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". metric plan run sim stat workload",
