@@ -16,14 +16,14 @@ import (
 //
 // A summary is a function of the set of records, never of their order, so
 // accumulators merge and a cluster is summed the way one machine is. Of a record
-// it keeps the marks, some 80 bytes, or with Marks those of a part of them; what a record has many of, as gaps between
-// tokens, goes into digests, whose memory has a bound. Up to that bound every
-// quantile is exact, and the summary says where it is not.
+// it keeps the marks, some 80 bytes, and of a long run those of a part of the records;
+// what a record has many of, as gaps between tokens, goes into digests, whose memory has
+// a bound. Up to that bound every quantile is exact, and the summary says where it is not.
 type Accumulator struct {
 	Goodput []SLO   // what a good request keeps; set it before the first Add
 	Stall   float64 // gaps longer than so many milliseconds are stalls; 0 is DefaultStallMillis; set it likewise
 	Limit   int     // observations of one metric that are kept one by one; 0 is stat.ExactLimit
-	Marks   int     // requests whose marks are kept at most; 0 is all
+	Marks   int     // requests whose marks are kept at most; 0 is MarksLimit
 
 	marks    []marks
 	thinned  thinned

@@ -29,7 +29,7 @@ type arrivalBin struct{ events, tokens int64 }
 
 const (
 	tokenParts = 1 << 20
-	mostBins   = 1 << 20 // 16 MiB; milliseconds of 17 minutes
+	mostBins   = 1 << 18 // 4 MiB; milliseconds of 4 minutes
 )
 
 // add takes in the first n events of a record.

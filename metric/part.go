@@ -118,7 +118,7 @@ func (p *part) add(r *tacho.Record, v values, limit int) {
 // briefLimit is how many values are kept one by one of the metrics that few
 // people look at. There are thirty of these, and a long run would hold more of
 // them than of all else.
-const briefLimit = 1 << 16
+const briefLimit = 1 << 15
 
 // ready makes digests if there are none, also after the merge of an empty part.
 func (p *part) ready(metrics, limit int) {

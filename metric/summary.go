@@ -27,7 +27,7 @@ type Summary struct {
 	Steady     *SteadyState `json:"steady_state"`
 	LimitBound bool         `json:"limit_bound"` // the concurrency limit was reached, so requests may have waited for it
 
-	OneIn        int      `json:"one_in,omitempty"`    // steady state, backlog and the slowest are told by one of so many sessions; 0: by all
+	OneIn        int      `json:"one_in,omitempty"`    // steady state, backlog and the slowest are told by one of so many requests; 0: by all
 	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
 	Cache        CacheUse `json:"cache"`
 

@@ -1,13 +1,21 @@
 package metric
 
 import (
+	"cmp"
 	"time"
 
 	"tacho"
 )
 
+// MarksLimit is of how many requests the marks are kept: a run may go on for days.
+const MarksLimit = 1 << 16
+
+// mostEvery is the most requests that one stands for. Those that are all the same turn
+// of the same session cannot be told apart, and are all kept.
+const mostEvery = 1 << 30
+
 // thinned is what is known of the requests of a long run whose marks are not all kept:
-// of so many sessions those of one are. Sums and counts are of all of them; when the
+// of so many requests those of one are. Sums and counts are of all of them; when the
 // run was in balance, and what the slowest have in common, is told by those that are
 // kept, which are spread evenly over the run.
 type thinned struct {
@@ -22,6 +30,10 @@ type thinned struct {
 // of is how many requests one of those that are kept stands for.
 func (t *thinned) of() int { return int(max(t.every, 1)) }
 
+// keeps says whether a request is one of those that are kept: it depends on nothing
+// but which turn of which session it is.
+func (t *thinned) keeps(m *marks) bool { return (m.session+uint64(m.turn))%t.every == 0 }
+
 // mark keeps the marks of a record.
 func (a *Accumulator) mark(m marks) {
 	a.dues.add(&m, due)
@@ -30,17 +42,17 @@ func (a *Accumulator) mark(m marks) {
 	if t.every > 0 {
 		t.overlaps(&m)
 	}
-	if t.every > 0 && m.session%t.every > 0 {
+	if t.every > 0 && !t.keeps(&m) {
 		t.drop(&m)
 		return
 	}
 	a.marks = append(a.marks, m)
-	if a.Marks > 0 && len(a.marks) > a.Marks {
+	if len(a.marks) > cmp.Or(a.Marks, MarksLimit) && a.thinned.every < mostEvery {
 		a.thin()
 	}
 }
 
-// thin keeps the marks of half as many sessions.
+// thin keeps the marks of half as many requests.
 func (a *Accumulator) thin() {
 	t := &a.thinned
 	if t.every == 0 {
@@ -54,7 +66,7 @@ func (a *Accumulator) thin() {
 	t.every *= 2
 	kept := a.marks[:0]
 	for i := range a.marks {
-		if m := &a.marks[i]; m.session%t.every == 0 {
+		if m := &a.marks[i]; t.keeps(m) {
 			kept = append(kept, *m)
 		} else {
 			t.drop(m)
@@ -104,7 +116,7 @@ func (a *Accumulator) mergeMarks(b *Accumulator) {
 	t.flying.merge(&b.thinned.flying)
 	t.slots.merge(&b.thinned.slots)
 	for i := range b.marks {
-		if m := b.marks[i]; m.session%t.every == 0 {
+		if m := b.marks[i]; t.keeps(&m) {
 			a.marks = append(a.marks, m)
 		} else {
 			t.drop(&m)

@@ -87,7 +87,7 @@ const computedLimit = 1 << 17
 
 // computed sums up what is.
 func (s *level) computed() *metric.Accumulator {
-	return &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis, Limit: computedLimit, Marks: computedLimit}
+	return &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis, Limit: computedLimit}
 }
 
 // virtualStage is the level for a fleet.
