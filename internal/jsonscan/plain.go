@@ -1,8 +1,10 @@
 package jsonscan
 
 import (
+	"encoding"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 )
 
@@ -14,9 +16,31 @@ func Plain(err error) string {
 	if !errors.As(err, &typed) {
 		return text
 	}
-	plain := "a value of another type is expected than this " + typed.Value
+	plain := "want " + inJSON(typed.Type) + ", not this " + typed.Value
 	if typed.Field != "" {
 		plain = typed.Field + ": " + plain
 	}
 	return strings.ReplaceAll(text, typed.Error(), plain)
+}
+
+// inJSON is what a value of a type is in JSON.
+func inJSON(t reflect.Type) string {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return "a text"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return inJSON(t.Elem())
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a whole number" // of the size that it may have
 }
