@@ -100,7 +100,7 @@ func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.
 	if kv := made.Engines[0].Profile.KV; kv.PrefixCache {
 		stage.BlockTokens = kv.BlockTokens
 	}
-	if own := r.Plan.Extras.Priority; own != nil {
+	if own := r.Plan.Priority; own != nil {
 		stage.Priority = *own
 	}
 	return stage
