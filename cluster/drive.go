@@ -395,7 +395,11 @@ func (s *share) reasons() (out []metric.Reason) {
 	case s.lost != "" && s.taker != "":
 		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and agent %s took over the rest: what was due meanwhile was sent late", who, s.lost, s.requests, s.taker))
 	case s.lost != "":
-		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and the rest is missing: measure again, or use --on-loss reassign", who, s.lost, s.requests))
+		advice := "measure again, or use --on-loss reassign"
+		if s.heeds { // that was used, and nobody was left
+			advice = "measure again, with more agents"
+		}
+		degraded("agent-lost", fmt.Sprintf("%s was lost: %s; %d requests of its share had finished, and the rest is missing: %s", who, s.lost, s.requests, advice))
 	}
 	if s.last.Error != "" {
 		degraded("agent-failed", fmt.Sprintf("%s ended early: %s: what is left of its share is missing", who, s.last.Error))

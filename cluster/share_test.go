@@ -89,3 +89,16 @@ func TestPastInPieces(t *testing.T) {
 		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.skip), len(got.begun()), len(pieces))
 	}
 }
+
+// A reader is advised to use what was not used yet.
+func TestAdviceOnLoss(t *testing.T) {
+	for how, want := range map[string]bool{"": true, "reassign": false} {
+		c, l := &Coordinator{Options: Options{OnLoss: how}}, &levelRun{task: &run.Task{}}
+		s := c.newShare(l, 0, 1, &member{})
+		s.lost = "its process died"
+		r := s.reasons()
+		if len(r) != 1 || strings.Contains(r[0].Text, "--on-loss reassign") != want {
+			t.Errorf("with --on-loss %q it says %v", how, r)
+		}
+	}
+}
