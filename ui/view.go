@@ -31,7 +31,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) []*Item {
 	ids := r.URL.Query()["run"]
 	if len(ids) == 0 || len(ids) > mostRuns {
-		http.Error(w, "choose one run, and twelve at most", http.StatusBadRequest)
+		http.Error(w, "choose one run at least, and twelve at most", http.StatusBadRequest)
 		return nil
 	}
 	items, err := s.shelf.find(ids)
