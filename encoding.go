@@ -321,6 +321,15 @@ func (s *standIn) UnmarshalJSON(b []byte) error {
 	return s.Events.UnmarshalJSON(b)
 }
 
+// Nanos is a number of nanoseconds as a Duration; far beyond any run it saturates
+// instead of wrapping round.
+func Nanos(n float64) time.Duration {
+	if n >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(math.Round(n))
+}
+
 // SaturatedNanos is d as 32 bits of nanoseconds, for Event.ReadLag.
 func SaturatedNanos(d time.Duration) int32 {
 	return int32(min(max(int64(d), math.MinInt32), math.MaxInt32))

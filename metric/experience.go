@@ -79,7 +79,7 @@ const DefaultStallMillis = 1000
 
 // stallsOver counts the gaps beyond a threshold.
 func stallsOver(thresholdMillis float64) *Metric {
-	longest := time.Duration(thresholdMillis * 1e6) // that is no stall
+	longest := tacho.Nanos(thresholdMillis * 1e6) // that is no stall
 	return &Metric{
 		Name: "stalls", Title: "Stalls", Unit: Count,
 		Doc: "gaps between successive token events that are longer than --stall-threshold (1000 ms unless set), in a request; successful requests with two token events",

@@ -10,7 +10,7 @@ import (
 // A threshold of the user's is that of every stall, and moves no other metric.
 func TestStallThreshold(t *testing.T) {
 	r := success(4, 10*ms, 40*ms, 110*ms, 211*ms)
-	for threshold, want := range map[float64]float64{0: 0, 1000: 0, 100: 1, 50: 2, 10: 3} {
+	for threshold, want := range map[float64]float64{0: 0, 1000: 0, 100: 1, 50: 2, 10: 3, 1e300: 0} {
 		sum := metric.Accumulator{Stall: threshold}
 		if err := sum.Add(r); err != nil {
 			t.Fatal(err)

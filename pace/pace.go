@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"tacho"
@@ -70,14 +69,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// seconds is the offset of a schedule as a Duration; far beyond any run it
-// saturates instead of wrapping round.
-func seconds(s float64) time.Duration {
-	if s*1e9 >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(math.Round(s * 1e9))
-}
+// seconds is the offset of a schedule as a Duration.
+func seconds(s float64) time.Duration { return tacho.Nanos(s * 1e9) }
 
 // Stripe numbers the arrivals of a schedule and keeps those of worker k of n.
 // The stripes of a schedule partition it, so n machines need to agree on

@@ -253,7 +253,7 @@ func (t *TraceOptions) scale(d time.Duration) time.Duration {
 	if t.Speedup == 0 || t.Speedup == 1 {
 		return d
 	}
-	return time.Duration(math.Round(float64(d) / t.Speedup))
+	return tacho.Nanos(float64(d) / t.Speedup)
 }
 
 // close lets go of the file.

@@ -141,6 +141,7 @@ func TestTraceSpeedupWindowLimit(t *testing.T) {
 		{workload.TraceOptions{Window: workload.Window{From: 2 * time.Second, To: 5 * time.Second}}, ms(1053, 1053)},
 		{workload.TraceOptions{Window: workload.Window{From: 2 * time.Second}, Speedup: 2}, ms(526.5, 526.5, 1759)},
 		{workload.TraceOptions{Limit: 2}, ms(0, 3053)},
+		{workload.TraceOptions{Limit: 2, Speedup: 1e-12}, []time.Duration{0, math.MaxInt64}},
 	} {
 		w, got := trace(t, "mooncake", workload.Options{Path: path, IDs: true, Trace: c.o})
 		if !slices.Equal(got, c.want) {
