@@ -99,7 +99,13 @@ func (s *Summary) boundWords(m *Metric) string {
 }
 
 // String gives both ends in milliseconds.
-func (b Bound) String() string { return fmt.Sprintf("%.2f to %.2f ms", b.Low, b.High) }
+func (b Bound) String() string {
+	low, high := fmt.Sprintf("%.2f", b.Low), fmt.Sprintf("%.2f", b.High)
+	if low == high {
+		return low + " ms either way"
+	}
+	return low + " to " + high + " ms"
+}
 
 func coalescedWords(s *Summary, _ float64) string {
 	share := percent(*s.CoalescedShare())

@@ -121,3 +121,12 @@ func TestSlackPercentiles(t *testing.T) {
 		t.Errorf("of nothing: %v", got)
 	}
 }
+
+// A bound whose ends are alike is one number.
+func TestBoundInWords(t *testing.T) {
+	for b, want := range map[Bound]string{{1, 2.345}: "1.00 to 2.35 ms", {93.031, 93.034}: "93.03 ms either way"} {
+		if b.String() != want {
+			t.Errorf("%v is %q, want %q", b, b.String(), want)
+		}
+	}
+}
