@@ -230,7 +230,7 @@ func (f *finding) level(p search.Probe) (plan.Level, error) {
 		return pacer.Arrivals()
 	}
 	process := l
-	process.Prompts *= search.Stretch
+	process.Prompts = search.Long
 	l.Draw = f.search.Typical(p, draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) })
 	return l, err
 }

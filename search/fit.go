@@ -23,6 +23,7 @@ const (
 	rareReach     = 0.12 // and of what is rare, for there is less of it
 	rare          = 0.02
 	fitPower      = 3.0 // the power, if nobody knew better
+	usualWeight   = 0.2 // how much that counts, in requests times squared distance
 	leastPower    = 0.7
 	mostPower     = 15.0
 	powerDoubt    = 0.25 // by how much the power may be off, as a logarithm
@@ -147,11 +148,15 @@ func (p *sample) under(i int, load, power float64) float64 {
 // powers are bent by a factor.
 func (s *Search) cross(all []sample, bend float64) limit {
 	low, high := s.ends()
-	at := math.Sqrt(low * high)
-	best := limit{}
+	first := s.firstCurve(all, bend, low, high)
+	at := min(first.load, math.Sqrt(low*high))
+	best := first
 	for range 8 { // what counts most depends on where it is
-		best = limit{math.Inf(1), -1}
+		best = first
 		for i := range s.Goals {
+			if s.curve(i) != nil {
+				continue
+			}
 			if x := s.crossing(i, all, at, bend, [2]float64{low, high}); x < best.load {
 				best = limit{x, i}
 			}
@@ -259,10 +264,8 @@ func (s *Search) power(i int, all []sample, at float64) float64 {
 		n, x, y = n+weight, x+weight*far, y+weight*pressure
 		xx, xy = xx+weight*far*far, xy+weight*far*pressure
 	}
-	// A usual line counts as much as this, in requests times squared distance.
-	const usual = 0.2
 	if n > 0 {
 		xx, xy = xx-x*x/n, xy-x*y/n
 	}
-	return min(max((xy+usual*fitPower)/(xx+usual), leastPower), mostPower)
+	return min(max((xy+usualWeight*fitPower)/(xx+usualWeight), leastPower), mostPower)
 }

@@ -91,6 +91,7 @@ func (s *Search) fill(l *Limit) {
 		l.Binding = s.breaking(high)
 		return
 	}
+	s.look()
 	best, chance := s.limits()
 	by := unsure(chance)
 	l.Load, l.Low, l.High = s.round(best.load), s.round(best.load/by), s.round(best.load*by)
@@ -158,11 +159,14 @@ func (s *Search) sentence(l *Limit) string {
 	if l.Binding != "" {
 		out += "; beyond it " + l.Binding + " breaks first"
 	}
-	if s.piles() {
-		if l.Binding == "" {
-			return out + "; beyond it requests queue."
-		}
-		return out + ", and requests queue."
+	switch {
+	case s.piles() && l.Binding == "":
+		out += "; beyond it requests queue"
+	case s.piles():
+		out += ", and requests queue"
+	}
+	if s.Kind == Rate && !s.tried(l.Load) {
+		out += ". The search was over before that load itself was tried for long"
 	}
 	return out + "."
 }

@@ -45,6 +45,8 @@ type Result struct {
 	Takes    time.Duration // what most requests took at most
 	Took     time.Duration
 	window   []seen      // its requests, while the load was steady
+	schedule []arrival   // when all of its requests came
+	begin    int         // of these, the first of the window
 	counts   [][]float64 // how much each of these counts for each goal; nil is as one
 }
 
@@ -62,7 +64,10 @@ type Search struct {
 	Probes  int     // most probes
 	Size    int     // most requests of a probe; 0 is as many as the goals ask for
 	Results []Result
-	process []time.Duration // a long stretch of the arrivals, at one a second
+	process []arrival // a long stretch of the arrivals, at one a second
+	lenses  []lens    // of the goals
+	curves  []*curve
+	usual   arrival // a usual request
 }
 
 // The defaults.
@@ -84,12 +89,37 @@ func (s *Search) Watch(p Probe) *Watch {
 // Add takes in what a probe came to. A probe that proves nothing says why.
 func (s *Search) Add(w *Watch, void string) Result {
 	r := w.result()
+	s.measure(&r)
 	if void != "" {
 		r.Verdict, r.Why = Void, void
 	}
 	s.Results = append(s.Results, r)
 	s.weigh()
 	return r
+}
+
+// measure makes lengths parts of those of a usual request, which is that of the first
+// probe.
+func (s *Search) measure(r *Result) {
+	if s.usual == (arrival{}) {
+		n := float64(max(len(r.schedule), 1))
+		for _, one := range r.schedule {
+			s.usual.prompt, s.usual.output = s.usual.prompt+one.prompt/n, s.usual.output+one.output/n
+		}
+	}
+	for i := range r.schedule {
+		one := &r.schedule[i]
+		one.prompt, one.output = ratio(one.prompt, s.usual.prompt), ratio(one.output, s.usual.output)
+	}
+}
+
+// ratio is how long something is, where 1 is usual; what nobody knows is usual.
+func ratio(long, usual float64) float64 {
+	const least = 0.01
+	if usual == 0 {
+		return 1
+	}
+	return max(long/usual, least)
 }
 
 // Next is the next load to try; false is when there is no more to learn.
@@ -171,8 +201,9 @@ const (
 	short = 5  // of the slowest requests that a goal allows, in a probe near the limit
 	once  = 11 // and in one that is longer: what it shows may be that the limit is elsewhere
 	long  = 24 // and near the limit itself, in all
-	all   = 33 // and in the whole search
-	extra = 4  // and beyond that, where the winner had no long probe yet
+	least = 22 // and in the whole search at least
+	all   = 29 // and in as many as could be sent at the limit in the time of the whole search
+	extra = 3  // and beyond that, where the winner had no long probe yet
 
 	// A goal that allows many slow requests still needs some hundreds: those that
 	// are served together resemble each other.
@@ -329,7 +360,7 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 	}
 	best, chance := s.limits()
 	near, brief := s.near(best.load), float64(s.size(short))
-	left := s.left(best.load)
+	left := s.left(all, best.load)
 	ending := len(s.Results) == s.Probes-1 || left < brief+float64(s.size(once)) // the winner is still to be tried longer
 	if near < brief && !ending {
 		load := best.load
@@ -343,7 +374,7 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 	wide := math.Log(chance[len(chance)*19/20]/chance[len(chance)/20]) / 2 / s.Within
 	more := min(max(near*(wide*wide-1), float64(s.size(long))-near), left)
 	if !s.tried(best.load) {
-		more = max(more, min(float64(s.size(once)), (all+extra)/s.share()-s.spent()))
+		more = max(more, min(float64(s.size(once)), s.left(all+extra, best.load)))
 	}
 	if more < brief/2 {
 		return Probe{}, false
@@ -360,34 +391,22 @@ func (s *Search) tried(load float64) bool {
 	})
 }
 
-// left is how many requests may still be sent at a load: what is left of so many, or of
-// the time, where it is known what the server can take at all. If the limit is near
-// that, slow requests come in long rows, and it takes more of them to tell.
-func (s *Search) left(load float64) float64 {
-	took, most := 0.0, math.Inf(1)
+// left is how many requests may still be sent at a load, of as many as it takes to see so
+// many of the slowest. They count by their time: a scout at a low rate takes as long as
+// many requests near the limit. But where the limit is far above one at a time, scouts
+// would take all of it; so there are always some by number.
+func (s *Search) left(slowest, load float64) float64 {
+	seconds, sent := 0.0, 0.0
 	for _, r := range s.Results {
-		took += r.Took.Seconds()
-		if r.Verdict == Overrun && !s.outweighed(r) {
-			most = min(most, r.Load)
+		if r.Verdict != Void {
+			seconds, sent = seconds+r.Took.Seconds(), sent+float64(r.Requests)
 		}
 	}
-	return max(all/s.share()-s.spent(), (sweepPart*sweepTime/most-took)*load)
-}
-
-// A plain sweep is ten levels of 1,000 requests, at a tenth of what a server can take,
-// two tenths and so on. It takes so many seconds over what that is a second, and a
-// search may take a part of them.
-const (
-	sweepTime = 29_290
-	sweepPart = 0.2
-)
-
-// spent is how many requests the probes took.
-func (s *Search) spent() (n float64) {
-	for _, r := range s.Results {
-		n += float64(r.Requests)
+	share := s.share()
+	if s.Kind != Rate {
+		return slowest/share - sent
 	}
-	return n
+	return max(slowest/share-seconds*load, least/share-sent)
 }
 
 // near is how many requests were sent near a load, by probes that were no scouts.

@@ -1,8 +1,10 @@
 package search
 
 import (
+	"math"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A fake server keeps its SLO up to a load: the latency of a request is a power
@@ -46,6 +48,45 @@ func TestTheLimitIsFound(t *testing.T) {
 		}
 		if !strings.HasPrefix(l.Sentence, "Holds TTFT p90 < 400 ms") || !strings.Contains(l.Sentence, "breaks first") {
 			t.Error(l.Sentence)
+		}
+	}
+}
+
+// What is left of a search is time: a scout takes as much of it as many requests near
+// the limit do. But there are always some requests by number.
+func TestScoutsCountByTheirTime(t *testing.T) {
+	goals, err := ParseSLO("ttft:p99<400ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const load = 10
+	s := New(Rate, goals)
+	whole := s.left(all, load)
+	for _, c := range []struct {
+		seconds float64
+		verdict Verdict
+		takes   float64
+	}{{30, Holds, 30 * load}, {30, Void, 0}, {1e6, Holds, whole - least/s.share() + 20}} {
+		s.Results = []Result{{Probe: Probe{Kind: Rate, Load: 1, Alone: true}, Verdict: c.verdict, Requests: 20, Took: time.Duration(c.seconds * 1e9)}}
+		if takes := whole - s.left(all, load); math.Abs(takes-c.takes) > 1e-6 {
+			t.Errorf("%v s, %s: takes %.1f requests, want %.1f", c.seconds, c.verdict, takes, c.takes)
+		}
+	}
+}
+
+// A winner that had no long probe is said to have had none.
+func TestAnUntriedWinnerIsNamed(t *testing.T) {
+	goals, err := ParseSLO("ttft:p90<400ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const untried = "before that load itself was tried for long"
+	for probes, want := range map[int]bool{DefaultProbes: false, 5: true} {
+		s := New(Rate, goals)
+		s.Probes = probes
+		fakeSearch(s, 40, never)
+		if l := s.Limit(true); strings.Contains(l.Sentence, untried) != want {
+			t.Errorf("%d probes: %s", probes, l.Sentence)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 // draws are how many schedules are looked at for a typical one.
 const draws = 100
 
-// Stretch is how many times longer than a probe the stretch of the process is.
-const Stretch = 50
+// Long is how many arrivals of their process are looked at.
+const Long = 400_000
 
 // crowds are how crowded it is at some arrivals of a process: at those above these
 // quantiles.
@@ -29,24 +29,28 @@ func (s *Search) Typical(p Probe, process iter.Seq[time.Duration], draw func(k u
 	if p.Expected <= 0 {
 		return 0
 	}
-	long := slices.Collect(process)
-	s.process = stretched(long, p.Load)
-	schedules := make([][]time.Duration, draws)
+	if s.process == nil {
+		s.process = stretched(arrivals(process), p.Load)
+	}
+	long := stretched(s.stretch(), 1/p.Load)
+	for i := range long {
+		long[i].prompt, long[i].output = 1, 1 // as the draws have it
+	}
+	schedules := make([][]arrival, draws)
 	for k := range schedules {
-		schedules[k] = slices.Collect(draw(uint64(k)))
+		schedules[k] = arrivals(draw(uint64(k)))
 	}
 	off := make([]float64, draws)
-	lenses := lensesAt(p.Load, p.Expected)
-	for i, weight := range s.telling(lenses, s.cross(s.samples(), 1).goal) {
-		if weight > 0 {
-			lenses[i].compare(long, schedules, weight, off)
+	for _, l := range s.lenses {
+		if l.tells > 0 {
+			l.compare(long, schedules, l.tells, off)
 		}
 	}
 	return uint64(slices.Index(off, slices.Min(off)))
 }
 
 // compare adds to each schedule by how much it is unlike a long one.
-func (l lens) compare(long []time.Duration, schedules [][]time.Duration, weight float64, off []float64) {
+func (l lens) compare(long []arrival, schedules [][]arrival, weight float64, off []float64) {
 	usual := stat.New(l.crowd(long))
 	var squares [len(crowds)][]float64
 	for _, schedule := range schedules {

@@ -51,7 +51,7 @@ func (v virtual) run(t testing.TB, arrivals iter.Seq[time.Duration], closed int,
 			if closed > 0 {
 				due = now
 			}
-			rec := &tacho.Record{Session: id, Timeline: tacho.NewTimeline(due), Asked: v.output}
+			rec := &tacho.Record{Session: id, Timeline: tacho.NewTimeline(due), Input: v.input, Asked: v.output}
 			rec.Slot, rec.Start, rec.Sent = due, due, due
 			id++
 			flying[id] = rec
@@ -90,7 +90,7 @@ func (v virtual) probe(t testing.TB, s *Search, p Probe, w *Watch, seed uint64) 
 		schedule := func(draw uint64) iter.Seq[time.Duration] {
 			return pace.Poisson{Rate: p.Load, Count: p.Ceiling(), Seed: seed + draw}.Arrivals()
 		}
-		process := pace.Poisson{Rate: p.Load, Count: Stretch * p.Ceiling(), Seed: seed}.Arrivals()
+		process := pace.Poisson{Rate: p.Load, Count: Long, Seed: seed}.Arrivals()
 		return v.run(t, schedule(s.Typical(p, process, schedule)), 0, seed, w.Add)
 	}
 	all := func(yield func(time.Duration) bool) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -55,9 +56,10 @@ type Watch struct {
 
 // seen is what is kept of a request.
 type seen struct {
-	due, end time.Duration
-	inFlight int    // at its end
-	marks    []mark // one for each goal
+	due, end       time.Duration
+	inFlight       int     // at its end
+	prompt, output float64 // tokens
+	marks          []mark  // one for each goal
 }
 
 // A mark is what a request says of a goal: its values, and how many of them
@@ -74,7 +76,7 @@ func (w *Watch) Add(r *tacho.Record, inFlight int) (enough bool) {
 	if r.Probe || r.Failure != nil && r.Failure.Cause == tacho.Canceled {
 		return w.decided > 0
 	}
-	one := seen{due: r.Due, end: r.End, inFlight: inFlight, marks: make([]mark, len(w.goals))}
+	one := seen{due: r.Due, end: r.End, inFlight: inFlight, prompt: float64(r.Input), output: float64(r.Output), marks: make([]mark, len(w.goals))}
 	for i, g := range w.goals {
 		m := &one.marks[i]
 		g.of(r, func(v float64) {
@@ -295,6 +297,14 @@ func (w *Watch) result() Result {
 		window = w.between(w.filled(until), until)
 	}
 	r.window = window
+	r.schedule = make([]arrival, len(w.seen))
+	for i, one := range w.seen {
+		r.schedule[i] = arrival{one.due.Seconds(), one.prompt, one.output}
+	}
+	slices.SortStableFunc(r.schedule, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	if len(window) > 0 {
+		r.begin = sort.Search(len(r.schedule), func(i int) bool { return r.schedule[i].at >= window[0].due.Seconds() })
+	}
 	for i, g := range w.goals {
 		r.Goals = append(r.Goals, evidence(g, window, i))
 	}
