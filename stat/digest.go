@@ -18,7 +18,7 @@ const (
 	// fineBits is how many bits of an observation's mantissa tell its bin: bins
 	// are then an 8192nd of their value wide, and their middles half of that off.
 	fineBits = 13
-	pageBits = 10 // of these, the ones within a page
+	pageBits = 7 // of these, the ones within a page
 )
 
 // A Digest is a set of finite observations in bounded memory. Up to a limit it
