@@ -70,6 +70,10 @@ func goalOf(c metric.Condition) (Goal, error) {
 		return failures(c.Limit / 100), nil
 	case c.Metric == nil:
 		return Goal{}, fmt.Errorf("%s is one number for a level, and no request keeps or misses it: write limits on metrics, as ttft:p99<500ms, and error<0.1%%", c.Name)
+	case c.Above && c.Better < 0:
+		return Goal{}, errors.New("less is better there: write < in place of >")
+	case !c.Above && c.Better > 0:
+		return Goal{}, errors.New("more is better there: write > in place of <")
 	}
 	g := Goal{Metric: c.Metric, Limit: c.Limit, Floor: c.Above, words: c.Title, bound: "< " + withUnit(c.Metric, c.Limit)}
 	if c.Above {

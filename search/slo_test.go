@@ -35,6 +35,8 @@ func TestParseSLOSaysWhatIsWrong(t *testing.T) {
 		{"ttft:p101<500ms", "is no statistic"},
 		{"ttft:99<500ms", "is no statistic"},
 		{"ttft:p99<-5ms", "must be above 0"},
+		{"ttft:p99>500ms", "write < in place of >"},
+		{"user_speed:p5<20", "write > in place of <"},
 		{"ttft:p99<fast", "is no limit"},
 		{"error>1%", "error<0.1%"},
 		{"error<2", "write a number in %, as 5%"},
