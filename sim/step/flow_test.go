@@ -150,3 +150,22 @@ func TestTellLate(t *testing.T) {
 		}
 	}
 }
+
+// A request that is given up at the very moment of its last token is given up.
+func TestGivenUpAtTheEnd(t *testing.T) {
+	p, err := Load("vllm-8b-h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Cost.Noise = 0
+	arrivals := []Arrival{{Request: Request{ID: 1, Prompt: 100, MaxNew: 40, IgnoreEOS: true}}, {Request: Request{ID: 2, Prompt: 100, MaxNew: 60, IgnoreEOS: true}}}
+	for _, p.Priority = range []bool{false, true} { // with priorities steps are not jumped over
+		all, _, _ := serveAll(t, p, false, slices.Clone(arrivals), nil)
+		for _, late := range []bool{false, true} {
+			got, stats, _ := serveAll(t, p, late, slices.Clone(arrivals), map[uint64]time.Duration{1: all[1][39]})
+			if len(got[1]) != 39 || len(got[2]) != 60 || stats.Cancelled != 1 || stats.Finished != 1 {
+				t.Errorf("priorities %v, told late %v: %d tokens of 39, and %d of 60: %+v", p.Priority, late, len(got[1]), len(got[2]), stats)
+			}
+		}
+	}
+}

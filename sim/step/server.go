@@ -131,7 +131,7 @@ func (s *Server) Cancel(now time.Duration, id uint64) (untold []time.Duration) {
 	if e == nil {
 		return nil
 	}
-	s.CatchUp(now)
+	s.CatchUp(now - 1) // what happens now, happens after it
 	q := e.live[id]
 	e.Cancel(id)
 	return append(q.place.earlier, e.tell(q)...)
