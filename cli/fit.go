@@ -69,6 +69,7 @@ holds the profiles that tacho carries against the reports they were made from.`,
 func (o *fitOptions) run(ctx context.Context, env *Env, paths []string) error {
 	switch {
 	case o.check && len(paths) == 0:
+		_, _ = fmt.Fprintln(env.Stderr, "Computing every level of the four reports with its profile: some 20 s.") // for information
 		return step.WriteFit(env.Stdout)
 	case len(paths) == 0:
 		return usage(errors.New("fit needs a run or a result; runs are kept in runs/ (tacho fit --check alone looks at tacho's own profiles)"))
