@@ -89,6 +89,7 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		return usage(err)
 	}
 	if f.dry {
+		_, _ = fmt.Fprintf(env.Stderr, "It would look for the highest %s that keeps %s, to within %s, with these options:\n", f.kind, f.slo, f.within) // for information
 		return dryRun(env, p)
 	}
 	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
