@@ -160,6 +160,9 @@ func better(a, b lens) lens {
 // more.
 func (l lens) turned(lessons []lesson) lens {
 	const first, last, rounds, little = 0.5, 0.05, 15, 0.002
+	if l.tells == 0 {
+		return l // nothing to begin with
+	}
 	step := first
 	for range rounds {
 		before := l.tells
