@@ -7,7 +7,8 @@ import (
 	"sort"
 )
 
-// The fit. Every request of a probe tells at which load it would just have kept
+// The fit. Percentiles have curves where a lens tells something; what follows is for
+// all else, and for the time before that. Every request of a probe tells at which load it would just have kept
 // its goal, if latency grows as a power of the load; the limit is the load below
 // which as many of these lie as the goal lets miss it. So all requests that were
 // ever sent near the limit count together, and what was seen farther away counts

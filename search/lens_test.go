@@ -35,7 +35,8 @@ func TestModel(t *testing.T) {
 }
 
 // queued is a probe of a server that takes one request after the other.
-func queued(goals []Goal, load, seconds float64, n int, seed uint64) Result {
+func queued(goals []Goal, load float64, n int, seed uint64) Result {
+	const seconds = 0.1
 	r := Result{Probe: Probe{Kind: Rate, Load: load}}
 	wait, before := 0.0, 0.0
 	for at := range (pace.Poisson{Rate: load, Count: n, Seed: seed}).Arrivals() {
@@ -78,17 +79,17 @@ func aProcess(seed uint64) []arrival {
 // A lens learns what makes requests slow. So even a probe that saw fewer rushes than
 // usual shows about which share of the requests is slow in the long run.
 func TestLenses(t *testing.T) {
-	const load, seconds, n, tries = 8.0, 0.1, 800, 8
+	const load, n, tries = 8.0, 800, 8
 	for _, slo := range []string{"ttft:p95<600ms", "ttft:mean<300ms"} {
 		goals, err := ParseSLO(slo)
 		if err != nil {
 			t.Fatal(err)
 		}
 		process := aProcess(99)
-		long := queued(goals[:1], load, seconds, 400_000, 98).Goals[0]
+		long := queued(goals[:1], load, 400_000, 98).Goals[0]
 		plain, learnt := 0.0, 0.0
 		for seed := range uint64(tries) {
-			r := queued(goals[:1], load, seconds, n, seed)
+			r := queued(goals[:1], load, n, seed)
 			s := learned(goals[:1], r, process)
 			if s.lenses[0].tells < 0.9 {
 				t.Errorf("%s, seed %d: %+v", slo, seed, s.lenses[0])
@@ -113,7 +114,7 @@ func TestNothingIsKnownBeyond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := learned(goals, queued(goals, 5, 0.1, 800, 1), aProcess(99))
+	s := learned(goals, queued(goals, 5, 800, 1), aProcess(99))
 	if miss := s.misses(9.9); miss > 0 {
 		t.Errorf("%.3f of the requests are said to miss", miss)
 	}
@@ -125,7 +126,7 @@ func TestNoLensTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := queued(goals, 8, 0.1, 800, 1)
+	r := queued(goals, 8, 800, 1)
 	for i := range r.window {
 		r.window[i].marks[0].room *= -1
 	}

@@ -101,8 +101,8 @@ func (s *Search) fill(l *Limit) {
 }
 
 // methodOff is by how much the method itself may be off, beside chance: probes are
-// short, and each begins with an empty server. On engines whose limits are known it is
-// up to 2.5 % too high or too low on the mean.
+// short, each begins with an empty server, and a real one may resemble no model. On
+// engines whose limits are known it is up to 1 % too high or too low on the mean.
 const methodOff = 0.03
 
 // unsure is by which factor the limit may be higher or lower: as far as nearly all
