@@ -99,6 +99,7 @@ func (ps *pollers) close() {
 // segments seldom merge before they are stamped.
 type poller struct {
 	epoll int
+	quiet bool // it may wait without a word to Go's runtime
 
 	mu      sync.Mutex
 	conns   byNumber
@@ -144,7 +145,7 @@ func newPoller() (*poller, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	return &poller{epoll: epoll}, nil
+	return &poller{epoll: epoll, quiet: runtime.GOMAXPROCS(0) > runtime.NumCPU()}, nil
 }
 
 // load is how many connections it has.
@@ -188,17 +189,18 @@ func (p *poller) run() {
 			p.empty = asked
 		}
 		p.release()
-		gather(p.pause(n, now()))
+		p.gather(p.pause(n, now()))
 	}
 }
 
 // wait waits for connections that have something. Of a short wait Go's runtime is not
 // told: whenever a thread waits that it knows of, it wakes another to take its turn
 // away, which costs more than to receive. Where the runtime needs the thread to stop,
-// it sends a signal, and that ends the wait.
+// it sends a signal, and that ends the wait. The thread keeps its turn meanwhile, so
+// this is for processes that have more of them than cores (engine.Tune).
 func (p *poller) wait(events []unix.EpollEvent) (int, error) {
 	most := p.waitMillis()
-	if time.Duration(most)*time.Millisecond > lookTime {
+	if !p.quiet || time.Duration(most)*time.Millisecond > lookTime {
 		return unix.EpollWait(p.epoll, events, most)
 	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(most), 0, 0)
@@ -247,12 +249,16 @@ func (p *poller) pays(passed time.Duration) bool {
 		time.Duration(p.open)*passed >= time.Duration(p.served)*gatherGap*gatherTime
 }
 
-// gather sleeps for a moment, without a word to Go's runtime (see wait). A signal may
-// cut it short.
-func gather(d time.Duration) {
-	if d > 0 {
-		ts := unix.NsecToTimespec(int64(d))
+// gather sleeps for a moment; Go's runtime is told of it where it is of a wait. A signal
+// may cut it short.
+func (p *poller) gather(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	switch {
+	case d <= 0:
+	case p.quiet:
 		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	default:
+		_ = unix.Nanosleep(&ts, nil)
 	}
 }
 

@@ -3,9 +3,12 @@ package transport
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +74,31 @@ func TestPolledCarriesEverything(t *testing.T) {
 		t.Errorf("got %d bytes of %d, %v", len(got), len(want), err)
 	}
 	wg.Wait()
+}
+
+// Where Go has more turns than there are cores, a poller keeps its turn while it waits;
+// where it has not, others need it. The runtime can stop it either way.
+func TestQuietPoller(t *testing.T) {
+	for _, turns := range []int{1, 4} {
+		t.Run(strconv.Itoa(turns), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(turns * runtime.NumCPU()))
+			c, peer := pair(t, false)
+			if quiet := turns > 1; c.poller.quiet != quiet {
+				t.Errorf("quiet is %v", c.poller.quiet)
+			}
+			for i := range 50 {
+				want := fmt.Appendf(nil, "%d\n", i)
+				if _, err := peer.Write(want); err != nil {
+					t.Fatal(err)
+				}
+				runtime.GC() // stops the world
+				got := make([]byte, len(want))
+				if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, want) {
+					t.Fatalf("got %q, %v", got, err)
+				}
+			}
+		})
+	}
 }
 
 // A reader that does not read stops the sender, and loses nothing.
