@@ -5,6 +5,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -68,7 +69,9 @@ func awaitStage(t *testing.T, dir string, over <-chan error, stderr *bytes.Buffe
 	t.Helper()
 	for {
 		if files, _ := filepath.Glob(filepath.Join(dir, "*", "stages*")); len(files) > 0 {
-			return
+			if info, err := os.Stat(files[0]); err == nil && info.Size() > 0 { // a level's line is written when it begins
+				return
+			}
 		}
 		select {
 		case err := <-over:

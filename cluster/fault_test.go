@@ -121,7 +121,7 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.said.all(), "Working for") && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	second := p.lead(t, 1, func(o *cluster.Options) { o.Wait = 500 * time.Millisecond })
+	second := p.lead(t, 1, func(o *cluster.Options) { o.Wait = 2 * time.Second })
 	out := execute(t.Context(), planFor(url, nil), second)
 	if out.err == nil || !strings.Contains(out.err.Error(), "only works for another coordinator") || len(out.records) > 0 {
 		t.Errorf("%v, %d records", out.err, len(out.records))
