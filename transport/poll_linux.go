@@ -193,11 +193,11 @@ func (p *poller) run() {
 	}
 }
 
-// wait waits for connections that have something. Of a short wait Go's runtime is not
-// told: whenever a thread waits that it knows of, it wakes another to take its turn
-// away, which costs more than to receive. Where the runtime needs the thread to stop,
-// it sends a signal, and that ends the wait. The thread keeps its turn meanwhile, so
-// this is for processes that have more of them than cores (engine.Tune).
+// wait waits for connections that have something. Go's runtime is not told of a short
+// wait. If it were, it would wake another thread to take this one's turn away, and that
+// costs more than to receive. Where the runtime must stop this thread, it sends a
+// signal, which ends the wait. The thread keeps its turn meanwhile, so a process needs
+// more turns than cores for this (engine.Tune).
 func (p *poller) wait(events []unix.EpollEvent) (int, error) {
 	most := p.waitMillis()
 	if !p.quiet || time.Duration(most)*time.Millisecond > lookTime {
@@ -249,8 +249,7 @@ func (p *poller) pays(passed time.Duration) bool {
 		time.Duration(p.open)*passed >= time.Duration(p.served)*gatherGap*gatherTime
 }
 
-// gather sleeps for a moment; Go's runtime is told of it where it is of a wait. A signal
-// may cut it short.
+// gather sleeps for a moment, as quietly as wait does. A signal may cut it short.
 func (p *poller) gather(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
 	switch {
