@@ -1,9 +1,6 @@
 package transport
 
-import (
-	"io"
-	"sync"
-)
+import "sync"
 
 const (
 	// smallestBuffer is what a stream starts with: most of the time thousands
@@ -78,15 +75,13 @@ func (b *buffer) room(limit int, sink Consumer) (*buffer, error) {
 	return b, err
 }
 
-// read is one read of body, of at most so many bytes where most is not negative.
-func (b *buffer) read(body io.Reader, most int64) (got []byte, err error) {
-	free := b.data[len(b.data):cap(b.data)]
-	if most >= 0 && most < int64(len(free)) {
-		free = free[:most]
+// unused is the rest of it, or so many bytes of that where most is not negative.
+func (b *buffer) unused(most int64) []byte {
+	to := b.data[len(b.data):cap(b.data)]
+	if most >= 0 && most < int64(len(to)) {
+		to = to[:most]
 	}
-	n, err := body.Read(free)
-	b.data = b.data[:len(b.data)+n]
-	return free[:n], err
+	return to
 }
 
 // flush hands the contents to sink, and says what it says.

@@ -210,8 +210,9 @@ func (s *span) written(err error) {
 // received notes a receive. Receives that the kernel stamped alike came out of
 // one merged segment and get one number. A segment that overtook another was of
 // no use before that one came, so time does not go back.
-func (s *span) received(r stamp) {
+func (s *span) received(r stamp) Read {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	r.at = max(r.at, s.last)
 	if !r.kernel {
 		s.read = true
@@ -225,7 +226,7 @@ func (s *span) received(r stamp) {
 	}
 	s.last, s.lag, s.wire = r.at, r.lag, r.wire
 	s.wired = s.wired || r.wire
-	s.mu.Unlock()
+	return s.lastRead()
 }
 
 // after is since when it may have come, in nanoseconds before its time: not
@@ -256,6 +257,10 @@ func (s *span) begun() int64 {
 func (s *span) latest() Read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.lastRead()
+}
+
+func (s *span) lastRead() Read {
 	return Read{At: s.last, Lag: s.lag, Since: s.since, Recv: s.receives, Wire: s.wire}
 }
 

@@ -42,6 +42,14 @@ func (*polled) left(_, _ uint64) (first, last int64, ok bool) { return 0, 0, fal
 
 func (*polled) await() {}
 
+type pieces struct{}
+
+func (*polled) next() (pieces, error) { return pieces{}, net.ErrClosed }
+
+func (*polled) each(pieces, func([]byte, stamp) bool) bool { return true }
+
+func (*polled) done(pieces) {}
+
 func (*polled) send([]byte) int { return 0 }
 
 func (*polled) hide(uint32) {}

@@ -1,19 +1,16 @@
 package transport
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
 
 	"tacho"
-	"tacho/internal/limit"
 )
 
 // Do sends req, once, and follows its response to the end. x says what
@@ -71,81 +68,13 @@ func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.R
 	return c.transport.RoundTrip(attempt)
 }
 
-// follow reads the body of a response to its end.
-func (c *Client) follow(t *trail, resp *http.Response, sink Consumer, live func(p []byte, at int64)) error {
-	if resp.StatusCode < http.StatusOK {
-		return nil // a change of protocol that nobody asked for: what follows is no body
-	}
-	left := int64(-1)
-	if resp.StatusCode != http.StatusOK {
-		left = limit.Refuse
-	}
-	if t.ride != nil && sink != nil {
-		sink = manned{sink, c, t.ride.line}
-	}
-	s := t.span.Load()
-	t.x.Sent = s.begun() // for live
-	b := newBuffer(0)
-	defer func() { b.free() }()
-	for {
-		var err error
-		if b, err = c.more(t, resp, b, sink); err != nil {
-			return err
-		}
-		got, err := b.read(resp.Body, left)
-		if len(got) > 0 {
-			read := s.bodyRead(len(b.data))
-			b.reads = append(b.reads, read)
-			if live != nil {
-				live(got, read.At)
-			}
-		}
-		if left > 0 {
-			left -= int64(len(got))
-		}
-		if err == io.EOF { //nolint:errorlint // bare: a wrapped one is a body that broke off
-			t.bodyEnd(s)
-			return b.flush(sink)
-		}
-		if err != nil || left == 0 {
-			return cmp.Or(b.flush(sink), err)
-		}
-	}
-}
-
-// more makes room for more of a body, and waits for it. Where very many do, none
-// of them keeps a buffer meanwhile.
-func (c *Client) more(t *trail, resp *http.Response, b *buffer, sink Consumer) (*buffer, error) {
-	open := c.open.Load()
-	most, crowd := bufferLimit(open), open >= multitude
-	if crowd {
-		most = smallestBuffer << passingBuffer
-	}
-	b, err := b.room(most, sink)
-	if err != nil || t.ride == nil || resp.Body == http.NoBody {
-		return b, err
-	}
-	if crowd && t.ride.waits() {
-		if err := b.flush(sink); err != nil {
-			return b, err
-		}
-		b.free()
-		t.ride.rest()
-		return newBuffer(passingBuffer), nil
-	}
-	t.ride.rest()
-	return b, nil
-}
-
 // bodyRead describes a read of the body that has just returned. An HTTP/2
 // body was received for us by another goroutine: all that is known is now.
-func (s *span) bodyRead(end int) Read {
+func (s *span) bodyRead() Read {
 	if s.shared {
-		s.received(stamp{at: now()})
+		return s.received(stamp{at: now()})
 	}
-	r := s.latest()
-	r.End = end
-	return r
+	return s.latest()
 }
 
 // bodyEnd notes that the body ended well: over HTTP/1 with the last receive,

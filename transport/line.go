@@ -92,15 +92,12 @@ func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
 // readers lend their buffers to lines that read.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBufferSize) }}
 
-// rest waits for something to read. The line has no buffer meanwhile: most of
+// await waits for something to read. The line has no buffer meanwhile: most of
 // the time thousands of lines wait. It is called from where a goroutine needs
 // little of its stack, for the same reason.
-func (l *line) rest() {
-	if l.waits() {
-		l.giveBack()
-		l.kernel.await()
-	}
-	l.borrow() // it may have been given back before
+func (l *line) await() {
+	l.giveBack()
+	l.kernel.await()
 }
 
 // waits says whether there is nothing to read.
@@ -202,7 +199,10 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last boo
 	if err := t.ride.write(ctx, t, req.text(last)); err != nil {
 		return nil, err
 	}
-	l.rest()
+	if l.waits() {
+		l.await()
+	}
+	l.borrow()
 	resp, err := l.readHead()
 	if err != nil {
 		return nil, cmp.Or(t.ride.failed, err)

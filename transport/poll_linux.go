@@ -24,16 +24,6 @@ const (
 	holdTime = time.Second
 	// batch is how many connections are served at a time.
 	batch = 512
-	// gatherTime is the period of batches when segments come thick: one wake-up
-	// then serves several connections.
-	gatherTime = time.Millisecond
-	// gatherRate is how many segments a second are thick for one thread,
-	gatherRate = 1_000
-	// if those of one connection are so many periods apart that none merge by it,
-	gatherGap = 10
-	// and nobody waits for more than one in so many: the end of an answer should
-	// be heard at once, for the next request follows it.
-	gatherAwaited = 8
 	// silencePart is the part of a silence after which the poller looks whether
 	// anything has come, though it was not woken: what comes merged then came
 	// within so much of the gap before it. It does so after lookTime at the
@@ -113,12 +103,8 @@ type poller struct {
 	empty  int64     // when nothing lay in any socket but what it received after
 	heard  int64     // when it last received
 	merged int64     // when that was last more than one event
-	since  int64     // it counts what it served,
-	served int
-	woken  int  // and for how many of these it woke the reader
-	open   int  // connections
-	thick  bool // so much comes that gathering pays
-	told   bool // something left: that need not be heard at once
+	told   bool      // something left: that need not be heard at once
+	gathering
 }
 
 // byNumber are connections by the numbers of their sockets, which are small.
@@ -177,7 +163,6 @@ func (p *poller) run() {
 		for i := range n {
 			ready = append(ready, p.conns.of[events[i].Fd])
 		}
-		p.open = p.conns.count
 		p.mu.Unlock()
 		p.now = now()
 		for i, c := range ready {
@@ -228,25 +213,22 @@ func (p *poller) waitMillis() int {
 
 // pause is how long segments may gather after a batch of n: if so many come
 // that it pays, to the end of the period that began with the batch, and not at
-// all if more is waiting than a batch can hold.
+// all if more is waiting than a batch can hold. Where some come merged the period
+// is short.
 func (p *poller) pause(n int, now int64) time.Duration {
-	p.served += n
-	if passed := time.Duration(p.now - p.since); passed >= 10*time.Millisecond {
-		p.thick = p.pays(passed)
-		p.served, p.woken, p.since = 0, 0, p.now
+	p.judge(p.now)
+	period := p.period
+	if p.now-p.merged < int64(mergeTime) {
+		period = min(period, gatherTime)
 	}
-	told := p.told
+	if p.told {
+		period = max(period, gatherTime)
+	}
 	p.told = false
-	if !p.thick && !told || n == batch {
+	if n == batch {
 		return 0
 	}
-	return min(gatherTime, max(0, gatherTime-time.Duration(now-p.now))) // the wall clock may be set back
-}
-
-// pays says whether gathering does, by what was served in a time.
-func (p *poller) pays(passed time.Duration) bool {
-	return float64(p.served) >= gatherRate*passed.Seconds() && p.woken*gatherAwaited <= p.served &&
-		time.Duration(p.open)*passed >= time.Duration(p.served)*gatherGap*gatherTime
+	return min(period, max(0, period-time.Duration(now-p.now))) // the wall clock may be set back
 }
 
 // gather sleeps for a moment, as quietly as wait does. A signal may cut it short.
@@ -311,6 +293,7 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 		return 0, io.EOF
 	}
 	p.heard = p.now
+	p.count(&c.counted)
 	if several(r.buf[:n]) {
 		p.merged = p.now
 	}

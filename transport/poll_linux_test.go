@@ -325,27 +325,52 @@ func TestPollerWaits(t *testing.T) {
 // waiting already.
 func TestPollerGathers(t *testing.T) {
 	const began = int64(1e18)
+	const took = 300 * time.Microsecond
 	for _, tt := range []struct {
 		name   string
-		served int // in 10 ms
-		n      int // in this batch
+		served int // in a tenth of a second
+		active int
 		woken  int
-		open   int
+		n      int // in this batch
 		took   time.Duration
+		merged time.Duration // before
 		want   time.Duration
 	}{
-		{"thin", 4, 5, 0, 500, 300 * time.Microsecond, 0},
-		{"thick", 150, 20, 5, 500, 300 * time.Microsecond, gatherTime - 300*time.Microsecond},
-		{"streams that are fast", 150, 20, 5, 50, 300 * time.Microsecond, 0},
-		{"short answers", 150, 20, 100, 500, 300 * time.Microsecond, 0},
-		{"full batch", 150, batch, 5, 5000, 300 * time.Microsecond, 0},
-		{"slow batch", 150, 20, 5, 500, 2 * time.Millisecond, 0},
-		{"clock set back", 150, 20, 5, 500, -time.Hour, gatherTime},
+		{"thin", 90, 90, 0, 5, took, time.Hour, 0},
+		{"gaps of 50 ms", 1500, 750, 50, 20, took, time.Hour, gatherMost - took},
+		{"gaps of 20 ms", 1500, 300, 50, 20, took, time.Hour, 2*time.Millisecond - took},
+		{"gaps of 5 ms", 1500, 75, 50, 20, took, time.Hour, 0},
+		{"some merged", 1500, 750, 50, 20, took, time.Second, gatherTime - took},
+		{"short answers", 1500, 750, 1000, 20, took, time.Hour, 0},
+		{"full batch", 1500, 750, 50, batch, took, time.Hour, 0},
+		{"slow batch", 1500, 750, 50, 20, 5 * time.Millisecond, time.Hour, 0},
+		{"clock set back", 1500, 750, 50, 20, -time.Hour, time.Hour, gatherMost},
 	} {
-		p := &poller{now: began, since: began - int64(10*time.Millisecond), served: tt.served, woken: tt.woken, open: tt.open}
-		if got := p.pause(tt.n, began+int64(tt.took)); got != tt.want {
+		p := &poller{now: began, merged: began - int64(tt.merged)}
+		p.gathering = gathering{since: began - int64(gatherCount), served: tt.served, active: tt.active, woken: tt.woken}
+		if got := p.pause(tt.n, began+int64(tt.took)); got.Round(10*time.Microsecond) != tt.want {
 			t.Errorf("%s: it sleeps %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// A connection counts once, however often it was served.
+func TestGatheringCounts(t *testing.T) {
+	g := gathering{since: 1}
+	var a, b int64
+	for _, c := range []*int64{&a, &a, &b, &a} {
+		g.count(c)
+	}
+	if g.served != 4 || g.active != 2 {
+		t.Errorf("%d served, %d active, want 4 and 2", g.served, g.active)
+	}
+	g.judge(int64(gatherCount) / 2)
+	if g.served != 4 {
+		t.Error("it judged too soon")
+	}
+	g.judge(int64(gatherCount) * 2)
+	if g.count(&a); g.served != 1 || g.active != 1 {
+		t.Errorf("anew: %d served, %d active, want 1 and 1", g.served, g.active)
 	}
 }
 

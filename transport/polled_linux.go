@@ -21,8 +21,6 @@ const (
 	// received until the reader has caught up, so that a flood stays in the
 	// kernel: a reader that is always a little behind would never empty it.
 	pauseBytes = 1 << 20
-	// keptBuffer is the largest buffer that connections share.
-	keptBuffer = 4 << 10
 )
 
 // A polled is a TCP connection that is received from by a poller. It has taken
@@ -63,6 +61,7 @@ type polled struct {
 	held      bool
 	due       bool // it was held long enough
 	heldUntil int64
+	counted   int64 // when the poller began to count, as it last counted this one
 
 	readBy, writeBy time.Time
 	alarm           *time.Timer
@@ -154,66 +153,6 @@ func (c *polled) take(p []byte, s stamp) {
 	}
 }
 
-// A box is what a connection needs while there is something in it. Connections
-// share them: most of the time most have nothing.
-type box struct {
-	data     []byte
-	segments []segment
-}
-
-// boxes are those of the connections of a poller that nobody needs now. A
-// sync.Pool would lose them with every collection of garbage, and with them the
-// size that they have grown to.
-type boxes struct {
-	mu   sync.Mutex
-	free []*box
-}
-
-func (b *boxes) take() *box {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	top := len(b.free) - 1
-	if top < 0 {
-		return new(box)
-	}
-	one := b.free[top]
-	b.free = b.free[:top]
-	return one
-}
-
-func (b *boxes) put(one *box) {
-	b.mu.Lock()
-	b.free = append(b.free, one)
-	b.mu.Unlock()
-}
-
-// largeBuffers are those that are larger. A flood goes through them
-// again and again, and leaves no garbage.
-var largeBuffers sync.Pool
-
-// room makes room for n bytes more.
-func (c *polled) room(n int) {
-	need := len(c.data) + n
-	if need <= max(cap(c.data), keptBuffer) {
-		return
-	}
-	larger, _ := largeBuffers.Get().(*[]byte)
-	if larger == nil || cap(*larger) < need {
-		b := make([]byte, 0, 2*need)
-		larger = &b
-	}
-	old := c.data
-	c.data = append((*larger)[:0], old...)
-	letGo(old)
-}
-
-// letGo has others use a buffer that is too large to be kept.
-func letGo(b []byte) {
-	if cap(b) > keptBuffer {
-		largeBuffers.Put(&b)
-	}
-}
-
 // mayHold says whether the reader need not be woken: what has come ends with
 // a whole chunk that ends a line, as all events of a stream do and its last
 // bytes do not.
@@ -263,7 +202,7 @@ func (c *polled) receive(p []byte) (n int, at stamp, err error) {
 		c.seen++
 	}
 	if c.unread() == 0 {
-		c.drained()
+		c.done(c.all())
 	}
 	return n, s.stamp, nil
 }
@@ -312,24 +251,6 @@ func (c *polled) readable() bool {
 	}
 	c.due = c.due || c.closed || c.err != nil || !c.mayHold() || !c.readBy.IsZero() && !time.Now().Before(c.readBy)
 	return c.due
-}
-
-// drained makes ready for what comes next.
-func (c *polled) drained() {
-	c.due = false
-	if cap(c.data) > keptBuffer {
-		letGo(c.data)
-	} else {
-		*c.box = box{c.data[:0], c.segments[:0]}
-		c.poller.boxes.put(c.box)
-	}
-	c.box, c.data, c.segments, c.read, c.seen = nil, nil, nil, 0, 0
-	if c.paused {
-		c.paused = false
-		if err := c.watch(); err != nil {
-			c.err = err
-		}
-	}
 }
 
 // stampThis asks the kernel when a write left: a control message for sendmsg.
