@@ -139,6 +139,16 @@ func Pass(ctx context.Context, write func()) error {
 	return nil
 }
 
+// UnhurriedKey is the key of a bool among the values of a Call's context: true where
+// nothing waits for the end of the answer, so that it may be noticed a little later.
+type UnhurriedKey struct{}
+
+// Unhurried says whether nothing waits for the end of the answer to a Call.
+func Unhurried(ctx context.Context) bool {
+	unhurried, _ := ctx.Value(UnhurriedKey{}).(bool)
+	return unhurried
+}
+
 // A Sink takes records as they finish. Add is never called concurrently and
 // must not keep r. Close flushes.
 type Sink interface {

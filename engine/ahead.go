@@ -17,6 +17,9 @@ const (
 	// enough to ride out a collection or a slow source, and short enough that
 	// preparing is spread evenly over the run.
 	horizon = 2 * time.Second
+	// stride is how often it is looked for what is to be prepared: to wake up
+	// for each session costs more than to prepare it.
+	stride = 50 * time.Millisecond
 	// aheadBytes is how much may wait prepared. A burst is prepared whole
 	// before the clock starts, up to this; what does not fit is prepared while
 	// the rest runs, and its lateness shows as lag.
@@ -133,7 +136,7 @@ func (a *ahead) wait(ctx context.Context, due time.Duration) error {
 		return ctx.Err()
 	}
 	var nap nap
-	return nap.until(ctx, a.epoch.Add(due-horizon))
+	return nap.until(ctx, a.epoch.Add((due-horizon).Truncate(stride)+stride))
 }
 
 func (a *ahead) push(ctx context.Context, it *item) error {

@@ -91,6 +91,7 @@ type deadline struct {
 	older, newer *deadline
 	begun        bool
 	gate         tacho.Gate // nil where the request is due
+	unhurried    bool       // nothing waits for the end of the answer
 	err          error      // why it is over
 	done         chan struct{}
 	calls        []*func()
@@ -170,8 +171,13 @@ func (d *deadline) Err() error {
 
 // Value implements context.Context.
 func (d *deadline) Value(key any) any {
-	if key == (tacho.GateKey{}) && d.gate != nil {
-		return d.gate
+	switch key.(type) {
+	case tacho.GateKey:
+		if d.gate != nil {
+			return d.gate
+		}
+	case tacho.UnhurriedKey:
+		return d.unhurried
 	}
 	return d.of.parent.Value(key)
 }

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"iter"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -80,14 +79,15 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 		case <-r.arriving.Done():
 		}
 	}()
-	drained := make(chan error, 1)
-	go func() { drained <- drain(r.records, s.Live, sink) }()
+	drained, over := make(chan error, 1), make(chan struct{})
+	go func() { drained <- drain(r.records, over, s.Live, sink) }()
 	err := r.begin(ctx, r.arriving, ahead)
 	if err == nil {
 		err = r.dispatch(ctx, r.arriving, ahead)
 	}
 	stop()
 	r.sessions.Wait()
+	close(over)
 	close(r.records)
 	return errors.Join(err, ignoreCancel(<-prepared), <-drained)
 }
@@ -132,9 +132,16 @@ func ignoreCancel(err error) error {
 	return err
 }
 
+// restTime is how long drain rests after it had all that there was: to wake up
+// for each record costs more than the record does.
+const restTime = 20 * time.Millisecond
+
 // drain is the only goroutine that touches sink. It reads to the end even if
-// the sink fails, so that no request ever waits for a reader.
-func drain(records <-chan *tacho.Record, live *Live, sink tacho.Sink) (first error) {
+// the sink fails, so that no request ever waits for a reader. It does not rest
+// any more once over is closed.
+func drain(records <-chan *tacho.Record, over <-chan struct{}, live *Live, sink tacho.Sink) (first error) {
+	rest := time.NewTimer(0)
+	defer rest.Stop()
 	for r := range records {
 		live.Finished.Add(1)
 		if !r.OK() {
@@ -142,6 +149,13 @@ func drain(records <-chan *tacho.Record, live *Live, sink tacho.Sink) (first err
 		}
 		if err := sink.Add(r); err != nil && first == nil {
 			first = err
+		}
+		if len(records) == 0 {
+			rest.Reset(restTime)
+			select {
+			case <-rest.C:
+			case <-over:
+			}
 		}
 	}
 	return first
@@ -154,7 +168,7 @@ type runner struct {
 	arriving  context.Context // over when no more requests are to be sent
 	enough    func()          // ends it
 	records   chan *tacho.Record
-	sessions  sync.WaitGroup
+	sessions  staff
 	deadlines *deadlines
 	slots     slots // one for each request in flight; nobody waits for anything else with one in hand
 }
@@ -226,9 +240,10 @@ func (r *runner) now() time.Duration {
 	return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano())
 }
 
-// do makes a call. at is nil where it is due.
+// do makes a call. at is nil where it is due. In an open loop nothing waits for the
+// end of an answer, unless another turn follows.
 func (r *runner) do(call tacho.Call, rec *tacho.Record, at *place) {
-	ctx := &deadline{of: r.deadlines}
+	ctx := &deadline{of: r.deadlines, unhurried: r.slots == nil && rec.Turns == 0}
 	defer ctx.cancel()
 	if at != nil {
 		at.rec, at.deadline, ctx.gate = rec, ctx, at

@@ -7,8 +7,9 @@ import (
 
 // fine is the part of a wait that a precise nap spends in the system's own
 // sleep. The runtime rounds a wait up to a whole millisecond when it has
-// nothing else to do, so the last two are too many for it.
-const fine = 2 * time.Millisecond
+// nothing else to do, so the last two are too many for it; and to wait twice costs
+// more than to wait once.
+const fine = 10 * time.Millisecond
 
 // A nap waits for points in time.
 type nap struct{ precise bool }

@@ -22,20 +22,35 @@ const (
 
 // A gathering decides how long segments may gather before they are received.
 type gathering struct {
-	period time.Duration // of batches; 0 where gathering does not pay
-	since  int64         // it counts since then:
-	served int           // receives,
-	active int           // connections that had one,
-	woken  int           // and for how many the reader was woken
+	period  time.Duration // of batches; 0 where gathering does not pay
+	since   int64         // it counts since then:
+	served  int           // receives,
+	quick   int           // how many of these came right behind another,
+	active  int           // connections that had one,
+	ended   int           // answers that ended, or something that is no event,
+	awaited int           // and how many of these somebody waits for
 }
 
-// count is called with what a connection had before: it keeps that for us.
-func (g *gathering) count(counted *int64) {
+// lastWords is how many segments may follow the last token of an answer at once:
+// how many there were, that it is over, and the end of the body.
+const lastWords = 3
+
+// A counted is what is known of a connection for that.
+type counted struct {
+	in   int64 // when the count began that it was last counted in
+	last int64 // when something was last received
+}
+
+// count counts a receive at a time.
+func (g *gathering) count(c *counted, now int64) {
 	g.served++
-	if *counted != g.since {
-		*counted = g.since
+	if now-c.last < int64(gatherTime) {
+		g.quick++
+	}
+	if c.in != g.since {
 		g.active++
 	}
+	*c = counted{g.since, now}
 }
 
 // judge looks at what was counted, once that was for long enough.
@@ -49,10 +64,11 @@ func (g *gathering) judge(now int64) {
 
 // pays is the period of batches that pays, by what was counted in a time.
 func (g *gathering) pays(passed time.Duration) time.Duration {
-	if g.served == 0 || float64(g.served) < gatherRate*passed.Seconds() || g.woken*gatherAwaited > g.served {
+	if g.served == 0 || float64(g.served) < gatherRate*passed.Seconds() || g.awaited*gatherAwaited > g.served {
 		return 0
 	}
-	gap := passed / time.Duration(g.served) * time.Duration(g.active)
+	tokens := max(1, g.served-min(g.quick, g.ended*lastWords))
+	gap := passed / time.Duration(tokens) * time.Duration(g.active)
 	if gap < gatherGap*gatherTime {
 		return 0
 	}

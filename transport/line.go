@@ -193,6 +193,7 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last boo
 	}
 	t.x.Reused = reused
 	l.left, l.body = limit.Header, false
+	l.kernel.hurry(!tacho.Unhurried(ctx))
 	t.attach(l.conn)
 	t.ride = &ride{line: l, lines: ls, closing: last}
 	t.ride.stop = afterFunc(ctx, func() { _ = l.Close() }) // which ends every wait

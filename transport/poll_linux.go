@@ -22,6 +22,9 @@ const (
 	// before its reader is woken. They have their times already, and a reader
 	// that is woken for several at once costs a fraction.
 	holdTime = time.Second
+	// endTime is how long the end of an answer may lie there if nothing waits for
+	// it: to wake one reader costs as much as to wake five.
+	endTime = 10 * time.Millisecond
 	// batch is how many connections are served at a time.
 	batch = 512
 	// silencePart is the part of a silence after which the poller looks whether
@@ -99,6 +102,8 @@ type poller struct {
 
 	// The rest is of the thread alone.
 	held   []*polled // in the order in which their time is up
+	ends   []*polled // those with the end of an answer that nothing waits for,
+	endsBy int64     // and when their time is up
 	now    int64     // when it last looked at the clock
 	empty  int64     // when nothing lay in any socket but what it received after
 	heard  int64     // when it last received
@@ -208,6 +213,9 @@ func (p *poller) waitMillis() int {
 	if len(p.held) > 0 {
 		left = min(left, p.held[0].heldUntil-p.now)
 	}
+	if len(p.ends) > 0 {
+		left = min(left, p.endsBy-p.now)
+	}
 	return int((max(0, left) + int64(time.Millisecond) - 1) / int64(time.Millisecond))
 }
 
@@ -293,7 +301,7 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 		return 0, io.EOF
 	}
 	p.heard = p.now
-	p.count(&c.counted)
+	p.count(&c.counted, p.now)
 	if several(r.buf[:n]) {
 		p.merged = p.now
 	}
@@ -309,16 +317,32 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 	if n == len(r.buf) || c.paused { // more may lie there
 		c.behind = empty
 	}
-	if !c.mayHold() {
-		if c.mayBeHeld { // of others nobody knows where an answer ends
-			p.woken++
-		}
-		c.changed.Broadcast()
-	} else if !c.held {
-		c.held, c.heldUntil = true, p.now+int64(holdTime)
-		p.held = append(p.held, c)
-	}
+	p.tell(c)
 	return n, nil
+}
+
+// tell wakes the reader of a connection, now or later.
+func (p *poller) tell(c *polled) {
+	if c.mayHold() {
+		if !c.held {
+			c.held, c.heldUntil = true, p.now+int64(holdTime)
+			p.held = append(p.held, c)
+		}
+		return
+	}
+	if c.mayBeHeld { // of others nobody knows where an answer ends
+		p.ended++
+		if !c.unhurried {
+			p.awaited++
+		} else if c.unread() <= holdBytes {
+			if len(p.ends) == 0 {
+				p.endsBy = p.now + int64(endTime)
+			}
+			p.ends = append(p.ends, c)
+			return
+		}
+	}
+	c.changed.Broadcast()
 }
 
 // several says whether p seems to hold more than one event: more than one TLS
@@ -338,6 +362,15 @@ func several(p []byte) bool {
 
 // release wakes the readers of connections that were held long enough.
 func (p *poller) release() {
+	if len(p.ends) > 0 && p.endsBy <= p.now {
+		for _, c := range p.ends {
+			c.mu.Lock()
+			c.changed.Broadcast()
+			c.mu.Unlock()
+		}
+		clear(p.ends)
+		p.ends = p.ends[:0]
+	}
 	for len(p.held) > 0 && p.held[0].heldUntil <= p.now {
 		c := p.held[0]
 		p.held[0] = nil

@@ -330,7 +330,7 @@ func TestPollerGathers(t *testing.T) {
 		name   string
 		served int // in a tenth of a second
 		active int
-		woken  int
+		ends   int // that somebody waits for
 		n      int // in this batch
 		took   time.Duration
 		merged time.Duration // before
@@ -347,29 +347,47 @@ func TestPollerGathers(t *testing.T) {
 		{"clock set back", 1500, 750, 50, 20, -time.Hour, time.Hour, gatherMost},
 	} {
 		p := &poller{now: began, merged: began - int64(tt.merged)}
-		p.gathering = gathering{since: began - int64(gatherCount), served: tt.served, active: tt.active, woken: tt.woken}
+		p.gathering = gathering{since: began - int64(gatherCount), served: tt.served, active: tt.active, ended: tt.ends, awaited: tt.ends}
 		if got := p.pause(tt.n, began+int64(tt.took)); got.Round(10*time.Microsecond) != tt.want {
 			t.Errorf("%s: it sleeps %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
+// What follows the last token of an answer at once does not make its gaps shorter;
+// and where nothing waits for the end of answers, they may be short.
+func TestShortAnswersGather(t *testing.T) {
+	g := gathering{served: 500, quick: 250, active: 40, ended: 100}
+	if got := g.pays(gatherCount); got != 1600*time.Microsecond {
+		t.Errorf("a period of %v, want a tenth of 16 ms", got)
+	}
+	g.awaited = g.ended
+	if got := g.pays(gatherCount); got != 0 {
+		t.Errorf("a period of %v where the ends are waited for", got)
+	}
+	g = gathering{served: 500, quick: 500, active: 40, ended: 1}
+	if got := g.pays(gatherCount); got != 0 {
+		t.Errorf("a period of %v where tokens come right behind each other", got)
+	}
+}
+
 // A connection counts once, however often it was served.
 func TestGatheringCounts(t *testing.T) {
 	g := gathering{since: 1}
-	var a, b int64
-	for _, c := range []*int64{&a, &a, &b, &a} {
-		g.count(c)
+	var a, b counted
+	for i, c := range []*counted{&a, &a, &b, &a} {
+		g.count(c, int64(1+i)*int64(gatherTime))
 	}
-	if g.served != 4 || g.active != 2 {
-		t.Errorf("%d served, %d active, want 4 and 2", g.served, g.active)
+	g.count(&a, 4*int64(gatherTime)+1)
+	if g.served != 5 || g.active != 2 || g.quick != 1 {
+		t.Errorf("%d served, %d active, %d quick, want 5, 2 and 1", g.served, g.active, g.quick)
 	}
 	g.judge(int64(gatherCount) / 2)
-	if g.served != 4 {
+	if g.served != 5 {
 		t.Error("it judged too soon")
 	}
 	g.judge(int64(gatherCount) * 2)
-	if g.count(&a); g.served != 1 || g.active != 1 {
+	if g.count(&a, int64(gatherCount)*2); g.served != 1 || g.active != 1 {
 		t.Errorf("anew: %d served, %d active, want 1 and 1", g.served, g.active)
 	}
 }

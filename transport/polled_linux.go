@@ -61,7 +61,8 @@ type polled struct {
 	held      bool
 	due       bool // it was held long enough
 	heldUntil int64
-	counted   int64 // when the poller began to count, as it last counted this one
+	unhurried bool // nothing waits for the end of the answer
+	counted   counted
 
 	readBy, writeBy time.Time
 	alarm           *time.Timer
@@ -173,6 +174,13 @@ func (c *polled) end(err error) {
 	c.err = err
 	_ = c.watch() // as above
 	c.changed.Broadcast()
+}
+
+// hurry says whether something waits for the end of the answer that comes next.
+func (c *polled) hurry(hurried bool) {
+	c.mu.Lock()
+	c.unhurried = !hurried
+	c.mu.Unlock()
 }
 
 // receive returns the bytes of one segment, or the first of them, and when it
