@@ -15,6 +15,9 @@ const (
 	// and nobody waits for more than one in so many: the end of an answer should
 	// be heard at once, for the next request follows it.
 	gatherAwaited = 8
+	// gatherEnough is how many segments are worth a wake-up. Those that wait longer
+	// have left the processor's cache.
+	gatherEnough = 64
 	// gatherCount is how long it counts before it judges. Streams that began
 	// together have their segments together, with nothing between.
 	gatherCount = 100 * time.Millisecond
@@ -72,5 +75,6 @@ func (g *gathering) pays(passed time.Duration) time.Duration {
 	if gap < gatherGap*gatherTime {
 		return 0
 	}
-	return min(gap/gatherGap, gatherMost)
+	enough := passed * gatherEnough / time.Duration(g.served)
+	return min(gap/gatherGap, gatherMost, max(gatherTime, enough))
 }
