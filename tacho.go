@@ -118,6 +118,15 @@ type Call interface {
 	Do(ctx context.Context, epoch time.Time, rec *Record)
 }
 
+// A Starter is a Call that may be sent without a goroutine that waits for the answer.
+type Starter interface {
+	// Start sends the request if that can be done at once, and says whether it was.
+	// If so, then is called once something of the answer has come, or never will:
+	// perhaps before Start returns, by any goroutine, and it must not wait. The
+	// finish that it is given does what is left of Do.
+	Start(ctx context.Context, epoch time.Time, rec *Record, then func(finish func())) bool
+}
+
 // A Gate is where a request waits that was made ready before it is due. Pass has
 // write called when it is, perhaps by another goroutine, so that many requests
 // may leave one right after the other; and returns some time after that. write

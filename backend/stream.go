@@ -139,28 +139,57 @@ func (c *call) keep() { c.again = true }
 
 // Do implements tacho.Call.
 func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
-	rec.Inputs = c.inputs
-	start := time.Now()
-	var x transport.Exchange
-	r := newReader(c.client, &x, rec)
-	r.epoch, r.asked = epoch.UnixNano(), c.asked
-	var live func([]byte, int64)
-	if c.client.OnToken != nil {
-		live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken, sent: &x.Sent, bare: c.client.framing == jsonLines}).feed
-	}
+	t := c.under(epoch, rec)
 	req := c.req
 	if !c.again {
 		c.req = nil // it goes as soon as it has been answered: a stream may be long
 	}
-	err := c.client.Client.Do(ctx, req, &x, r, live)
-	end := time.Now()
-	if x.End == 0 {
-		x.End = end.UnixNano()
+	t.finish(c.client.Client.Do(ctx, req, &t.exchange, t.reader, t.live))
+}
+
+// Start implements tacho.Starter.
+func (c *call) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func())) bool {
+	t := c.under(epoch, rec)
+	sent := c.client.Client.Start(ctx, c.req, &t.exchange, t.reader, t.live, func(finish func() error) {
+		then(func() { t.finish(finish()) })
+	})
+	if sent && !c.again {
+		c.req = nil // as above
 	}
-	r.finish()
-	c.client.mark(rec, r, err)
+	return sent
+}
+
+// underway is a call that is being made.
+type underway struct {
+	call     *call
+	rec      *tacho.Record
+	start    time.Time
+	exchange transport.Exchange
+	reader   *reader
+	live     func([]byte, int64)
+}
+
+func (c *call) under(epoch time.Time, rec *tacho.Record) *underway {
+	rec.Inputs = c.inputs
+	t := &underway{call: c, rec: rec, start: time.Now()}
+	t.reader = newReader(c.client, &t.exchange, rec)
+	t.reader.epoch, t.reader.asked = epoch.UnixNano(), c.asked
+	if c.client.OnToken != nil {
+		t.live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken, sent: &t.exchange.Sent, bare: c.client.framing == jsonLines}).feed
+	}
+	return t
+}
+
+// finish writes down what became of it.
+func (t *underway) finish(err error) {
+	end := time.Now()
+	if t.exchange.End == 0 {
+		t.exchange.End = end.UnixNano()
+	}
+	t.reader.finish()
+	t.call.client.mark(t.rec, t.reader, err)
 	// Round strips the monotonic reading.
-	rec.ClockStep = clockStep(end.Round(0).Sub(start.Round(0)), end.Sub(start))
+	t.rec.ClockStep = clockStep(end.Round(0).Sub(t.start.Round(0)), end.Sub(t.start))
 }
 
 // clockStep is how far the wall clock was set while the request ran, by the

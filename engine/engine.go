@@ -207,17 +207,21 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		if it.due == tacho.ASAP {
 			it.due, user = slot, users
 		}
+		// The session goes first, here and now: woken on another thread it would
+		// leave some fifty microseconds later. Of many that are due at once each
+		// would have to wait for those before it: they go on all threads.
+		alone := slot-before > flurry
+		before = slot
+		if alone && r.sendHere(it, slot) { //nolint:contextcheck // as below
+			continue
+		}
 		r.sessions.Go(func() { //nolint:contextcheck // each request has its own, by r.deadlines
 			defer user.give()
 			r.session(it, slot, nil)
 		})
-		// The session goes first, here and now: woken on another thread it would
-		// leave some fifty microseconds later. Of many that are due at once each
-		// would have to wait for those before it: they go on all threads.
-		if slot-before > flurry {
+		if alone {
 			runtime.Gosched()
 		}
-		before = slot
 	}
 }
 

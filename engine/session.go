@@ -26,6 +26,41 @@ func (r *runner) session(it *item, slot time.Duration, at *place) {
 	t.sides.Wait()
 }
 
+// sendHere sends the request of a session, if it can be sent at once, and says
+// whether it was. Nobody waits for the answer until it comes: to wake somebody for
+// that costs as much as to send it. It is for sessions of one turn in an open loop.
+func (r *runner) sendHere(it *item, slot time.Duration) bool {
+	call, ok := it.call.(tacho.Starter)
+	if !ok || it.talk != nil || r.slots != nil {
+		return false
+	}
+	it.request.Input = tacho.Input{} // as above
+	rec := tacho.NewRecord(r.Index, it.request, it.due)
+	ctx := &deadline{of: r.deadlines, unhurried: true}
+	ctx.begin()
+	rec.Slot, rec.Start = slot, r.now()
+	r.Live.Started.Add(1)
+	r.sessions.hold()
+	if call.Start(ctx, r.epoch, rec, func(finish func()) {
+		r.sessions.Go(func() {
+			defer r.sessions.release()
+			finish()
+			ctx.cancel()
+			if rec.End == tacho.Never {
+				rec.End = r.now()
+			}
+			r.records <- rec
+			r.Live.Sessions.Add(1)
+		})
+	}) {
+		return true
+	}
+	r.sessions.release()
+	r.Live.Started.Add(-1)
+	ctx.cancel()
+	return false
+}
+
 // A talk is a session of several turns under way. Turns that may run side by
 // side each have a goroutine.
 type talk struct {

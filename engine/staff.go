@@ -24,6 +24,10 @@ func (s *staff) Go(session func()) {
 	go s.work(session)
 }
 
+// hold and release are around a session that has nobody yet.
+func (s *staff) hold()    { s.all.Add(1) }
+func (s *staff) release() { s.all.Done() }
+
 // work runs a session, and then others until there are none.
 func (s *staff) work(session func()) {
 	next := make(chan func(), 1)

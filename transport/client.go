@@ -124,7 +124,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	if c.dialer.clock != nil && proxy == nil && !o.HTTP2 && base.Scheme == "http" && socket == "" && o.Dial == nil {
-		c.lines = &lines{connect: c.connect}
+		c.lines = &lines{connect: c.connect, spare: c.spare}
 	}
 	return c, nil
 }

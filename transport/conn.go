@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -106,6 +107,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	if c.kernel != nil && s.begun() == 0 {
 		c.hide(len(p), s)
 		n = c.begin(p, s)
+		runtime.Gosched() // others may be about to send: they come first
 		if c.kernel.look(); n == len(p) {
 			return n, nil
 		}

@@ -56,6 +56,8 @@ func (*polled) hide(uint32) {}
 
 func (*polled) look() {}
 
+func (*polled) tell(f func()) { f() }
+
 func (*polled) hurry(bool) {}
 
 func (*polled) leftBy() int64 { return 0 }

@@ -21,10 +21,46 @@ import (
 // tells. Nothing else is tried again.
 func (c *Client) Do(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte, at int64)) error {
 	c.open.Add(1)
-	defer c.open.Add(-1)
 	t, resp, err := c.send(ctx, req, x)
+	return c.conclude(ctx, t, resp, err, sink, live)
+}
+
+// Start is Do for a request that can be sent at once, on a connection that is there.
+// It says whether it was sent. If so, then is called as soon as something of the
+// answer has come, or never will: perhaps before Start returns, and it must not
+// wait. What is left of Do is the finish that it is given.
+func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte, at int64), then func(finish func() error)) bool {
+	if c.lines == nil || len(req.bytes) > inlineRequest {
+		return false
+	}
+	l, reused := c.lines.ready()
+	if l == nil {
+		return false
+	}
+	c.open.Add(1)
+	t := &trail{x: x}
+	x.Conns, x.Reused = x.Conns+1, reused
+	err := c.lines.begin(ctx, t, l, req, !c.Keeps(), func() {})
+	finish := func() error {
+		var resp *http.Response
+		if err == nil {
+			resp, err = c.lines.head(t)
+		}
+		if err != nil && c.startsOver(ctx, t, err) {
+			t, resp, err = c.send(ctx, req, x)
+		}
+		req = nil // a stream may be long
+		return c.conclude(ctx, t, resp, err, sink, live)
+	}
+	l.kernel.tell(func() { then(finish) })
+	return true
+}
+
+// conclude follows the response, if there is one, to its end.
+func (c *Client) conclude(ctx context.Context, t *trail, resp *http.Response, err error, sink Consumer, live func(p []byte, at int64)) error {
+	defer c.open.Add(-1)
 	if err == nil {
-		x.head(resp)
+		t.x.head(resp)
 		err = c.follow(t, resp, sink, live)
 		if t.ride == nil { // on a line it would wait for the rest
 			_ = resp.Body.Close() // all that was wanted of it has been read
@@ -44,12 +80,21 @@ func (c *Client) send(ctx context.Context, req *Request, x *Exchange) (*trail, *
 	for {
 		t := &trail{x: x}
 		resp, err := c.roundTrip(ctx, t, req)
-		if err == nil || ctx.Err() != nil || !t.untaken() {
+		if err == nil || !c.startsOver(ctx, t, err) {
 			return t, resp, err
 		}
-		t.hangUp(err)
-		t.release()
 	}
+}
+
+// startsOver says whether a request is to be sent again. Its connection is let go
+// then.
+func (c *Client) startsOver(ctx context.Context, t *trail, err error) bool {
+	if ctx.Err() != nil || !t.untaken() {
+		return false
+	}
+	t.hangUp(err)
+	t.release()
+	return true
 }
 
 // roundTrip tries one connection, or what net/http takes for one.

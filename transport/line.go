@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +33,7 @@ const (
 // three: that is most of what a request costs, and of what a stream holds.
 type lines struct {
 	connect func(context.Context) (*conn, error)
+	spare   func() net.Conn // a connection that was made before, or nil
 
 	some atomic.Bool // there are idle ones: a thousand requests at once need not queue up to see that there are none
 
@@ -73,20 +76,39 @@ func (l *line) Read(p []byte) (int, error) {
 
 // take returns a line, and whether it has served another request.
 func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
-	for l := ls.pop(); l.line != nil; l = ls.pop() {
-		if now()-l.since < int64(idleTimeout) && l.kernel.quiet() {
-			return l.line, true, nil
-		}
-		if !alive(l.Conn) {
-			l.lease.cut(true) // nobody was reading, to notice it
-		}
-		_ = l.Close() // it is old, or the server has closed it, or said something that nobody asked for
+	if l := ls.quiet(); l != nil {
+		return l, true, nil
 	}
 	c, err := ls.connect(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	return &line{conn: c}, false, nil
+}
+
+// ready is take without a wait; nil where there is none.
+func (ls *lines) ready() (l *line, reused bool) {
+	if l := ls.quiet(); l != nil {
+		return l, true
+	}
+	if c := ls.spare(); c != nil {
+		return &line{conn: c.(*conn)}, false
+	}
+	return nil, false
+}
+
+// quiet is an idle line that is good for another request; nil where there is none.
+func (ls *lines) quiet() *line {
+	for l := ls.pop(); l.line != nil; l = ls.pop() {
+		if now()-l.since < int64(idleTimeout) && l.kernel.quiet() {
+			return l.line
+		}
+		if !alive(l.Conn) {
+			l.lease.cut(true) // nobody was reading, to notice it
+		}
+		_ = l.Close() // it is old, or the server has closed it, or said something that nobody asked for
+	}
+	return nil
 }
 
 // readers lend their buffers to lines that read.
@@ -192,14 +214,26 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last boo
 		return nil, err
 	}
 	t.x.Reused = reused
+	// Others may be about to send: they come first.
+	if err := ls.begin(ctx, t, l, req, last, runtime.Gosched); err != nil {
+		return nil, err
+	}
+	return ls.head(t)
+}
+
+// begin sends req on a line. sent is called when it was written.
+func (ls *lines) begin(ctx context.Context, t *trail, l *line, req *Request, last bool, sent func()) error {
 	l.left, l.body = limit.Header, false
 	l.kernel.hurry(!tacho.Unhurried(ctx))
 	t.attach(l.conn)
 	t.ride = &ride{line: l, lines: ls, closing: last}
 	t.ride.stop = afterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
-	if err := t.ride.write(ctx, t, req.text(last)); err != nil {
-		return nil, err
-	}
+	return t.ride.write(ctx, t, req.text(last), sent)
+}
+
+// head reads the head of the answer.
+func (*lines) head(t *trail) (*http.Response, error) {
+	l := t.ride.line
 	if l.waits() {
 		l.await()
 	}
@@ -224,13 +258,14 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 
 // write writes a request when it is due. What goes wrong with that is kept: even
 // then there may be an answer that says why.
-func (r *ride) write(ctx context.Context, t *trail, text []byte) error {
+func (r *ride) write(ctx context.Context, t *trail, text []byte, sent func()) error {
 	s, n := t.span.Load(), 0
 	r.hide(len(text), s)
 	err := tacho.Pass(ctx, func() {
 		t.x.Conn = now()
 		n = r.begin(text, s)
 	})
+	sent()
 	r.kernel.look()
 	if err != nil {
 		return err

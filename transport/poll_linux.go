@@ -317,12 +317,12 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 	if n == len(r.buf) || c.paused { // more may lie there
 		c.behind = empty
 	}
-	p.tell(c)
+	p.wakeLater(c)
 	return n, nil
 }
 
-// tell wakes the reader of a connection, now or later.
-func (p *poller) tell(c *polled) {
+// wakeLater wakes the reader of a connection, or does so later.
+func (p *poller) wakeLater(c *polled) {
 	if c.mayHold() {
 		if !c.held {
 			c.held, c.heldUntil = true, p.now+int64(holdTime)
@@ -342,7 +342,7 @@ func (p *poller) tell(c *polled) {
 			return
 		}
 	}
-	c.changed.Broadcast()
+	c.wake()
 }
 
 // several says whether p seems to hold more than one event: more than one TLS
@@ -365,7 +365,7 @@ func (p *poller) release() {
 	if len(p.ends) > 0 && p.endsBy <= p.now {
 		for _, c := range p.ends {
 			c.mu.Lock()
-			c.changed.Broadcast()
+			c.wake()
 			c.mu.Unlock()
 		}
 		clear(p.ends)
@@ -378,7 +378,7 @@ func (p *poller) release() {
 		c.mu.Lock()
 		c.held = false
 		if c.unread() > 0 {
-			c.changed.Broadcast()
+			c.wake()
 			c.due = true
 		}
 		c.mu.Unlock()

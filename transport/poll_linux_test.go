@@ -42,7 +42,7 @@ func pair(t *testing.T, mayBeHeld bool) (*polled, *net.TCPConn) {
 		t.Fatal(err)
 	}
 	c.hide(0)
-	c.show() // as if something had been sent
+	c.look() // as if something had been sent
 	t.Cleanup(func() { c.Close(); peer.Close(); clock.close() })
 	return c, peer.(*net.TCPConn)
 }
@@ -469,7 +469,7 @@ func TestPolledKnowsWhenItWasEmpty(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	peer.Write([]byte("two"))
 	time.Sleep(20 * time.Millisecond)
-	c.show()
+	c.look()
 	if s := receive(); s.at-int64(s.since) > before || s.at-before < int64(20*time.Millisecond) {
 		t.Errorf("what came hidden, from %d to %d, passes for within %d ns of its time", before, s.at, s.since)
 	}

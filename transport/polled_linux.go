@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 	"unsafe"
@@ -37,6 +36,7 @@ type polled struct {
 
 	mu        sync.Mutex
 	changed   sync.Cond // there is something to read, room to write, an end or a deadline
+	told      func()    // is called then, once; it may be nil
 	box       *box      // nil while there is nothing
 	data      []byte
 	segments  []segment
@@ -173,7 +173,28 @@ func (c *polled) mayHold() bool {
 func (c *polled) end(err error) {
 	c.err = err
 	_ = c.watch() // as above
+	c.wake()
+}
+
+// wake tells that something has changed. It is called with the lock held.
+func (c *polled) wake() {
+	if told := c.told; told != nil {
+		c.told = nil
+		told()
+	}
 	c.changed.Broadcast()
+}
+
+// tell has f called when a read will not wait, or sooner. f must not wait, nor
+// use the connection.
+func (c *polled) tell(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.err != nil || c.readable() {
+		f()
+		return
+	}
+	c.told = f
 }
 
 // hurry says whether something waits for the end of the answer that comes next.
@@ -303,16 +324,11 @@ func (c *polled) hide(number uint32) {
 	_ = c.watch() // a change of what is watched does not fail
 }
 
-// look ends what hide began. Others may be about to send: they come first.
+// look ends what hide began: it gives the socket back to the poller.
 func (c *polled) look() {
-	if c.wire == nil {
-		runtime.Gosched()
-		c.show()
+	if c.wire != nil {
+		return
 	}
-}
-
-// show gives the socket back to the poller.
-func (c *polled) show() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || !c.hidden {
@@ -439,7 +455,7 @@ func (c *polled) Close() error {
 	if c.alarm != nil {
 		c.alarm.Stop()
 	}
-	c.changed.Broadcast()
+	c.wake()
 	c.mu.Unlock()
 	if c.wire != nil {
 		c.wire.conn.Release()
