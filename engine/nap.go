@@ -30,7 +30,7 @@ func (n nap) until(ctx context.Context, t time.Time) error {
 		}
 	}
 	if n.precise {
-		if d := time.Until(t); d > 0 {
+		for d := time.Until(t); d > 0; d = time.Until(t) {
 			sleepFinely(d)
 		}
 	}
