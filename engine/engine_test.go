@@ -397,3 +397,79 @@ func TestCrowdMakesReadyFirst(t *testing.T) {
 		})
 	}
 }
+
+// starter is a backend whose requests may be sent without anybody who waits.
+type starter struct {
+	server
+	busy    bool // none can be sent at once
+	started atomic.Int64
+}
+
+func (s *starter) Prepare(q *tacho.Request) (tacho.Call, error) {
+	return &startedCall{call{&s.server, q}, s}, nil
+}
+
+type startedCall struct {
+	call
+	s *starter
+}
+
+func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func())) bool {
+	if c.s.busy {
+		return false
+	}
+	c.s.started.Add(1)
+	rec.Sent = time.Since(epoch)
+	go func() {
+		select {
+		case <-time.After(c.s.takes):
+		case <-ctx.Done():
+		}
+		then(func() {
+			rec.End = time.Since(epoch)
+			if ctx.Err() != nil {
+				rec.Failure = &tacho.Failure{Cause: tacho.Timeout}
+			}
+		})
+	}()
+	return true
+}
+
+// What the dispatcher sends by itself is on record like all else; in a closed loop,
+// and where it cannot be, sessions send.
+func TestSentByTheDispatcher(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		backend *starter
+		limit   int
+		started int64
+	}{
+		{"open", &starter{server: server{takes: time.Second}}, 0, 20},
+		{"too long", &starter{server: server{takes: time.Hour}}, 0, 20},
+		{"busy", &starter{server: server{takes: time.Second}, busy: true}, 0, 0},
+		{"limited", &starter{server: server{takes: time.Second}}, 100, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				live := new(engine.Live)
+				recs := run(t, engine.Stage{
+					Arrivals: arrivals(pace.Constant{Rate: 10, Count: 20}), Backend: tt.backend, Limit: tt.limit,
+					Source: plain{n: 20}, Timeout: time.Minute, Live: live,
+				})
+				if len(recs) != 20 || tt.backend.started.Load() != tt.started {
+					t.Fatalf("%d records, %d were started, want 20 and %d", len(recs), tt.backend.started.Load(), tt.started)
+				}
+				for i, r := range recs {
+					due := time.Duration(i+1) * 100 * time.Millisecond
+					end := due + min(tt.backend.takes, time.Minute)
+					if r.Due != due || r.Slot != due || r.Start != due || r.Sent != due || r.End != end || r.OK() != (end-due < time.Minute) {
+						t.Errorf("record %d: %+v", i, r)
+					}
+				}
+				if live.Started.Load() != 20 || live.Finished.Load() != 20 || live.Sessions.Load() != 20 {
+					t.Errorf("%d started, %d finished, %d sessions", live.Started.Load(), live.Finished.Load(), live.Sessions.Load())
+				}
+			})
+		})
+	}
+}

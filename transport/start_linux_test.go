@@ -1,0 +1,139 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+)
+
+// started starts a request on a connection that is there, and says what came of it
+// once its answer was told of.
+func started(t *testing.T, ctx context.Context, c *Client) (x *Exchange, sink *collector, finish func() error) {
+	t.Helper()
+	x, sink = new(Exchange), new(collector)
+	told := make(chan func() error, 1)
+	if !c.Start(ctx, ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error) { told <- finish }) {
+		t.Fatal("it was not sent though there is a connection")
+	}
+	return x, sink, func() error { return (<-told)() }
+}
+
+// A request that was started has what one has that was done.
+func TestStart(t *testing.T) {
+	asked := make(chan struct{}, 8)
+	onward := make(chan struct{})
+	url := rawServer(t, func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) == nil {
+			asked <- struct{}{}
+			<-onward
+			io.WriteString(c, chunkedHead+chunk("data: a\n\n"))
+			io.WriteString(c, chunk("data: b\n\n")+"0\r\n\r\n")
+		}
+	})
+	c := newClient(t, Options{BaseURL: "http://" + url})
+	if c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), new(Exchange), nil, nil, func(func() error) {}) {
+		t.Fatal("it was sent though there is no connection")
+	}
+	go func() { onward <- struct{}{} }()
+	mustPost(t, c, "")
+	<-asked
+	for range 2 {
+		x, sink, finish := started(t, t.Context(), c)
+		<-asked
+		onward <- struct{}{}
+		if err := finish(); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(sink.data); got != "data: a\n\ndata: b\n\n" || sink.fault != "" || !x.Reused || x.Conns != 1 || x.Status != 200 {
+			t.Errorf("%q, %q, %+v", got, sink.fault, x)
+		}
+		checkOrder(t, *x, sink.reads)
+	}
+	if n := c.open.Load(); n != 0 {
+		t.Errorf("%d are said to be open", n)
+	}
+}
+
+// It is told, too, when nothing will come.
+func TestStartEnds(t *testing.T) {
+	asked := make(chan net.Conn, 8)
+	url := rawServer(t, func(c net.Conn, r *bufio.Reader) {
+		for i := 0; readHead(r) == nil; i++ {
+			if i < 2 { // so that it is known to keep connections
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+			} else {
+				asked <- c
+			}
+		}
+	})
+	c := newClient(t, Options{BaseURL: "http://" + url})
+	mustPost(t, c, "")
+	mustPost(t, c, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, _, finish := started(t, ctx, c)
+	<-asked
+	cancel()
+	if err := finish(); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was stopped", err)
+	}
+	mustPost(t, c, "")
+	mustPost(t, c, "")
+	_, _, finish = started(t, t.Context(), c)
+	(<-asked).Close()
+	if err := finish(); err == nil {
+		t.Error("no error though the server hung up")
+	}
+}
+
+// A connection that the server had closed before it got a byte is not the one that
+// counts.
+func TestStartStartsOver(t *testing.T) {
+	var conns atomic.Int64
+	url := rawServer(t, func(c net.Conn, r *bufio.Reader) {
+		first := conns.Add(1) == 1
+		for readHead(r) == nil {
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+			if first {
+				return
+			}
+		}
+	})
+	c := newClient(t, Options{BaseURL: "http://" + url})
+	mustPost(t, c, "")
+	x, sink := new(Exchange), new(collector)
+	told := make(chan func() error, 1)
+	if !c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error) { told <- finish }) {
+		t.Skip("the end of the connection was known before")
+	}
+	if err := (<-told)(); err != nil || string(sink.data) != "hi" {
+		t.Errorf("%q, %v; %+v", sink.data, err, x)
+	}
+}
+
+// The end of an answer that nothing waits for is told a little later, together with
+// others; and at once where something does.
+func TestEndsThatNothingWaitsFor(t *testing.T) {
+	p := &poller{now: 1e18}
+	c := &polled{poller: p, mayBeHeld: true, unhurried: true}
+	c.changed.L = &c.mu
+	said := 0
+	c.told = func() { said++ }
+	c.data = []byte("0\r\n\r\n")
+	p.wakeLater(c)
+	if p.release(); said != 0 || len(p.ends) != 1 {
+		t.Errorf("told %d times at once", said)
+	}
+	p.now += int64(endTime)
+	if p.release(); said != 1 || len(p.ends) != 0 {
+		t.Errorf("told %d times when its time was up", said)
+	}
+	c.unhurried, c.told = false, func() { said++ }
+	if p.wakeLater(c); said != 2 {
+		t.Errorf("told %d times, want at once", said-1)
+	}
+}
