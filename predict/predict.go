@@ -46,11 +46,14 @@ type Stage struct {
 	Priority    int                      // of requests that say none of their own
 	ByPrefix    bool                     // the server goes by what prompts begin with
 	Replica     func(id uint64) string   // where a request in flight is; may be nil
-	Every       time.Duration            // time between two calls of Look; 0 is never
-	Look        func(at time.Duration)   // looks at the server
-	Reuse       bool                     // the sink keeps no record: the next ones are in its place
-	Enough      <-chan struct{}          // once closed, no request is sent any more; what is in flight is let finish; may be nil
+	Every       time.Duration            // until the first call of Look; 0 is never
+	Look        Look
+	Reuse       bool            // the sink keeps no record: the next ones are in its place
+	Enough      <-chan struct{} // once closed, no request is sent any more; what is in flight is let finish; may be nil
 }
+
+// A Look looks at the server, and says how long it is until the next one.
+type Look func(at time.Duration) (next time.Duration)
 
 // Run runs the stage to its end, or until ctx is done, and emits one Record for
 // each request to sink, in the order in which they end.
@@ -60,16 +63,13 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	r := &runner{Stage: s, sink: sink, arrival: next}
 	r.handed = r.deliver
 	r.advance()
-	for n := 0; r.err == nil; n++ {
-		if n%checkEvery == 0 && r.halted(ctx) {
-			return ctx.Err()
-		}
+	for !r.halted(ctx) {
 		r.begin()
 		at, ok := r.next()
 		if !ok {
 			break
 		}
-		r.look(at)
+		r.look(ctx, at)
 		r.now = max(r.now, at)
 		r.expire()
 		s.Server.Advance(r.now, r.handed)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	return r.err
 }
 
-// checkEvery is how many events pass between two looks at whether to stop.
+// checkEvery is how many events pass between two checks of whether to stop.
 const checkEvery = 1024
 
 type runner struct {
@@ -101,6 +101,7 @@ type runner struct {
 	noted  int // turns, so far
 	lastID uint64
 	looked time.Duration
+	passed int // events, so far
 }
 
 // A start is a request that is to be sent.
@@ -144,9 +145,12 @@ type expires struct {
 	at time.Duration
 }
 
-// halted says whether the stage is to stop at once. It also sees when enough has
-// been sent.
+// halted says, before each event, whether the stage is to stop at once. It also
+// sees when enough has been sent.
 func (r *runner) halted(ctx context.Context) bool {
+	if r.passed++; r.passed%checkEvery != 1 || r.err != nil {
+		return r.err != nil
+	}
 	select {
 	case <-r.Enough:
 		r.head, r.ready = nil, nil
@@ -154,7 +158,8 @@ func (r *runner) halted(ctx context.Context) bool {
 		heap.Init(&r.later)
 	default:
 	}
-	return ctx.Err() != nil
+	r.err = ctx.Err()
+	return r.err != nil
 }
 
 // advance takes up the session that arrives next.
@@ -438,13 +443,13 @@ func (f *flight) say(at []time.Duration) {
 	f.rec.Output += len(at)
 }
 
-// look looks at the server at all the times for it until then.
-func (r *runner) look(until time.Duration) {
-	for r.Every > 0 && r.looked+r.Every <= until {
+// look looks at the server at all the times for it until then; there may be many.
+func (r *runner) look(ctx context.Context, until time.Duration) {
+	for r.Every > 0 && r.looked+r.Every <= until && !r.halted(ctx) {
 		r.looked += r.Every
 		r.now = max(r.now, r.looked)
 		r.Server.Advance(r.looked, r.handed)
-		r.Look(r.looked)
+		r.Every = r.Look(r.looked)
 	}
 }
 

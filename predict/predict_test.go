@@ -205,3 +205,21 @@ func TestStops(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Between two requests there may be many looks at the server: a stage that is
+// stopped among them does not take all of the rest.
+func TestStopsBetweenLooks(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	look := func(time.Duration) time.Duration {
+		if looks++; looks == 10 {
+			cancel()
+		}
+		return time.Nanosecond
+	}
+	source := talks{sessions: 2, turns: 1, prompt: 100, answer: 10}
+	err := Run(ctx, Stage{Arrivals: every(10 * time.Millisecond), Source: source, Server: server(t), Every: time.Nanosecond, Look: look}, &kept{})
+	if err == nil || looks > 10+checkEvery {
+		t.Errorf("%d looks, stopped at the tenth: %v", looks, err)
+	}
+}

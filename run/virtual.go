@@ -177,23 +177,21 @@ type readings struct {
 
 const mostReadings = 4096
 
-func (r *readings) read(at time.Duration) {
-	if at%r.every != 0 {
-		return
-	}
+func (r *readings) read(at time.Duration) (next time.Duration) {
 	all, kv := r.fleet.Stats()
 	r.samples = append(r.samples, instrument.Reading{
 		Running: all.Running, Queued: all.Waiting, KVShare: kv, PrefixQueries: all.PrefixQueryTokens, PrefixHits: all.PrefixHitTokens,
 		PromptTokens: all.PromptTokens, GeneratedTokens: all.GeneratedTokens, Preemptions: all.Preemptions, Finished: all.Finished,
 	}.Sample("model", at))
 	if len(r.samples) < mostReadings {
-		return
+		return r.every
 	}
 	for i := range mostReadings / 2 {
 		r.samples[i] = r.samples[2*i+1]
 	}
 	r.samples = r.samples[:mostReadings/2]
 	r.every *= 2
+	return r.every
 }
 
 // computed is a Sink that has its records watched.
