@@ -54,7 +54,13 @@ holds the profiles that tacho carries against the reports they were made from.`,
   tacho fit --check --start my-engine.yaml runs/20260302-120000-open
   tacho fit --check`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), env, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := o.run(cmd.Context(), env, args)
+			if errors.Is(err, context.Canceled) {
+				return &exitError{stopCode(cmd.Context()), errors.New("stopped before it was done")}
+			}
+			return err
+		},
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&o.out, "output", "o", "", "file for the model; it ends in .yaml")
@@ -70,7 +76,7 @@ func (o *fitOptions) run(ctx context.Context, env *Env, paths []string) error {
 	switch {
 	case o.check && len(paths) == 0:
 		_, _ = fmt.Fprintln(env.Stderr, "Computing every level of the four reports with its profile: some 20 s.") // for information
-		return step.WriteFit(env.Stdout)
+		return step.WriteFit(ctx, env.Stdout)
 	case len(paths) == 0:
 		return usage(errors.New("fit needs a run or a result; runs are kept in runs/ (tacho fit --check alone looks at tacho's own profiles)"))
 	case o.check && o.start == "":

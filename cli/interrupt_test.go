@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"tacho/cli"
@@ -31,4 +32,40 @@ func TestInterruptedWhileAsking(t *testing.T) {
 	if code != 130 || strings.Contains(errs.String(), "reach") || strings.Contains(errs.String(), "canceled") || strings.Contains(errs.String(), "kept") {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
+}
+
+// Ctrl-C ends what only computes, too.
+func TestInterruptedWhileComputing(t *testing.T) {
+	errs := &interrupter{signals: make(chan os.Signal, 1)}
+	var out strings.Builder
+	code := cli.Main(&cli.Env{
+		Args: []string{"fit", "--check"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: errs,
+		Getenv: func(string) string { return "" }, Interrupt: errs.signals, Kill: func(int) { t.Error("killed") },
+	})
+	if said := errs.String(); code != 130 || out.Len() > 0 || !strings.HasSuffix(said, "tacho: stopped before it was done\n") {
+		t.Errorf("exit code %d: %s%s", code, said, out.String())
+	}
+}
+
+// An interrupter is somebody who presses Ctrl-C as soon as anything is said.
+type interrupter struct {
+	signals chan os.Signal
+	lock    sync.Mutex
+	said    strings.Builder
+}
+
+func (i *interrupter) Write(b []byte) (int, error) {
+	select {
+	case i.signals <- os.Interrupt:
+	default:
+	}
+	i.lock.Lock()
+	defer i.lock.Unlock()
+	return i.said.Write(b)
+}
+
+func (i *interrupter) String() string {
+	i.lock.Lock()
+	defer i.lock.Unlock()
+	return i.said.String()
 }

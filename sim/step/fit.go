@@ -1,6 +1,7 @@
 package step
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -49,7 +50,7 @@ func (r *fitRow) Error(m int) float64 {
 
 // compareAll simulates every run of the embedded reports as it was driven, and
 // sets the result beside what was measured.
-func compareAll() ([]fitRow, error) {
+func compareAll(ctx context.Context) ([]fitRow, error) {
 	rows, err := seedRows()
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func compareAll() ([]fitRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		simulated, err := sys.simulate(p, row)
+		simulated, err := sys.simulate(ctx, p, row)
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +78,11 @@ func compareAll() ([]fitRow, error) {
 	return out, nil
 }
 
-func (sys *seedSystem) simulate(p Profile, row seedRow) (mean measures, err error) {
+func (sys *seedSystem) simulate(ctx context.Context, p Profile, row seedRow) (mean measures, err error) {
 	for seed := range sys.shuffles {
+		if err := ctx.Err(); err != nil {
+			return mean, err
+		}
 		arrivals := sys.drive(row, rand.New(rand.NewPCG(seed, uint64(row.requests))))
 		traces, _, err := Simulate(p, seed, arrivals)
 		if err != nil {
@@ -234,9 +238,9 @@ What the model does not explain, or explains by luck:
 
 // WriteFit prints how far the simulation of every embedded report is from what
 // was measured, with the mean absolute errors of each report and what the fit
-// does not explain.
-func WriteFit(w io.Writer) error {
-	rows, err := compareAll()
+// does not explain. It takes a while, and ends with ctx.
+func WriteFit(ctx context.Context, w io.Writer) error {
+	rows, err := compareAll(ctx)
 	if err != nil {
 		return err
 	}

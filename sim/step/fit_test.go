@@ -1,6 +1,7 @@
 package step
 
 import (
+	"context"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -15,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-var fitOnce = sync.OnceValues(compareAll)
+var fitOnce = sync.OnceValues(func() ([]fitRow, error) { return compareAll(context.Background()) })
 
 func fitRows(t *testing.T) []fitRow {
 	t.Helper()
