@@ -179,8 +179,8 @@ func Results(paths []string) ([]outcome.Run, []error) {
 func readFiles(paths []string) (runs []outcome.Run, errs []error) {
 	var entries, copies []entry
 	for _, path := range paths {
-		if !MayBeResult(path) {
-			continue
+		if info, err := os.Stat(path); !MayBeResult(path) || err == nil && !info.Mode().IsRegular() {
+			continue // a pipe in the folder
 		}
 		found, err := readFile(path)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"tacho/cluster"
 	"tacho/engine"
+	"tacho/internal/wholefile"
 	"tacho/plan"
 	"tacho/run"
 )
@@ -76,7 +77,7 @@ there itself (--creds, --nkey, --token or --cert).`,
 // readToken takes the token from where it is.
 func (f *agentFlags) readToken(env *Env, file string) error {
 	if file != "" {
-		text, err := os.ReadFile(file)
+		text, err := wholefile.ReadOnce(file)
 		if err != nil {
 			return usage(fmt.Errorf("--token-file: %w", err))
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tacho/internal/wholefile"
 	"tacho/plan"
 )
 
@@ -68,7 +69,7 @@ func apiKey(env *Env, p *plan.Plan) (key, from string, err error) {
 	case p.APIKey != "":
 		return p.APIKey, "--api-key", nil
 	case p.APIKeyFile != "":
-		text, err := os.ReadFile(p.APIKeyFile)
+		text, err := wholefile.ReadOnce(p.APIKeyFile)
 		if err != nil {
 			return "", "", fmt.Errorf("--api-key-file: %w", err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tacho/internal/wholefile"
 	"tacho/ui"
 )
 
@@ -109,7 +110,7 @@ func publicName(at net.Addr, c *tls.Certificate) string {
 // secure demands what strangers need, where they are let in.
 func (f *uiFlags) secure(o *ui.Options) (*tls.Certificate, error) {
 	if f.tokenFile != "" {
-		b, err := os.ReadFile(f.tokenFile)
+		b, err := wholefile.ReadOnce(f.tokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}

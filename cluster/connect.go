@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"tacho/internal/wholefile"
 )
 
 // Access is how NATS is reached.
@@ -106,7 +108,7 @@ func (a *Access) connect() (*nats.Conn, error) {
 func (a *Access) tls() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.CA != "" {
-		text, err := os.ReadFile(a.CA)
+		text, err := wholefile.ReadOnce(a.CA)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/internal/wholefile"
 )
 
 // A Run is a run as it was kept.
@@ -56,7 +57,7 @@ func open(dir string, waiting map[string][]byte) (*Run, error) {
 
 func (r *Run) readManifest() error {
 	path := filepath.Join(r.Dir, ManifestFile)
-	b, err := os.ReadFile(path)
+	b, err := wholefile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is not a run: it has no %s", r.Dir, ManifestFile)
 	} else if err != nil {
@@ -82,7 +83,7 @@ func (r *Run) readManifest() error {
 // was.
 func (r *Run) Limit() string {
 	var limit struct{ Sentence string }
-	if b, err := os.ReadFile(filepath.Join(r.Dir, LimitFile)); err == nil {
+	if b, err := wholefile.Read(filepath.Join(r.Dir, LimitFile)); err == nil {
 		_ = json.Unmarshal(b, &limit) // what cannot be read was never there
 	}
 	return limit.Sentence

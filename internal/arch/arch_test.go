@@ -51,7 +51,7 @@ var layers = map[string]string{
 	"internal/release":              "",
 	"internal/exposition":           "",
 	"internal/fakehub":              "",
-	"sim/step":                      "internal/spelling sim/profiles",
+	"sim/step":                      "internal/spelling internal/wholefile sim/profiles",
 	"sim/profiles":                  "",
 	"sim/words":                     "",
 	"predict":                       ". archive instrument metric outcome route session sim/step sim/words stat",
@@ -82,7 +82,7 @@ var layers = map[string]string{
 	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
 	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows live metric outcome pace plan predict replay route search session sim/step token transport transport/tap workload",
 	"cli":                           ". archive backend cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/visible internal/wholefile kube live live/view metric outcome plan predict publish replay report run search sim sim/step store token workload ui",
-	"cluster":                       ". internal/solely live metric plan run session stat",
+	"cluster":                       ". internal/solely internal/wholefile live metric plan run session stat",
 	"cmd/tacho":                     "cli",
 	"internal/proof":                ". metric plan run sim stat workload",
 }

@@ -33,13 +33,37 @@ func Write(path string, b []byte) error {
 }
 
 // mostBytes bounds the files that are read whole, in bytes: vocabularies, templates,
-// pictures and sounds are far smaller.
-const mostBytes = 256 << 20
+// pictures and sounds are far smaller. mostShort bounds what people write by hand,
+// and keys.
+const (
+	mostBytes = 256 << 20
+	mostShort = 1 << 20
+)
 
 // Read reads a file that must not be larger than that.
 func Read(path string) ([]byte, error) { return read(path, mostBytes) }
 
+// ReadShort reads a file that somebody may have written by hand.
+func ReadShort(path string) ([]byte, error) { return read(path, mostShort) }
+
+// ReadOnce reads a key, or the like, that may also come through a pipe.
+func ReadOnce(path string) ([]byte, error) { return readUpTo(path, mostShort) }
+
+// read reads a file that can be read again: nothing else is sure to end.
 func read(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeDevice != 0:
+		return nil, fmt.Errorf("%s is a device: name a file", path)
+	case info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0:
+		return nil, fmt.Errorf("%s is a pipe: keep what comes out of it in a file, and name that", path)
+	}
+	return readUpTo(path, most)
+}
+
+func readUpTo(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -48,9 +72,6 @@ func read(path string, most int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if info.Mode()&fs.ModeDevice != 0 {
-		return nil, fmt.Errorf("%s is a device: name a file", path)
 	}
 	var b bytes.Buffer
 	b.Grow(int(min(info.Size(), most)) + bytes.MinRead)

@@ -26,4 +26,7 @@ func TestReadIsBounded(t *testing.T) {
 	if _, err := Read("/dev/zero"); err == nil || !strings.Contains(err.Error(), "a device") {
 		t.Errorf("a file without an end: %v", err)
 	}
+	if _, err := ReadOnce("/dev/zero"); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
+		t.Errorf("a key without an end: %v", err)
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"iter"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 	"strings"
 
 	"tacho/internal/spelling"
+	"tacho/internal/wholefile"
 	"tacho/sim/profiles"
 
 	"go.yaml.in/yaml/v3"
@@ -155,7 +155,7 @@ func Names() []string {
 func Load(nameOrPath string) (Profile, error) {
 	ext := filepath.Ext(nameOrPath)
 	if strings.ContainsAny(nameOrPath, `/\`) || ext == ".yaml" || ext == ".yml" {
-		b, err := os.ReadFile(nameOrPath)
+		b, err := wholefile.ReadShort(nameOrPath)
 		if err != nil {
 			return Profile{}, fmt.Errorf("read profile: %w", err)
 		}
