@@ -189,7 +189,7 @@ func (p *Plan) Set(name, text string) error {
 // With is the plan at a point of its lists: no option has several values.
 func (p *Plan) With(at outcome.Coordinates) (Plan, error) {
 	one := *p
-	one.lists, one.Repeat = nil, 0
+	one.lists, one.Repeat = nil, min(p.Repeat, 1)
 	for _, c := range at {
 		set := one.Set
 		if strings.HasPrefix(c.Name, mixPrefix) {

@@ -90,6 +90,9 @@ func TestPlanOfALevel(t *testing.T) {
 	if len(got) != 32 || got[0] != "0 openai 7 2 20 weight 1 #1 of 1" || got[1] != "1 openai 7 2 20 weight 1 #2 of 1" || got[31] != "31 tgi 9 4 40 weight 3 #2 of 1" {
 		t.Errorf("%q", got)
 	}
+	if one := p.Levels()[0].Plan; one.Validate() != nil || len(one.Levels()) != 1 {
+		t.Errorf("the plan of one level, as an agent gets it: %d levels, %v", len(one.Levels()), one.Validate())
+	}
 	if want := "backend random-output-len mix.a.weight max-concurrency repeat"; p.Varies() != want {
 		t.Errorf("varies %q, want %q", p.Varies(), want)
 	}

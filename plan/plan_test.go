@@ -55,6 +55,7 @@ func TestPlanIsChecked(t *testing.T) {
 		"need --ramp-up-strategy":         func(p *plan.Plan) { p.RampUpStartRPS = &start },
 		"--ramp-up-strategy \"x\": write": func(p *plan.Plan) { p.RampUpStrategy, p.RampUpStartRPS, p.RampUpEndRPS = "x", &start, &end },
 		"at least 1 request":              func(p *plan.Plan) { set(t, p, "max-concurrency=0") },
+		"--repeat 0: each level runs":     func(p *plan.Plan) { set(t, p, "repeat=0") },
 		"--num-prompts 0":                 func(p *plan.Plan) { p.NumPrompts = 0 },
 		"--replicas 0: write at least 1":  func(p *plan.Plan) { set(t, p, "replicas=0") },
 		"as many as --replicas, 3":        func(p *plan.Plan) { p.Replicas, p.AutoscaleMax = 3, 2 },

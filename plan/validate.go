@@ -49,8 +49,8 @@ func (p *Plan) validateLists() error {
 		return errors.New("--shuffle-levels goes without sweep: a sweep chooses each level by what those before it came to")
 	case swept > 0 && p.SweepPoints < 3:
 		return fmt.Errorf("--sweep-points %d: at least 3 are needed to see a bend", p.SweepPoints)
-	case p.Repeat < 0:
-		return fmt.Errorf("--repeat %d: at least 1", p.Repeat)
+	case p.Repeat < 1 && p.Given("repeat"):
+		return fmt.Errorf("--repeat %d: each level runs once at least; leave it out for that", p.Repeat)
 	}
 	return nil
 }
