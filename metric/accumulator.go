@@ -23,9 +23,9 @@ type Accumulator struct {
 	Goodput []SLO   // what a good request keeps; set it before the first Add
 	Stall   float64 // gaps longer than so many milliseconds are stalls; 0 is DefaultStallMillis; set it likewise
 	Limit   int     // observations of one metric that are kept one by one; 0 is stat.ExactLimit
-	Marks   int     // requests whose marks are kept at most; 0 is MarksLimit
 
 	marks    []marks
+	most     int // of them that are kept; 0 is marksLimit, as it is but in tests
 	thinned  thinned
 	dues     span // of requests that were sent
 	sents    span

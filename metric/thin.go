@@ -7,8 +7,8 @@ import (
 	"tacho"
 )
 
-// MarksLimit is of how many requests the marks are kept: a run may go on for days.
-const MarksLimit = 1 << 16
+// marksLimit is of how many requests the marks are kept: a run may go on for days.
+const marksLimit = 1 << 16
 
 // mostEvery is the most requests that one stands for. Those that are all the same turn
 // of the same session cannot be told apart, and are all kept.
@@ -47,7 +47,7 @@ func (a *Accumulator) mark(m marks) {
 		return
 	}
 	a.marks = append(a.marks, m)
-	if len(a.marks) > cmp.Or(a.Marks, MarksLimit) && a.thinned.every < mostEvery {
+	if len(a.marks) > cmp.Or(a.most, marksLimit) && a.thinned.every < mostEvery {
 		a.thin()
 	}
 }

@@ -14,8 +14,8 @@ import (
 // what is told by a part nearly so, merged or not.
 func TestSomeMarksTellNearlyTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	all, some := &metric.Accumulator{}, &metric.Accumulator{Marks: 2000}
-	halves := [2]metric.Accumulator{{Marks: 2000}, {Marks: 3000}}
+	all, some := &metric.Accumulator{}, metric.Keeping(2000)
+	halves := [2]*metric.Accumulator{metric.Keeping(2000), metric.Keeping(3000)}
 	for n := range 30_000 {
 		at := time.Duration(n) * 10 * time.Millisecond
 		r := &tacho.Record{Session: uint64(n), Timeline: tacho.NewTimeline(at), Output: 3, Usage: &tacho.Usage{Prompt: 10}}
@@ -24,16 +24,16 @@ func TestSomeMarksTellNearlyTheSame(t *testing.T) {
 		first := at + time.Duration(1e6*(50+10*rng.ExpFloat64()))
 		r.Events = tacho.Events{{At: first, Tokens: 1}, {At: first + 400e6, Tokens: 1}, {At: first + 800e6, Tokens: 1}}
 		r.End = r.Last()
-		for _, a := range []*metric.Accumulator{all, some, &halves[n%3/2]} {
+		for _, a := range []*metric.Accumulator{all, some, halves[n%3/2]} {
 			if err := a.Add(r); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	halves[0].Merge(&halves[1])
+	halves[0].Merge(halves[1])
 	c := metric.Config{RequestRate: 100, MaxConcurrency: 1000}
 	want := all.Summary(c)
-	for name, a := range map[string]*metric.Accumulator{"some": some, "merged": &halves[0]} {
+	for name, a := range map[string]*metric.Accumulator{"some": some, "merged": halves[0]} {
 		got := a.Summary(c)
 		if got.OneIn < 8 || want.OneIn != 0 {
 			t.Errorf("%s: one in %d kept, and in %d of all", name, got.OneIn, want.OneIn)
