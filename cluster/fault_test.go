@@ -3,13 +3,18 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"tacho/cluster"
 	"tacho/metric"
 	"tacho/plan"
+	"tacho/run"
 	"tacho/workload"
 )
 
@@ -106,6 +111,43 @@ func TestShareIsTakenOver(t *testing.T) {
 	s := out.levels[0].Summary
 	if r := reasonOf(s.Verdict.Reasons, "agent-lost"); r == nil || r.Severity != metric.Degraded || !strings.Contains(r.Text, "took over") {
 		t.Errorf("%v", s.Verdict.Reasons)
+	}
+}
+
+// Where the agent that is asked first cannot take a share over, the next one does.
+func TestTakeoverIsTriedWithAnother(t *testing.T) {
+	p := newPool(t)
+	var opened atomic.Int32
+	p.join(t, "a-cannot", func(o *cluster.AgentOptions) {
+		o.Env = func() run.Env {
+			if opened.Add(1) == 1 {
+				return run.Env{}
+			}
+			return run.Env{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New("no way to a second share") }}
+		}
+	})
+	p.join(t, "b-can", nil)
+	die := p.join(t, "c-dies", nil)
+	c := p.lead(t, 3, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Second, plan.Reassign })
+	address, got := serve(t)
+	got.midway(t, die)
+	out := execute(t.Context(), planFor(address, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
+	must(t, out.err)
+	seen := map[uint64]bool{}
+	for _, r := range out.records {
+		seen[r.Session] = true
+	}
+	if len(seen) != 60 || opened.Load() != 2 {
+		t.Errorf("%d of 60 sessions; the first agent opened the servers %d times", len(seen), opened.Load())
+	}
+	text := fmt.Sprint(out.levels[0].Summary.Verdict.Reasons)
+	if strings.Contains(text, "agent a-cannot took over") {
+		t.Errorf("whoever could not is said to have taken over: %s", text)
+	}
+	for _, want := range []string{"it could not take the share over", "no way to a second share", "agent b-can took over the rest"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
 	}
 }
 

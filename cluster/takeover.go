@@ -15,7 +15,8 @@ import (
 // sessions that it had begun. What the lost one hands over from now on is left out: it
 // is sent again.
 func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
-	by := l.freest()
+	by := l.freest(s.k)
+	l.passOn(s, by)
 	if by == nil {
 		return
 	}
@@ -26,6 +27,19 @@ func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
 	s.left, s.until, s.taker = true, s.at, by.Name
 	c.keepStanding(ctx, l)
 	go func() { l.taken <- takeover{next, c.handOn(ctx, l, next, done)} }()
+}
+
+// passOn notes that another agent, or nobody, takes over what the agent of s was to,
+// if it sent nothing of it.
+func (l *levelRun) passOn(s *share, by *member) {
+	for _, before := range l.shares {
+		if before.k != s.k || before.taker != s.by.Name || s.requests > 0 {
+			continue
+		}
+		if before.taker = ""; by != nil {
+			before.taker = by.Name
+		}
+	}
 }
 
 // handOn tells an agent what is done of a share, and has it make the rest ready.
@@ -93,22 +107,32 @@ type takeover struct {
 // mostTakeovers bounds those that wait to be looked at.
 const mostTakeovers = 1000
 
-// takenOver starts a share that was taken over.
+// takenOver starts a share that was taken over. Where the agent could not, another
+// may.
 func (c *Coordinator) takenOver(ctx context.Context, l *levelRun, t takeover) {
-	if t.err != nil {
-		t.lost = "it could not take the share over: " + t.err.Error()
+	switch {
+	case t.lost != "": // its agent was lost meanwhile, and the share given to another
+		return
+	case t.err != nil:
+		t.lost, l.stale = "it could not take the share over: "+t.err.Error(), true
+		c.Say(fmt.Sprintf("Agent %s could not take over share %d: %v.", t.by.Name, t.k+1, t.err))
+		if ctx.Err() == nil {
+			c.takeOver(ctx, l, t.share)
+		}
 		return
 	}
 	c.Say(fmt.Sprintf("Agent %s takes over share %d.", t.by.Name, t.k+1))
 	go c.startOne(ctx, l, t.share)
 }
 
-// freest is the agent that has the least to do; nil if none is left.
-func (l *levelRun) freest() *member {
+// freest is the agent that has the least to do, of those that did not fail with this
+// part of the level before; nil if none is left.
+func (l *levelRun) freest(k int) *member {
 	var best *member
 	least := 0
 	for _, s := range l.shares {
-		if s.lost != "" || s.by.gone {
+		failed := func(other *share) bool { return other.by == s.by && other.k == k && other.lost != "" }
+		if s.lost != "" || s.by.gone || slices.ContainsFunc(l.shares, failed) {
 			continue
 		}
 		busy := 0
