@@ -50,6 +50,7 @@ unlimited size would find if the requests came one after the other.
   tacho data --dataset-name conversation --turns 5 --num-prompts 20 --write talks.jsonl`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			env.reads.Store(true)
 			if err := readPlan(env, from, &p); err != nil {
 				return usage(err)
 			}

@@ -51,6 +51,7 @@ Benchmark Result" family alone is printed again byte for byte, or as JSON or CSV
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			env.reads.Store(true)
 			o.verbose = o.verbose || cmd.Flags().Changed("report-style")
 			return o.print(env, args)
 		},

@@ -44,6 +44,7 @@ type Env struct {
 	secrets *redact.Secrets    // kept out of all that is printed or kept
 	again   *atomic.Bool       // whoever ends it with a signal starts it again, and it goes on from there
 	keeps   *atomic.Bool       // there is a run that what it measures is kept in
+	reads   *atomic.Bool       // it only reads: there is nothing to bring to an end
 }
 
 // System is the Env of the real process.
@@ -95,7 +96,7 @@ var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep,
 func Main(process *Env) int {
 	screened := *process
 	env := &screened
-	env.secrets, env.again, env.keeps = secretsOf(env), &atomic.Bool{}, &atomic.Bool{}
+	env.secrets, env.again, env.keeps, env.reads = secretsOf(env), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
 	env.curtain = &curtain{terminal: process.Stderr}
 	defer env.curtain.open() // also when it all breaks down
 	stdout := &screen{to: env.curtain.before(process.Stdout, false), secrets: env.secrets}
@@ -253,6 +254,10 @@ func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 			return
 		}
 		first := time.Now()
+		if env.reads.Load() {
+			env.Kill(signalCode(by))
+			return
+		}
 		if by == syscall.SIGTERM && env.again.Load() { // agents are not told to stop
 			env.curtain.open()
 			_, _ = fmt.Fprintln(env.Stderr, "\nStopped at once: the next start goes on from here.")

@@ -17,7 +17,7 @@ func TestSecondSignal(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var said strings.Builder
 			code, signals := 0, make(chan os.Signal)
-			env := &Env{Stderr: &said, Interrupt: signals, Kill: func(c int) { code = c }, again: &atomic.Bool{}, keeps: &atomic.Bool{}, curtain: &curtain{terminal: &said}}
+			env := &Env{Stderr: &said, Interrupt: signals, Kill: func(c int) { code = c }, again: &atomic.Bool{}, keeps: &atomic.Bool{}, reads: &atomic.Bool{}, curtain: &curtain{terminal: &said}}
 			ctx, stop := interruptible(context.Background(), env)
 			defer stop()
 			signals <- syscall.SIGTERM
