@@ -3,6 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +17,7 @@ import (
 	"tacho/internal/redact"
 	"tacho/kube"
 	"tacho/plan"
+	"tacho/ui"
 )
 
 // k8sFlags are what k8s is told besides the plan.
@@ -99,6 +103,9 @@ func (f *k8sFlags) read(p *plan.Plan) error {
 			return fmt.Errorf("--%s: the coordinator carries NATS along, with keys of its own: leave it out", name)
 		}
 	}
+	if err := f.reach(p); err != nil {
+		return err
+	}
 	f.Agents = p.Agents
 	if len(f.Allow) == 0 {
 		f.Allow = p.BaseURLs()
@@ -125,6 +132,30 @@ func (f *k8sFlags) read(p *plan.Plan) error {
 			continue
 		}
 		f.Bench = append(f.Bench, "--"+o.Name+"="+o.Text())
+	}
+	return nil
+}
+
+// reach says what pods would not find of what the plan names.
+func (f *k8sFlags) reach(p *plan.Plan) error {
+	for _, base := range p.BaseURLs() {
+		u, err := url.Parse(base)
+		if err == nil && (u.Scheme == "unix" || ui.Loopback(u.Hostname())) {
+			return fmt.Errorf("--base-url %s: to a pod that is the pod itself: name the server as pods reach it, as http://vllm:8000", redact.URL(base))
+		}
+	}
+	for _, o := range p.Options() {
+		path := o.Text()
+		if !slices.Contains([]string{"dataset-path", "tokenizer"}, o.Name) || path == "" {
+			continue
+		}
+		_, missing := os.Stat(path)
+		switch inClaim := strings.HasPrefix(path, "/data/"); {
+		case inClaim && f.Data == "":
+			return fmt.Errorf("--%s %s: name the claim that is shown there with --data-claim", o.Name, path)
+		case missing == nil && !inClaim && !filepath.IsAbs(path):
+			return fmt.Errorf("--%s %s is on this machine, and pods do not have it: put it into a claim, name that with --data-claim, and write /data/%s", o.Name, path, filepath.Base(path))
+		}
 	}
 	return nil
 }

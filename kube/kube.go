@@ -8,6 +8,8 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -48,6 +50,7 @@ const (
 var (
 	aName     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
 	aQuantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|[kMGTPE]i?)?$`)
+	nothing   = regexp.MustCompile(`^[0.]+[a-zA-Z]*$`) // of a quantity
 )
 
 // Check says what is wrong with the options.
@@ -61,6 +64,12 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--agents: say how many machines send, as --agents 8")
 	case o.Image == "":
 		return fmt.Errorf("--image: name the image, as registry.example.com/tacho:1.0")
+	case strings.ContainsFunc(o.Image, unicode.IsSpace):
+		return fmt.Errorf("--image %q: an image has no blank in its name; write it as registry.example.com/tacho:1.0", o.Image)
+	case nothing.MatchString(o.CPUs):
+		return fmt.Errorf("--agent-cpus %s: an agent needs some, as 2 or 500m", o.CPUs)
+	case nothing.MatchString(o.Memory):
+		return fmt.Errorf("--agent-memory %s: an agent needs some, as 4Gi", o.Memory)
 	}
 	for flag, value := range map[string]string{"--agent-cpus": o.CPUs, "--agent-memory": o.Memory, "--results-size": o.Size} {
 		if !aQuantity.MatchString(value) {
