@@ -105,6 +105,11 @@ func (f *agentFlags) check() error {
 			return fmt.Errorf("--allow-target: %w", err)
 		}
 	}
+	for _, key := range f.Trust {
+		if err := cluster.CheckKey(key); err != nil {
+			return fmt.Errorf("--trust: %w", err)
+		}
+	}
 	var err error
 	if f.Most, err = parseBytes(f.limit); err != nil {
 		return fmt.Errorf("--spool-limit: %w", err)

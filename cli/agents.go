@@ -24,6 +24,7 @@ type agents struct {
 	env  *Env
 	plan *plan.Machines
 	runs string // directory of runs
+	to   string // the servers, as agents are told them
 	say  func(string)
 	name string // of the run, for NATS
 	goOn bool   // it was begun before
@@ -208,6 +209,6 @@ func (a *agents) serve(access *cluster.Access, identity *cluster.Identity) error
 	if err != nil {
 		host = "HOST"
 	}
-	a.say(fmt.Sprintf("Start agents with: %s=%s tacho agent --join nats://%s:%s --trust %s --allow-target URL", natsTokenVariable, shown, host, nats.Port(), identity.Public()))
+	a.say(fmt.Sprintf("Start agents with: %s=%s tacho agent --join nats://%s:%s --trust %s%s", natsTokenVariable, shown, host, nats.Port(), identity.Public(), a.to))
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"tacho"
 	"tacho/archive"
 	"tacho/engine"
+	"tacho/internal/redact"
 	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
@@ -168,6 +169,9 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	}
 	if p.Agents > 0 {
 		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.say, name: nuid.Next()}
+		for _, server := range p.BaseURLs() {
+			b.agents.to += " --allow-target " + redact.URL(server)
+		}
 		b.around.Agents = b.agents
 	}
 	if err := b.connect(ctx, p, serve); err != nil {

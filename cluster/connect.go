@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +91,9 @@ func (a *Access) connect() (*nats.Conn, error) {
 		}
 		options = append(options, nats.Secure(c))
 	}
+	if err := a.spoken(); err != nil {
+		return nil, err
+	}
 	nc, err := nats.Connect(a.URL, options...)
 	var dial *net.OpError
 	switch {
@@ -101,8 +105,22 @@ func (a *Access) connect() (*nats.Conn, error) {
 		return nil, errors.New("NATS does not let us in: give --creds, --nkey or --token (of bench: --nats-creds, --nats-nkey or --nats-token)")
 	case err != nil && (a.CA != "" || a.Cert != ""):
 		return nil, fmt.Errorf("join NATS by TLS: %w: see that --ca-cert, --cert and --key (of bench: --nats-ca-cert, --nats-cert and --nats-key) are those that the server knows", err)
+	case err != nil:
+		return nil, fmt.Errorf("join NATS at %s: %w: is it a NATS server that listens there?", a.shown(), err)
 	}
-	return nc, err
+	return nc, nil
+}
+
+// spoken says of an address in another protocol than NATS' own that nobody will
+// answer there.
+func (a *Access) spoken() error {
+	for text := range strings.SplitSeq(a.shown(), ",") {
+		scheme, _, has := strings.Cut(strings.TrimSpace(text), "://")
+		if has && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {
+			return fmt.Errorf("%s is no address of a NATS server: write it as nats://host:4222, or tls://host:4222", text)
+		}
+	}
+	return nil
 }
 
 func (a *Access) tls() (*tls.Config, error) {

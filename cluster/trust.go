@@ -147,6 +147,14 @@ func shortKey(key string) string {
 	return key
 }
 
+// CheckKey says why nobody signs with a key.
+func CheckKey(key string) error {
+	if !nkeys.IsValidPublicKey(key) {
+		return fmt.Errorf("%q is no public key: tacho bench --agents prints the one to write here", key)
+	}
+	return nil
+}
+
 // AnyTarget allows every target.
 const AnyTarget = "any"
 
