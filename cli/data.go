@@ -68,6 +68,9 @@ unlimited size would find if the requests came one after the other.
 }
 
 func (f *dataFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
+	if f.block < 1 || f.samples < 0 {
+		return usage(fmt.Errorf("--block-size %d, --samples %d: a block has one token at least, and samples are 0 or more", f.block, f.samples))
+	}
 	seed := uint64(0)
 	if p.Seed != nil {
 		seed = *p.Seed

@@ -307,11 +307,11 @@ func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
 		w.columns = c.columns
 		// The first line tells whether it is such a trace at all.
 		if _, _, err := c.next(); errors.Is(err, io.EOF) {
-			where := ""
+			where := " in it"
 			if o.Trace.Window != (Window{}) {
-				where = " in the window (--trace-window), or"
+				where = ", or none in the window: choose another part (--trace-window)"
 			}
-			return nil, fmt.Errorf("%s: %s has no request%s in it%s", f.name, o.Path, where, c.bad.Also())
+			return nil, fmt.Errorf("%s: %s has no request%s%s", f.name, o.Path, where, c.bad.Also())
 		} else if err != nil {
 			return nil, err
 		}

@@ -239,14 +239,14 @@ func parseBurstGPT(line []byte, columns []string, _ *TraceOptions) (row traceRow
 // commas within fields.
 func fieldsOf(line []byte, columns []string, names ...string) ([]string, error) {
 	parts := strings.Split(string(line), ",")
-	if len(parts) != len(columns) {
-		return nil, fmt.Errorf("%d fields under %d columns", len(parts), len(columns))
-	}
 	out := make([]string, len(names))
 	for i, name := range names {
 		at := slices.Index(columns, name)
-		if at < 0 {
-			return nil, fmt.Errorf("the header has no column %q (has %s)", name, strings.Join(columns, ", "))
+		if at < 0 { // before the fields are counted: it may be no table at all
+			return nil, fmt.Errorf("the header has no column %q (has %s): is it a trace of this kind?", name, strings.Join(columns, ", "))
+		}
+		if len(parts) != len(columns) {
+			return nil, fmt.Errorf("%d fields under %d columns", len(parts), len(columns))
 		}
 		out[i] = strings.Trim(parts[at], "\" \r")
 	}
