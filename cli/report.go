@@ -84,6 +84,9 @@ func dialectNames() string {
 // print shows runs together. A text report alone is printed again as it is,
 // unless that format is one of runs only.
 func (o *reportOptions) print(env *Env, paths []string) error {
+	if err := o.check(); err != nil {
+		return usage(err)
+	}
 	for i, word := range paths {
 		var err error
 		if paths[i], err = findRun(word); err != nil {
@@ -206,6 +209,16 @@ func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
 		_, _ = fmt.Fprintf(env.Stderr, "%s:%d: %s: %s\n", path, n.Line, n.Why, n.Text) // for information
 	}
 	return true, format.Render(env.Stdout, f)
+}
+
+// check says what is wrong with the options, before anything is read.
+func (o *reportOptions) check() error {
+	c := metric.DefaultConfig()
+	if err := cmp.Or(o.change(&c), c.Validate(), report.CheckStyle(o.style)); err != nil {
+		return err
+	}
+	_, err := parseGate(o.failIf)
+	return err
 }
 
 // change puts the options that are set in the place of the run's.
