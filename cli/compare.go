@@ -82,6 +82,9 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if err != nil {
 		return usage(err)
 	}
+	if !(o.alpha > 0 && o.alpha < 1) {
+		return usage(fmt.Errorf("--alpha %v: write a share between 0 and 1, as 0.05", o.alpha))
+	}
 	conditions, err := parseGate(o.failIf)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tacho/archive"
+	"tacho/internal/wholefile"
 	"tacho/outcome"
 	"tacho/predict"
 	"tacho/sim/step"
@@ -93,6 +93,11 @@ func (o *fitOptions) run(ctx context.Context, env *Env, paths []string) error {
 	if o.out != "" && filepath.Ext(o.out) != ".yaml" && filepath.Ext(o.out) != ".yml" {
 		return usage(fmt.Errorf("-o %s: a profile ends in .yaml", o.out))
 	}
+	if o.out != "" {
+		if err := writable(filepath.Dir(o.out)); err != nil { // not after minutes
+			return usage(fmt.Errorf("-o %s: %w", o.out, err))
+		}
+	}
 	sets, err := openSets(paths)
 	if err != nil {
 		return err
@@ -159,7 +164,7 @@ func (o *fitOptions) keep(env *Env, l *predict.Learned) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(o.out, b, 0o600); err != nil {
+	if err := wholefile.Write(o.out, b); err != nil {
 		return fmt.Errorf("keep the model: %w", err)
 	}
 	_, err = fmt.Fprintf(env.Stdout, "\nThe model is in %s: tacho predict --engine %s\n", o.out, o.out)

@@ -187,7 +187,7 @@ func ParseConditions(text string) ([]Condition, error) {
 func parseCondition(part string) (Condition, error) {
 	at := strings.IndexAny(part, "<>")
 	if at < 0 {
-		return Condition{}, errors.New("it has neither < nor >: write it as ttft.p99>200ms or ttft.p99>+10%")
+		return Condition{}, errors.New("it has neither < nor >: write one of them and a limit behind it, as 200ms")
 	}
 	q, err := ParseQuantity(part[:at])
 	if err != nil {
