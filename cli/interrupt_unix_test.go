@@ -14,13 +14,23 @@ import (
 
 // The first Ctrl-C ends a command that only reads, whatever it waits for.
 func TestInterruptedWhileReading(t *testing.T) {
+	for name, c := range map[string]struct{ args, holds string }{
+		"data": {"data --dataset-name custom --num-prompts 1 --dataset-path pipe", `{"prompt": "here nothing is killed"}`},
+		"plan": {"bench --dry-run --plan pipe", "num_prompts: 1"},
+	} {
+		t.Run(name, func(t *testing.T) { interruptedWhileReading(t, strings.Fields(c.args), c.holds) })
+	}
+}
+
+func interruptedWhileReading(t *testing.T, args []string, holds string) {
+	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := syscall.Mkfifo("pipe.jsonl", 0o600); err != nil {
+	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
 		t.Fatal(err)
 	}
 	interrupt, killed := make(chan os.Signal), make(chan int, 1)
 	go func() {
-		pipe, err := os.OpenFile("pipe.jsonl", os.O_WRONLY, 0) // is open when somebody reads it
+		pipe, err := os.OpenFile("pipe", os.O_WRONLY, 0) // is open when somebody reads it
 		if err == nil {
 			interrupt <- os.Interrupt
 			select {
@@ -31,7 +41,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Error("it goes on")
 			}
-			_, err = pipe.WriteString(`{"prompt": "here nothing is killed"}`)
+			_, err = pipe.WriteString(holds)
 		}
 		if err != nil {
 			t.Error(err)
@@ -40,7 +50,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 	}()
 	var out, errs strings.Builder
 	cli.Main(&cli.Env{
-		Args: []string{"data", "--dataset-name", "custom", "--dataset-path", "pipe.jsonl", "--num-prompts", "1"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
 		Getenv: func(string) string { return "" }, Interrupt: interrupt, Kill: func(code int) { killed <- code },
 	})
 	if strings.Contains(errs.String(), "again") {

@@ -56,6 +56,8 @@ func planText(env *Env, path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() || filepath.Base(path) == store.ManifestFile {
 		return planOfRun(env, path)
 	}
+	was := env.reads.Swap(true) // whoever waits for a plan has begun nothing
+	defer env.reads.Store(was)
 	from := env.Stdin
 	if path != "-" {
 		f, err := os.Open(path)

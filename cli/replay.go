@@ -65,7 +65,11 @@ func levelOf(kept *store.Run, index int) (*store.Level, error) {
 	if i < 0 {
 		var names []string
 		for _, l := range kept.Levels {
-			names = append(names, fmt.Sprintf("%s:%d (%s)", kept.Dir, l.Index, l.Name))
+			name := fmt.Sprintf("%s:%d", kept.Dir, l.Index)
+			if l.Name != "" {
+				name += " (" + l.Name + ")"
+			}
+			names = append(names, name)
 		}
 		return nil, fmt.Errorf("which level? write one of %s", strings.Join(names, ", "))
 	}

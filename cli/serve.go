@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"tacho/outcome"
 	"tacho/plan"
@@ -148,6 +149,7 @@ type served struct {
 	tie   io.Closer // closed, it ends
 	log   *os.File
 	ended chan struct{}
+	ours  atomic.Bool // its end is
 }
 
 // start starts the server, under a guard that ends it when we are gone. What it
@@ -190,6 +192,9 @@ func (c *serverCommand) start(env *Env, p *plan.Plan, at outcome.Coordinates, di
 		err := s.guard.Wait()
 		said := s.tail() // while the log is open
 		close(s.ended)
+		if s.ours.Load() {
+			return
+		}
 		died(&serverDied{fmt.Errorf("the server ended by itself (%w). %s", cmpErr(err), said)})
 	}()
 	return s, nil
@@ -226,6 +231,7 @@ func (s *served) tail() string {
 
 // stop ends the server and all it started, and returns when they are gone.
 func (s *served) stop() {
+	s.ours.Store(true)
 	_ = s.tie.Close() // which ends it
 	<-s.ended
 	_ = s.log.Close() // it is written

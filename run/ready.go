@@ -13,16 +13,22 @@ import (
 	"tacho/workload"
 )
 
-// readyPause is between two tries to get a first answer.
-const readyPause = time.Second
+// readyPause is between two tries to get a first answer, at most. A try needs
+// leastTry to come to anything.
+const (
+	readyPause = time.Second
+	leastTry   = 50 * time.Millisecond
+)
 
-// pause waits before another try; false: there is no time for one.
+// pause waits before another try; false: there is no time for one. Towards the
+// end of the time there are more of them, so that little time is not none.
 func pause(ctx context.Context, deadline time.Time) bool {
-	if time.Until(deadline) < readyPause {
+	wait := min(time.Until(deadline)/2, readyPause)
+	if wait < leastTry {
 		return false
 	}
 	select {
-	case <-time.After(readyPause):
+	case <-time.After(wait):
 		return true
 	case <-ctx.Done():
 		return false
