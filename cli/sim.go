@@ -51,6 +51,14 @@ a trailer.`,
   tacho sim --profile vllm-8b-h100 --speedup 10 --fault 503=1% --fault pause:1.3s@60s`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("port") && f.port < 0 {
+				return usage(fmt.Errorf("--port %d: write 0 for any that is free, or a port", f.port))
+			}
+			for _, name := range []string{"ttft", "itl"} {
+				if f.profile != "" && cmd.Flags().Changed(name) {
+					return usage(fmt.Errorf("--%s is for an engine without a profile, and %s has times of its own: leave one of them out", name, f.profile))
+				}
+			}
 			if !cmd.Flags().Changed("port") {
 				f.port = -1
 			}

@@ -55,6 +55,8 @@ func TestPlanIsChecked(t *testing.T) {
 		"need --ramp-up-strategy":         func(p *plan.Plan) { p.RampUpStartRPS = &start },
 		"--ramp-up-strategy \"x\": write": func(p *plan.Plan) { p.RampUpStrategy, p.RampUpStartRPS, p.RampUpEndRPS = "x", &start, &end },
 		"at least 1 request":              func(p *plan.Plan) { set(t, p, "max-concurrency=0") },
+		"--num-warmups -3: write 0":       func(p *plan.Plan) { set(t, p, "num-warmups=-3") },
+		"--random-prefix-len -2: write 0": func(p *plan.Plan) { set(t, p, "random-prefix-len=-2") },
 		"--repeat 0: each level runs":     func(p *plan.Plan) { set(t, p, "repeat=0") },
 		"--num-prompts 0":                 func(p *plan.Plan) { p.NumPrompts = 0 },
 		"--replicas 0: write at least 1":  func(p *plan.Plan) { set(t, p, "replicas=0") },

@@ -90,8 +90,21 @@ func (p *Plan) validateLevel(l Level) error {
 	if err := cmp.Or(p.validateRamp(), p.validateDataset(), p.validateLoad(l)); err != nil {
 		return err
 	}
+	if err := p.validateNumbers(); err != nil {
+		return err
+	}
 	_, err := p.Config(l)
 	return err
+}
+
+// validateNumbers says which number cannot be below 0, where nobody else has.
+func (p *Plan) validateNumbers() error {
+	for _, o := range p.Options() {
+		if n, is := o.Value.(*int); is && *n < 0 && o.Name != "num-prompts" { // all of a file
+			return fmt.Errorf("--%s %d: write 0 or more", o.Name, *n)
+		}
+	}
+	return nil
 }
 
 // validateReplay complains about what a replay brings along itself.
