@@ -106,22 +106,30 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 		return usage(err)
 	}
 	r := report.Report{Style: o.style, Rows: o.rows, Detailed: o.detailed}
-	for _, path := range paths {
-		runs, err := archive.All(path, o.change)
-		if err != nil {
-			return err
-		}
-		for i := range runs {
-			if err := o.choose(&runs[i]); err != nil {
-				return usage(fmt.Errorf("%s: %w", path, err))
-			}
-		}
-		r.Runs = append(r.Runs, runs...)
+	if r.Runs, err = o.read(paths); err != nil {
+		return err
 	}
 	if err := o.show(env, &r, format); err != nil {
 		return err
 	}
 	return failIf(env, o.failIf, r.Runs)
+}
+
+// read reads the runs, and of each what was asked for.
+func (o *reportOptions) read(paths []string) (all []outcome.Run, err error) {
+	for _, path := range paths {
+		runs, err := archive.All(path, o.change)
+		if err != nil {
+			return nil, err
+		}
+		for i := range runs {
+			if err := o.choose(&runs[i]); err != nil {
+				return nil, usage(fmt.Errorf("%s: %w", path, err))
+			}
+		}
+		all = append(all, runs...)
+	}
+	return all, nil
 }
 
 // show prints runs in the format asked for, and in the dialect.

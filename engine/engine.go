@@ -207,21 +207,24 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		if it.due == tacho.ASAP {
 			it.due, user = slot, users
 		}
-		// The session goes first, here and now: woken on another thread it would
-		// leave some fifty microseconds later. Of many that are due at once each
-		// would have to wait for those before it: they go on all threads.
-		alone := slot-before > flurry
+		r.launch(it, slot, slot-before > flurry, user) //nolint:contextcheck // each request has its own, by r.deadlines
 		before = slot
-		if alone && r.sendHere(it, slot) { //nolint:contextcheck // as below
-			continue
-		}
-		r.sessions.Go(func() { //nolint:contextcheck // each request has its own, by r.deadlines
-			defer user.give()
-			r.session(it, slot, nil)
-		})
-		if alone {
-			runtime.Gosched()
-		}
+	}
+}
+
+// launch starts a session. It goes first, here and now: woken on another thread it
+// would leave some fifty microseconds later. Of many that are due at once, each would
+// have to wait for those before it: they go on all threads.
+func (r *runner) launch(it *item, slot time.Duration, alone bool, user slots) {
+	if alone && r.sendHere(it, slot) {
+		return
+	}
+	r.sessions.Go(func() {
+		defer user.give()
+		r.session(it, slot, nil)
+	})
+	if alone {
+		runtime.Gosched()
 	}
 }
 

@@ -44,10 +44,10 @@ func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Cons
 	finish := func() error {
 		var resp *http.Response
 		if err == nil {
-			resp, err = c.lines.head(t)
+			resp, err = c.lines.head(t) //nolint:bodyclose // on a line there is nothing to close
 		}
 		if err != nil && c.startsOver(ctx, t, err) {
-			t, resp, err = c.send(ctx, req, x)
+			t, resp, err = c.send(ctx, req, x) //nolint:bodyclose // conclude does
 		}
 		req = nil // a stream may be long
 		return c.conclude(ctx, t, resp, err, sink, live)

@@ -195,6 +195,18 @@ func (c *polled) tell(f func()) {
 		return
 	}
 	c.told = f
+	c.unfold()
+}
+
+// unfold has the poller look at a connection that was not used before.
+func (c *polled) unfold() {
+	if !c.fresh {
+		return
+	}
+	c.fresh = false
+	if err := c.watch(); err != nil {
+		c.end(err)
+	}
 }
 
 // hurry says whether something waits for the end of the answer that comes next.
@@ -247,10 +259,7 @@ func (c *polled) ready() error {
 		case c.err != nil:
 			return c.err
 		case c.fresh:
-			c.fresh = false
-			if err := c.watch(); err != nil {
-				c.end(err)
-			}
+			c.unfold()
 			continue
 		}
 		c.changed.Wait()

@@ -9,11 +9,14 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"tacho"
 )
 
 // started starts a request on a connection that is there, and says what came of it
 // once its answer was told of.
-func started(t *testing.T, ctx context.Context, c *Client) (x *Exchange, sink *collector, finish func() error) {
+func started(ctx context.Context, t *testing.T, c *Client) (x *Exchange, sink *collector, finish func() error) {
 	t.Helper()
 	x, sink = new(Exchange), new(collector)
 	told := make(chan func() error, 1)
@@ -43,7 +46,7 @@ func TestStart(t *testing.T) {
 	mustPost(t, c, "")
 	<-asked
 	for range 2 {
-		x, sink, finish := started(t, t.Context(), c)
+		x, sink, finish := started(t.Context(), t, c)
 		<-asked
 		onward <- struct{}{}
 		if err := finish(); err != nil {
@@ -75,7 +78,7 @@ func TestStartEnds(t *testing.T) {
 	mustPost(t, c, "")
 	mustPost(t, c, "")
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, finish := started(t, ctx, c)
+	_, _, finish := started(ctx, t, c)
 	<-asked
 	cancel()
 	if err := finish(); !errors.Is(err, context.Canceled) {
@@ -83,10 +86,35 @@ func TestStartEnds(t *testing.T) {
 	}
 	mustPost(t, c, "")
 	mustPost(t, c, "")
-	_, _, finish = started(t, t.Context(), c)
+	_, _, finish = started(t.Context(), t, c)
 	(<-asked).Close()
 	if err := finish(); err == nil {
 		t.Error("no error though the server hung up")
+	}
+}
+
+// A connection that nobody has used yet is as good, by each clock.
+func TestStartOnASpare(t *testing.T) {
+	url := rawServer(t, answering(chunkedHead+chunk("data: a\n\n")+"0\r\n\r\n"))
+	for _, clock := range []tacho.Clock{tacho.KernelClock, tacho.WireClock} {
+		t.Run(clock.String(), func(t *testing.T) {
+			c, err := New(Options{BaseURL: "http://" + url, Clock: clock})
+			if errors.Is(err, ErrNoWire) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.Warm(t.Context(), 1, 1); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			x, sink, finish := started(ctx, t, c)
+			if err := finish(); err != nil || string(sink.data) != "data: a\n\n" || x.Reused {
+				t.Errorf("%q, %v; %+v", sink.data, err, x)
+			}
+		})
 	}
 }
 
