@@ -23,8 +23,10 @@ const (
 	// that is woken for several at once costs a fraction.
 	holdTime = time.Second
 	// endTime is how long the end of an answer may lie there if nothing waits for
-	// it: to wake one reader costs as much as to wake five.
-	endTime = 10 * time.Millisecond
+	// it, until there are endsMost: to wake one reader costs as much as to wake
+	// five, and hundreds at once would be in the way of what is to be sent.
+	endTime  = 10 * time.Millisecond
+	endsMost = 8
 	// batch is how many connections are served at a time.
 	batch = 512
 	// silencePart is the part of a silence after which the poller looks whether
@@ -362,7 +364,7 @@ func several(p []byte) bool {
 
 // release wakes the readers of connections that were held long enough.
 func (p *poller) release() {
-	if len(p.ends) > 0 && p.endsBy <= p.now {
+	if len(p.ends) > 0 && (p.endsBy <= p.now || len(p.ends) >= endsMost) {
 		for _, c := range p.ends {
 			c.mu.Lock()
 			c.wake()

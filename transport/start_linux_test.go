@@ -160,6 +160,12 @@ func TestEndsThatNothingWaitsFor(t *testing.T) {
 	if p.release(); said != 1 || len(p.ends) != 0 {
 		t.Errorf("told %d times when its time was up", said)
 	}
+	for range endsMost {
+		p.wakeLater(c)
+	}
+	if p.release(); len(p.ends) != 0 {
+		t.Errorf("%d still wait though they are many", len(p.ends))
+	}
 	c.unhurried, c.told = false, func() { said++ }
 	if p.wakeLater(c); said != 2 {
 		t.Errorf("told %d times, want at once", said-1)
