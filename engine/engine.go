@@ -5,9 +5,10 @@
 // Four kinds of goroutine share the work. One prepares: it asks the source
 // for sessions and has their first requests encoded, some time before they
 // are due. One dispatches: it waits for each due time, then for a free slot,
-// and starts the session. Each session runs in one of its own. And one drains
-// the finished records into the sink, so that no sink needs a lock and no
-// request waits for a disk.
+// and starts the session. Each session runs in one of its own; but where a request
+// is all of it and nothing waits for the answer, the dispatcher sends it, and the
+// answer has a goroutine once it has come. And one drains the finished records
+// into the sink, so that no sink needs a lock and no request waits for a disk.
 package engine
 
 import (

@@ -10,7 +10,7 @@ const (
 	// gatherRate is how many segments a second are thick for one thread,
 	gatherRate = 1_000
 	// if those of one connection are so many periods apart that hardly any merge by
-	// it. Of the gaps that a real engine made, 1 in 1,000 was that short.
+	// it. Where a real engine was as fast, 1 gap in 4,000 was shorter than a period.
 	gatherGap = 10
 	// and nobody waits for more than one in so many: the end of an answer should
 	// be heard at once, for the next request follows it.
