@@ -22,7 +22,7 @@ var hostile = "\x1b[2J\x1b[31mno\x07 room\r\nfor 你好，世界 e\u0301\U0001f4
 // ShowView is a run whose figures never change, in the view, until Ctrl-C.
 func ShowView() int {
 	env := System()
-	env.curtain, env.again, env.keeps = &curtain{terminal: os.Stderr}, &atomic.Bool{}, &atomic.Bool{}
+	env.curtain, env.again, env.keeps, env.reads = &curtain{terminal: os.Stderr}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
 	env.keeps.Store(true)
 	stderr := &screen{to: env.curtain.before(os.Stderr, true)}
 	env.Stderr = stderr
