@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			e.Values[signaled{}] = new(*exec.Cmd)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "conforms": conforms, "damage": damage, "waitfor": waitFor, "glob": glob, "measure": measure, "check": check, "same": same, "gone": gone, "rows": rows},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupt": interrupt, "exited": exited, "conforms": conforms, "damage": damage, "waitfor": waitFor, "glob": glob, "measure": measure, "sweep": sweep, "check": check, "same": same, "gone": gone, "rows": rows},
 	})
 }
 
@@ -126,10 +126,10 @@ func exited(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// measure runs tacho bench, and takes a verdict of INVALID for success; check
-// runs tacho selfcheck, and takes checks that failed for it: both depend on how
-// busy this machine is.
-var measure, check = tolerant("bench", 4), tolerant("selfcheck", 1)
+// measure runs tacho bench, and sweep runs tacho sweep, and both take a verdict of
+// INVALID for success; check runs tacho selfcheck, and takes checks that failed for
+// it: all depend on how busy this machine is.
+var measure, sweep, check = tolerant("bench", 4), tolerant("sweep", 4), tolerant("selfcheck", 1)
 
 // tolerant runs a command, and takes one exit code besides 0.
 func tolerant(command string, code int) func(*testscript.TestScript, bool, []string) {

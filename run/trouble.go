@@ -36,7 +36,8 @@ func (t *Target) refused(ctx context.Context, server int, f *tacho.Failure) erro
 	return t.trouble(ctx, t.Plan.ShownURLs()[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
 }
 
-// unconnected are the failures before a server was spoken to.
+// unconnected are the failures before a server was spoken to. A connection that
+// was not made in time is another.
 var unconnected = []tacho.Cause{tacho.Refused, tacho.DNS, tacho.TLS, tacho.Connect, tacho.Reset}
 
 // trouble says what is wrong with the server at an address, and what to do. A
@@ -49,7 +50,7 @@ func (t *Target) trouble(ctx context.Context, at string, f *tacho.Failure, text,
 		return fmt.Errorf("the server at %s %s (%s)", at, t.keyTrouble(), text)
 	case f.Cause == tacho.Refused:
 		return fmt.Errorf("cannot reach the server at %s: %s (--base-url, --host, --port; --ready-check-timeout-sec waits for it)", at, text)
-	case slices.Contains(unconnected, f.Cause):
+	case slices.Contains(unconnected, f.Cause) || f.Cause == tacho.Timeout && f.Phase == "connect":
 		return fmt.Errorf("cannot reach the server at %s: %s", at, text)
 	case f.Status == http.StatusBadRequest && speaksTLS(text):
 		return fmt.Errorf("the server at %s speaks TLS there: write https:// instead of http:// (%s)", at, text)
