@@ -67,6 +67,7 @@ type Agent struct {
 	works   map[int]*work // its shares of that, by their numbers
 	recalls recalls       // what is done of shares that it is to take over
 	parted  time.Time     // when it gave up its coordinator; zero is not
+	leaving bool          // it is being stopped, and takes nothing up any more
 }
 
 // patience is how long an agent stays with a coordinator that it does not hear.
@@ -164,6 +165,7 @@ func (a *Agent) connect(ctx context.Context) (err error) {
 func (a *Agent) leave() {
 	a.quit()
 	a.over()
+	a.sayLeft()
 	a.working.Wait()
 	a.mu.Lock()
 	a.part()
@@ -176,20 +178,37 @@ func (a *Agent) leave() {
 const quitTime = 5 * time.Second
 
 // quit ends the shares that are being sent, and waits until what they have finished is
-// handed over.
+// handed over. It is heard of meanwhile.
 func (a *Agent) quit() {
 	a.mu.Lock()
+	a.leaving = true
 	works := slices.Collect(maps.Values(a.works))
 	a.mu.Unlock()
 	for _, w := range works {
 		w.quit()
 	}
-	for end := time.After(quitTime); len(works) > 0 && a.data.IsConnected(); works = works[1:] {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for end := time.After(quitTime); len(works) > 0 && a.data.IsConnected(); {
 		select {
 		case <-works[0].done:
+			works = works[1:]
+		case <-tick.C:
+			a.tick()
 		case <-end:
 			return
 		}
+	}
+}
+
+// sayLeft tells the coordinator that it need not wait: neither for what could not be
+// handed over in time, nor for a level that is still to come.
+func (a *Agent) sayLeft() {
+	a.mu.Lock()
+	run := a.run
+	a.mu.Unlock()
+	if text, err := json.Marshal(beat{Agent: a.about.ID, Left: true}); err == nil && run != "" && a.control.Publish(beatSubject(run), text) == nil {
+		_ = a.control.FlushTimeout(askTimeout) // or its silence tells
 	}
 }
 
@@ -293,7 +312,10 @@ func (a *Agent) sending() bool {
 	return false
 }
 
-var errOld = errors.New("the order is an old one")
+var (
+	errOld     = errors.New("the order is an old one")
+	errLeaving = errors.New("it is being stopped")
+)
 
 // admit says why an order is not to be carried out.
 func (a *Agent) admit(o *order, e *envelope) error {
@@ -302,6 +324,8 @@ func (a *Agent) admit(o *order, e *envelope) error {
 	}
 	if o.Kind == take {
 		switch {
+		case a.leaving:
+			return errLeaving
 		case o.Nonce != a.about.Nonce:
 			return errors.New("the order was for another time")
 		case a.run != "" && (a.run != o.Run || a.from != e.From):

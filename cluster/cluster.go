@@ -126,6 +126,7 @@ type beat struct {
 	Tick    live.Tick   `json:"tick"`           // since the last beat
 	Waiting int64       `json:"waiting"`        // bytes of records that were not handed over yet
 	Full    string      `json:"full,omitempty"` // why records wait in memory
+	Left    bool        `json:"left,omitempty"` // the agent was stopped: this is the last of it, and nothing is handed over any more
 }
 
 // A farewell is the last that an agent says of a level.

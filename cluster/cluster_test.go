@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,8 @@ type asked struct {
 	mu     sync.Mutex
 	bodies map[string]string
 	twice  []string // ids that came more than once
+	done   map[string]bool
+	held   map[string]bool // ids of which the first is not answered, and whether it is here
 }
 
 // serve runs the simulator on loopback.
@@ -36,33 +39,54 @@ func serve(t *testing.T) (url string, got *asked) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = engine.Close() })
-	got = &asked{bodies: map[string]string{}}
+	got = &asked{bodies: map[string]string{}, done: map[string]bool{}, held: map[string]bool{}}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if strings.HasSuffix(r.URL.Path, "completions") {
-			got.note(r.Header.Get("X-Request-Id"), string(body))
+		id := r.Header.Get("X-Request-Id")
+		if strings.HasSuffix(r.URL.Path, "completions") && !got.note(id, string(body)) {
+			select {
+			case <-r.Context().Done(): // whoever sent it hung up
+			case <-t.Context().Done():
+			}
+			return
 		}
 		engine.ServeHTTP(w, r)
+		got.answered(id)
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL, got
 }
 
-func (a *asked) note(id, body string) {
+// note takes a request down, and says whether to answer it.
+func (a *asked) note(id, body string) (answer bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.bodies[id]; known {
+	_, known := a.bodies[id]
+	if known {
 		a.twice = append(a.twice, id)
 	}
 	a.bodies[id] = body
+	if _, hold := a.held[id]; hold && !known {
+		a.held[id] = true
+		return false
+	}
+	return true
 }
 
-// count is how many requests there were.
-func (a *asked) count() int {
+func (a *asked) answered(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.bodies)
+	a.done[id] = true
+}
+
+// between does something when one request was answered and another, which is not
+// answered as long as whoever sent it waits, is here.
+func (a *asked) between(t *testing.T, answered, held string, do func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held[held] = false
+	a.when(t, func() bool { return a.done[answered] && a.held[held] }, do)
 }
 
 // midway does something when the load is well under way.
@@ -70,8 +94,18 @@ func (a *asked) midway(t *testing.T, do func()) { a.after(t, 15, do) }
 
 // after does something when there were so many requests.
 func (a *asked) after(t *testing.T, requests int, do func()) {
+	a.when(t, func() bool { return len(a.bodies) >= requests }, do)
+}
+
+// when does something once a thing is so.
+func (a *asked) when(t *testing.T, so func() bool, do func()) {
+	is := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return so()
+	}
 	go func() {
-		for a.count() < requests {
+		for !is() {
 			if t.Context().Err() != nil {
 				return
 			}
@@ -118,7 +152,13 @@ func newPool(t *testing.T) *pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pool{access: cluster.Access{URL: nats.URL(), Token: "open sesame"}, identity: identity}
+	p := &pool{access: cluster.Access{URL: nats.URL(), Token: "open sesame"}, identity: identity}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("coordinator and agents said:\n%s", p.said.all())
+		}
+	})
+	return p
 }
 
 // join adds an agent.
@@ -201,8 +241,24 @@ type result struct {
 	err     error
 }
 
+// longest is how long a run of a test may take. One that hangs says where, before the
+// whole package is out of time and says nothing of the others.
+const longest = 5 * time.Minute
+
 // execute carries out a plan, by agents or, where there are none, alone.
-func execute(ctx context.Context, p plan.Plan, agents run.Agents) (out result) {
+func execute(ctx context.Context, p plan.Plan, agents run.Agents) result {
+	done := make(chan result, 1)
+	go func() { done <- carryOut(ctx, p, agents) }()
+	select {
+	case out := <-done:
+		return out
+	case <-time.After(longest):
+		stacks := make([]byte, 1<<20)
+		return result{err: fmt.Errorf("the run did not end in %v; all goroutines:\n%s", longest, stacks[:runtime.Stack(stacks, true)])}
+	}
+}
+
+func carryOut(ctx context.Context, p plan.Plan, agents run.Agents) (out result) {
 	env := run.Env{Random: 42}
 	if agents != nil {
 		env.Agents = agents

@@ -65,6 +65,7 @@ type member struct {
 	heard time.Time
 	last  map[int]beat // of the level, by share
 	ticks []live.Tick  // of the level, that were not looked at yet
+	left  bool         // it has said that it was stopped
 	gone  bool         // it is lost for the run
 }
 
@@ -351,6 +352,7 @@ func (c *Coordinator) hear(msg *nats.Msg) {
 			if m.heard = time.Now(); m.last == nil {
 				m.last = map[int]beat{}
 			}
+			m.left = m.left || b.Left
 			if b.Try != "" && (b.Share >= 0 && b.Share < mostShares) {
 				m.last[b.Share] = b
 			}
@@ -372,6 +374,13 @@ func (m *member) silent() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Since(m.heard)
+}
+
+// hasLeft says whether the agent was stopped, and so will never be heard again.
+func (m *member) hasLeft() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.left
 }
 
 // refused makes an error of what an agent says against a plan.

@@ -69,7 +69,7 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 func (c *Coordinator) present(ctx context.Context, l *levelRun) ([]*member, error) {
 	c.mu.Lock()
 	before := len(c.agents)
-	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.gone })
+	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.gone || m.hasLeft() })
 	left := len(c.agents)
 	c.mu.Unlock()
 	if left < before || left < c.Agents {
@@ -131,6 +131,8 @@ func (c *Coordinator) ready(ctx context.Context, s *share, o *order) error {
 			return s.by.refused(now)
 		case err == nil && now.State == ready:
 			return nil
+		case s.by.hasLeft():
+			return fmt.Errorf("agent %s (%s) was stopped", s.by.Name, s.by.Host)
 		case err == nil && o.Kind == prepare:
 			o = &order{Kind: ask, Try: o.Try, Share: o.Share}
 		}
@@ -191,9 +193,9 @@ func (c *Coordinator) startOne(ctx context.Context, l *levelRun, s *share) {
 	s.absent.Store(heard && now.Refused != "")
 }
 
-// insist gives an order until it is heard, or the agent is lost.
+// insist gives an order until it is heard, or the agent is lost or stopped.
 func (c *Coordinator) insist(ctx context.Context, m *member, o order) (now state, heard bool) {
-	for ctx.Err() == nil && m.silent() < c.Timeout {
+	for ctx.Err() == nil && m.silent() < c.Timeout && !m.hasLeft() {
 		again := o
 		if now, err := c.tell(ctx, m, &again); err == nil {
 			return now, true
@@ -353,7 +355,7 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
 		died := s.died()
 		switch {
-		case s.lost != "" || !died && (s.ended || s.by.silent() < c.Timeout && !s.absent.Load()):
+		case s.lost != "" || !died && (s.ended || s.by.silent() < c.Timeout && !s.absent.Load() && !s.by.hasLeft()):
 			continue
 		case died && s.last.Left:
 			s.lost = "it was stopped"
@@ -361,6 +363,8 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 			s.lost = "its process died, and the next one handed over what it had finished"
 		case c.waiting(ctx, l, s):
 			continue
+		case s.by.hasLeft():
+			s.lost = "it was stopped, and had no time to hand over all that it had finished"
 		case s.absent.Load():
 			s.lost = "it gave the share up while nobody led the run"
 		default:

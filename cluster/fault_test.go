@@ -15,7 +15,6 @@ import (
 	"tacho/metric"
 	"tacho/plan"
 	"tacho/run"
-	"tacho/workload"
 )
 
 func reasonOf(all []metric.Reason, code string) *metric.Reason {
@@ -57,35 +56,6 @@ func TestLostAgent(t *testing.T) {
 		if (a.Missing != "") != (a.Name == "dies") || a.Requests == 0 {
 			t.Errorf("%+v", a)
 		}
-	}
-}
-
-// An agent that is stopped hands over what it has finished, and the run knows at once:
-// what it was at is sent again, once.
-func TestStoppedAgent(t *testing.T) {
-	p := newPool(t)
-	p.join(t, "stays", nil)
-	stop := p.join(t, "stopped", nil)
-	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Hour, plan.Reassign })
-	url, got := serve(t)
-	got.after(t, 40, stop)
-	out := execute(t.Context(), planFor(url, func(q *plan.Plan) {
-		q.RequestRate, q.NumPrompts, q.RandomOutputLen = 50, 120, workload.Fixed(150)
-	}), c)
-	must(t, out.err)
-	seen, by := map[string]int{}, map[string]int{}
-	for _, r := range out.records {
-		seen[r.ID]++
-		by[r.Agent]++
-		if seen[r.ID] > 1 || !r.OK() {
-			t.Errorf("%s is there %d times, %v", r.ID, seen[r.ID], r.Failure)
-		}
-	}
-	if len(seen) != 120 || by["stopped"] == 0 || len(got.twice) == 0 {
-		t.Errorf("%d of 120 requests, %v, %d were sent again", len(seen), by, len(got.twice))
-	}
-	if r := reasonOf(out.levels[0].Summary.Verdict.Reasons, "agent-lost"); r == nil || !strings.Contains(r.Text, "agent stopped (share 2 of 2) was lost: it was stopped") {
-		t.Errorf("%v", out.levels[0].Summary.Verdict.Reasons)
 	}
 }
 

@@ -16,6 +16,10 @@ type Server struct{ server *server.Server }
 // startTimeout is how long NATS may take to start.
 const startTimeout = 10 * time.Second
 
+// joinTimeout is how long whoever joins may take to say who they are. It is long enough
+// for a machine that is short of processors.
+const joinTimeout = 30 * time.Second
+
 // Serve starts NATS at an address; port 0 takes any. Whoever joins has to know
 // the token. What waits for the coordinator is kept in dir.
 func Serve(address, token, dir string) (*Server, error) {
@@ -32,7 +36,7 @@ func Serve(address, token, dir string) (*Server, error) {
 	}
 	s, err := server.NewServer(&server.Options{
 		ServerName: "tacho", Host: host, Port: port, Authorization: token, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-		MaxPayload: 8 << 20, WriteDeadline: 10 * time.Second,
+		MaxPayload: 8 << 20, WriteDeadline: 10 * time.Second, AuthTimeout: joinTimeout.Seconds(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)

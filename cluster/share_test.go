@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,6 +23,19 @@ func (s *share) sees(t *testing.T, id uint64, turn, turns int, failed bool) {
 	line, err := (&spool{answers: true}).append(nil, r)
 	must(t, err)
 	must(t, s.lines(line, nothing{}))
+}
+
+// An agent that is being stopped takes up no share, and works for nobody else: it would
+// not hand anything over.
+func TestLeavingAgentTakesNothing(t *testing.T) {
+	a := &Agent{AgentOptions: AgentOptions{Spool: t.TempDir()}, ctx: t.Context()}
+	a.quit()
+	if err := a.prepare(&order{Kind: prepare, Task: &run.Task{}, N: 1}); !errors.Is(err, errLeaving) {
+		t.Error(err)
+	}
+	if err := a.admit(&order{Kind: take, Run: "next"}, &envelope{}); !errors.Is(err, errLeaving) {
+		t.Error(err)
+	}
 }
 
 // Whoever takes a share over is told how far all sessions are, whoever was at them;

@@ -132,7 +132,7 @@ func (l *levelRun) freest(k int) *member {
 	least := 0
 	for _, s := range l.shares {
 		failed := func(other *share) bool { return other.by == s.by && other.k == k && other.lost != "" }
-		if s.lost != "" || s.by.gone || slices.ContainsFunc(l.shares, failed) {
+		if s.lost != "" || s.by.gone || s.by.hasLeft() || slices.ContainsFunc(l.shares, failed) {
 			continue
 		}
 		busy := 0

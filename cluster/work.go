@@ -51,6 +51,9 @@ func (a *Agent) prepare(o *order) error {
 	if a.at(o) != nil {
 		return nil // it was told before
 	}
+	if a.leaving {
+		return errLeaving // nobody would hand it over
+	}
 	if a.try != o.Try && a.busy() {
 		return errors.New("it is busy with another level")
 	}
