@@ -43,7 +43,7 @@ func (a *arrivals) add(r *tacho.Record, n, limit int) {
 			one.tokens = int64(math.Round(tokensIn(r, i) * tokenParts))
 		}
 		if !a.spilt {
-			a.exact = append(a.exact, one)
+			a.exact = stat.Append(a.exact, one)
 		} else {
 			b := a.bin(one.at)
 			b.events, b.tokens = b.events+1, b.tokens+one.tokens
@@ -61,7 +61,7 @@ func (a *arrivals) addTimes(at time.Duration, n, limit int) {
 		return
 	}
 	for range n {
-		a.exact = append(a.exact, arrival{at, tokenParts})
+		a.exact = stat.Append(a.exact, arrival{at, tokenParts})
 	}
 	if len(a.exact) > cmp.Or(limit, stat.ExactLimit) {
 		a.spill()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/stat"
 )
 
 // marksLimit is of how many requests the marks are kept: a run may go on for days.
@@ -46,7 +47,7 @@ func (a *Accumulator) mark(m marks) {
 		t.drop(&m)
 		return
 	}
-	a.marks = append(a.marks, m)
+	a.marks = stat.Append(a.marks, m)
 	if len(a.marks) > cmp.Or(a.most, marksLimit) && a.thinned.every < mostEvery {
 		a.thin()
 	}
@@ -117,7 +118,7 @@ func (a *Accumulator) mergeMarks(b *Accumulator) {
 	t.slots.merge(&b.thinned.slots)
 	for i := range b.marks {
 		if m := b.marks[i]; t.keeps(&m) {
-			a.marks = append(a.marks, m)
+			a.marks = stat.Append(a.marks, m)
 		} else {
 			t.drop(&m)
 		}

@@ -18,9 +18,9 @@ const (
 	bytesPerRead = 128
 
 	bufferSizes = 7 // 1, 2, 4, 8, 16, 32, 64 KiB
-	// passingBuffer is the size of a buffer that is had only while there is
+	// passingBuffer is the largest buffer that is had only while there is
 	// something to read: what a connection holds fits in.
-	passingBuffer = 3
+	passingBuffer = 8 << 10
 )
 
 // A buffer is a stretch of a body and the reads it came in.
@@ -40,6 +40,15 @@ func newBuffer(size int) *buffer {
 	}
 	n := smallestBuffer << size
 	return &buffer{data: make([]byte, 0, n), reads: make([]Read, 0, n/bytesPerRead), size: size}
+}
+
+// sizeFor is the size of a passing buffer for n bytes. Thousands of streams may wait
+// for their turn to be decoded, each with its buffer, so none is larger than it must be.
+func sizeFor(n int) (size int) {
+	for n+leastRoom > smallestBuffer<<size && smallestBuffer<<size < passingBuffer {
+		size++
+	}
+	return size
 }
 
 func (b *buffer) free() {

@@ -40,7 +40,7 @@ func (*polled) receive([]byte) (n int, at stamp, err error) { return 0, stamp{},
 
 func (*polled) left(_, _ uint64) (first, last int64, ok bool) { return 0, 0, false }
 
-func (*polled) await() {}
+func (*polled) await() int { return 0 }
 
 type pieces struct{}
 

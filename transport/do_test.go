@@ -113,6 +113,17 @@ func TestBufferLimit(t *testing.T) {
 	}
 }
 
+// A buffer that is had only while there is something to read has room for that, and is
+// no larger than it must be.
+func TestPassingBufferFits(t *testing.T) {
+	for n, want := range map[int]int{0: 1 << 10, 512: 1 << 10, 513: 2 << 10, 3000: 4 << 10, 7000: 8 << 10, 1 << 20: 8 << 10} {
+		b := newBuffer(sizeFor(n))
+		if cap(b.data) != want || b.full() {
+			t.Errorf("%d bytes have a buffer of %d, want %d", n, cap(b.data), want)
+		}
+	}
+}
+
 // A buffer that grew while few streams were open gives way when many are.
 func TestBufferShrinks(t *testing.T) {
 	sink := new(collector)

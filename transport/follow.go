@@ -150,7 +150,7 @@ func (f *following) room() (err error) {
 	open := f.client.open.Load()
 	most := bufferLimit(open)
 	if open >= multitude {
-		most = smallestBuffer << passingBuffer
+		most = passingBuffer
 	}
 	f.buffer, err = f.buffer.room(most, f.sink)
 	return err
@@ -171,7 +171,6 @@ func (f *following) await() error {
 		return err
 	}
 	f.buffer.free()
-	r.await()
-	f.buffer = newBuffer(passingBuffer)
+	f.buffer = newBuffer(sizeFor(r.await()))
 	return nil
 }

@@ -114,12 +114,12 @@ func (ls *lines) quiet() *line {
 // readers lend their buffers to lines that read.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBufferSize) }}
 
-// await waits for something to read. The line has no buffer meanwhile: most of
-// the time thousands of lines wait. It is called from where a goroutine needs
-// little of its stack, for the same reason.
-func (l *line) await() {
+// await waits for something to read, and says how many bytes have come. The line
+// has no buffer meanwhile: most of the time thousands of lines wait. It is called
+// from where a goroutine needs little of its stack, for the same reason.
+func (l *line) await() int {
 	l.giveBack()
-	l.kernel.await()
+	return l.kernel.await()
 }
 
 // waits says whether there is nothing to read.

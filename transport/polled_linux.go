@@ -267,11 +267,12 @@ func (c *polled) ready() error {
 	return nil
 }
 
-// await waits until a read will not.
-func (c *polled) await() {
+// await waits until a read will not. It says how many bytes there are then.
+func (c *polled) await() int {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	_ = c.ready() // the read will tell
-	c.mu.Unlock()
+	return c.unread()
 }
 
 // waits says whether a read would wait.
