@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"fmt"
 	"net"
 	"net/http/httptest"
 	"net/url"
@@ -139,36 +140,65 @@ func TestBottlenecksAreFound(t *testing.T) {
 			if c.change != nil {
 				c.change(c.profile)
 			}
-			s, err := sim.New(sim.Options{Profile: c.profile, Model: "tiny", Engine: c.engine})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			srv := httptest.NewServer(s)
-			t.Cleanup(srv.Close)
-			base := srv.URL
-			if c.delay > 0 {
-				base = far(t, srv.URL, c.delay)
-			}
-			out := do(t, planFor(base, func(p *plan.Plan) {
-				p.MetricsURL, p.IgnoreEOS = []string{srv.URL + "/metrics"}, new(bool)
-				*p.IgnoreEOS = true
-				c.load(p)
-			}))
-			w := out.summaries[0].Where
-			if w.Bottleneck != c.want || !strings.Contains(w.Sentence, c.says) || w.Note != "" {
-				t.Errorf("%q: %s %s, want %q: %s\n%+v", w.Bottleneck, w.Sentence, w.Note, c.want, c.says, w.All.Parts)
-			}
-			if c.engine == "" {
-				sameAsTruth(t, s.Truth(), &w.All)
+			const tries = 5
+			for try := 1; ; try++ {
+				out, truth := throttled(t, c.profile, c.engine, c.delay, c.load)
+				w := out.summaries[0].Where
+				var faults []string
+				if w.Bottleneck != c.want || !strings.Contains(w.Sentence, c.says) || w.Note != "" {
+					faults = append(faults, fmt.Sprintf("%q: %s %s, want %q: %s\n%+v", w.Bottleneck, w.Sentence, w.Note, c.want, c.says, w.All.Parts))
+				}
+				if c.engine == "" {
+					faults = append(faults, unlikeTruth(truth, &w.All)...)
+				}
+				absent := absence(out.summaries[0].Config.Client)
+				switch {
+				case len(faults) == 0:
+					return
+				case absent == "":
+					t.Fatal(strings.Join(faults, "\n"))
+				case try == tries:
+					t.Skipf("no run of %d had the processors for itself: %s\n%s", tries, absent, strings.Join(faults, "\n"))
+				}
 			}
 		})
 	}
 }
 
-// sameAsTruth holds the parts that a page tells against what the server noted.
-func sameAsTruth(t *testing.T, all []sim.Truth, split *metric.TimeSplit) {
+// throttled measures a server that is limited so, and returns what it noted of the
+// requests, too.
+func throttled(t *testing.T, profile *step.Profile, engine string, delay time.Duration, load func(*plan.Plan)) (result, []sim.Truth) {
 	t.Helper()
+	s, err := sim.New(sim.Options{Profile: profile, Model: "tiny", Engine: engine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	base := srv.URL
+	if delay > 0 {
+		base = far(t, srv.URL, delay)
+	}
+	out := do(t, planFor(base, func(p *plan.Plan) {
+		p.MetricsURL, p.IgnoreEOS = []string{srv.URL + "/metrics"}, new(bool)
+		*p.IgnoreEOS = true
+		load(p)
+	}))
+	return out, s.Truth()
+}
+
+// absence says how the processors were missing in a run: the server, which is in the
+// same process, and the way to it are slow then, and the run is right to say so.
+func absence(c *metric.Client) string {
+	if c.StolenShare > 0.01 || c.Pauses.LongestMillis > 10 || c.WakeMillis > 5 {
+		return fmt.Sprintf("%.0f %% were taken, none for %.0f ms, a wake-up took %.0f ms", 100*c.StolenShare, c.Pauses.LongestMillis, c.WakeMillis)
+	}
+	return ""
+}
+
+// unlikeTruth holds the parts that a page tells against what the server noted.
+func unlikeTruth(all []sim.Truth, split *metric.TimeSplit) (faults []string) {
 	want, n := map[string]float64{}, 0.0
 	for _, x := range all {
 		if len(x.Writes) == 0 {
@@ -188,14 +218,15 @@ func sameAsTruth(t *testing.T, all []sim.Truth, split *metric.TimeSplit) {
 		sum += p.Millis
 		if told, ok := want[p.Key()]; ok {
 			if truth := told / n; p.Millis < truth-1-0.02*split.Millis || p.Millis > truth+1+0.02*split.Millis {
-				t.Errorf("%s is %.2f ms, and %.2f by the server's own notes", p.Key(), p.Millis, truth)
+				faults = append(faults, fmt.Sprintf("%s is %.2f ms, and %.2f by the server's own notes", p.Key(), p.Millis, truth))
 			}
 			delete(want, p.Key())
 		}
 	}
 	if len(want) > 0 || sum < 0.999*split.Millis || sum > 1.001*split.Millis {
-		t.Errorf("parts of %.2f ms: %.2f, and none of %v", split.Millis, sum, want)
+		faults = append(faults, fmt.Sprintf("parts of %.2f ms: %.2f, and none of %v", split.Millis, sum, want))
 	}
+	return faults
 }
 
 // A handshake knows the way to one server, and to nothing between.
