@@ -61,11 +61,12 @@ func TestAccess(t *testing.T) {
 func startNATS(t *testing.T, o *server.Options) string {
 	t.Helper()
 	o.Host, o.Port, o.NoSigs, o.NoLog, o.JetStream, o.StoreDir = "127.0.0.1", server.RANDOM_PORT, true, true, true, t.TempDir()
+	o.AuthTimeout, o.TLSTimeout = patient.Seconds(), patient.Seconds()
 	s, err := server.NewServer(o)
 	must(t, err)
 	go s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(patient) {
 		t.Fatal("NATS did not start")
 	}
 	return s.ClientURL()

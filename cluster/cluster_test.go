@@ -26,8 +26,8 @@ import (
 type asked struct {
 	mu     sync.Mutex
 	bodies map[string]string
-	twice  []string // ids that came more than once
-	done   map[string]bool
+	twice  []string        // ids that came more than once
+	kept   map[string]bool // ids of which a record is kept
 	held   map[string]bool // ids of which the first is not answered, and whether it is here
 }
 
@@ -39,7 +39,7 @@ func serve(t *testing.T) (url string, got *asked) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = engine.Close() })
-	got = &asked{bodies: map[string]string{}, done: map[string]bool{}, held: map[string]bool{}}
+	got = &asked{bodies: map[string]string{}, kept: map[string]bool{}, held: map[string]bool{}}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -52,7 +52,6 @@ func serve(t *testing.T) (url string, got *asked) {
 			return
 		}
 		engine.ServeHTTP(w, r)
-		got.answered(id)
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL, got
@@ -74,19 +73,21 @@ func (a *asked) note(id, body string) (answer bool) {
 	return true
 }
 
-func (a *asked) answered(id string) {
+// keep notes that a request is on record.
+func (a *asked) keep(r *tacho.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.done[id] = true
+	a.kept[r.ID] = true
 }
 
-// between does something when one request was answered and another, which is not
-// answered as long as whoever sent it waits, is here.
-func (a *asked) between(t *testing.T, answered, held string, do func()) {
+// between does something when one request is on record and another, which is not
+// answered as long as whoever sent it waits, is here: the agent that has both is in the
+// middle of its share, however fast the machine is.
+func (a *asked) between(t *testing.T, kept, held string, do func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held[held] = false
-	a.when(t, func() bool { return a.done[answered] && a.held[held] }, do)
+	a.when(t, func() bool { return a.kept[kept] && a.held[held] }, do)
 }
 
 // midway does something when the load is well under way.
@@ -167,7 +168,7 @@ func (p *pool) join(t *testing.T, name string, change func(*cluster.AgentOptions
 	joined := make(chan struct{})
 	o := cluster.AgentOptions{
 		Access: p.access, Name: name, Version: "test", Trust: []string{p.identity.Public()}, Allow: []string{"http://127.0.0.1"}, Spool: t.TempDir(), Most: 1 << 30,
-		Env: func() run.Env { return run.Env{} }, Say: p.said.say, Joined: func() { close(joined) },
+		Env: func() run.Env { return run.Env{} }, Say: p.said.say, Joined: func() { close(joined) }, JoinWait: patient,
 	}
 	if change != nil {
 		change(&o)
@@ -182,18 +183,27 @@ func (p *pool) join(t *testing.T, name string, change func(*cluster.AgentOptions
 	}
 	leave = sync.OnceFunc(func() {
 		cancel()
-		if err := <-over; err != nil {
-			t.Error(err)
+		select {
+		case err := <-over:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(longest):
+			t.Errorf("agent %s does not end", name)
 		}
 	})
 	t.Cleanup(leave)
 	return leave
 }
 
+// patient is how long is waited for agents that are there: on a machine whose processors
+// are taken by others, an agent may not be heard for seconds.
+const patient = time.Minute
+
 // lead makes a coordinator for n agents.
 func (p *pool) lead(t *testing.T, n int, change func(*cluster.Options)) *cluster.Coordinator {
 	t.Helper()
-	o := cluster.Options{Access: p.access, Identity: p.identity, Version: "test", Agents: n, Wait: 20 * time.Second, Timeout: 5 * time.Second, Say: p.said.say}
+	o := cluster.Options{Access: p.access, Identity: p.identity, Version: "test", Agents: n, Wait: patient, Timeout: patient, Say: p.said.say}
 	if change != nil {
 		change(&o)
 	}
@@ -224,6 +234,20 @@ type records []tacho.Record
 func (l *records) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
 func (l *records) Close() error              { return nil }
 
+// seen are records that somebody sees as they come.
+type seen struct {
+	*records
+	by []func(*tacho.Record)
+}
+
+func (s *seen) Add(r *tacho.Record) error {
+	err := s.records.Add(r)
+	for _, see := range s.by {
+		see(r)
+	}
+	return err
+}
+
 func planFor(url string, change func(*plan.Plan)) plan.Plan {
 	p := plan.Default()
 	p.BaseURL, p.NumPrompts, p.NoTrial, p.RequestIDPrefix = []string{url}, 42, true, "r-"
@@ -245,10 +269,11 @@ type result struct {
 // whole package is out of time and says nothing of the others.
 const longest = 5 * time.Minute
 
-// execute carries out a plan, by agents or, where there are none, alone.
-func execute(ctx context.Context, p plan.Plan, agents run.Agents) result {
+// execute carries out a plan, by agents or, where there are none, alone. Whoever wants to
+// see the records as they are kept does.
+func execute(ctx context.Context, p plan.Plan, agents run.Agents, see ...func(*tacho.Record)) result {
 	done := make(chan result, 1)
-	go func() { done <- carryOut(ctx, p, agents) }()
+	go func() { done <- carryOut(ctx, p, agents, see) }()
 	select {
 	case out := <-done:
 		return out
@@ -258,7 +283,7 @@ func execute(ctx context.Context, p plan.Plan, agents run.Agents) result {
 	}
 }
 
-func carryOut(ctx context.Context, p plan.Plan, agents run.Agents) (out result) {
+func carryOut(ctx context.Context, p plan.Plan, agents run.Agents, see []func(*tacho.Record)) (out result) {
 	env := run.Env{Random: 42}
 	if agents != nil {
 		env.Agents = agents
@@ -269,6 +294,6 @@ func carryOut(ctx context.Context, p plan.Plan, agents run.Agents) (out result) 
 		return out
 	}
 	defer r.Close()
-	out.err = r.Run(ctx, &out.records, func(l *outcome.Level) { out.levels = append(out.levels, *l) })
+	out.err = r.Run(ctx, &seen{&out.records, see}, func(l *outcome.Level) { out.levels = append(out.levels, *l) })
 	return out
 }

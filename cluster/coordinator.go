@@ -201,10 +201,12 @@ const rollPause = 200 * time.Millisecond
 func (c *Coordinator) recruit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
-	said := false
+	said, why := false, ""
 	for {
 		there := c.callRoll(ctx)
-		why := c.takeAgents(ctx, there)
+		if now := c.takeAgents(ctx, there); now != "" && (ctx.Err() == nil || why == "") { // a call that was cut short knows nothing new
+			why = now
+		}
 		if len(c.agents) == c.Agents {
 			c.named()
 			return nil

@@ -153,10 +153,10 @@ func TestSessionsGoOn(t *testing.T) {
 			p := newPool(t)
 			p.join(t, "stays", nil)
 			die := p.join(t, "dies", nil)
-			c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Second, plan.Reassign })
+			c := p.lead(t, 2, func(o *cluster.Options) { o.OnLoss = plan.Reassign })
 			url, got := serve(t)
-			got.after(t, 45, die)
-			out := execute(t.Context(), planFor(url, change), c)
+			got.between(t, "r-0.1", "r-0.2", die) // it is the first by its name, and has the even ones
+			out := execute(t.Context(), planFor(url, change), c, got.keep)
 			must(t, out.err)
 			if a, b := stories(want, !closed), stories(out.records, !closed); !slices.Equal(a, b) {
 				t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))

@@ -31,11 +31,12 @@ func reasonOf(all []metric.Reason, code string) *metric.Reason {
 func TestLostAgent(t *testing.T) {
 	p := newPool(t)
 	p.join(t, "stays", nil)
-	die := p.join(t, "dies", nil)
-	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout = time.Second })
+	k, far := newLink(t, strings.TrimPrefix(p.access.URL, "nats://"))
+	p.join(t, "dies", func(o *cluster.AgentOptions) { o.Access.URL = far })
+	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout = 10 * time.Second })
 	url, got := serve(t)
-	got.midway(t, die)
-	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
+	got.between(t, "r-0", "r-30", func() { k.set(true) }) // to all others, it has died
+	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c, got.keep)
 	must(t, out.err)
 	seen := map[string]int{}
 	for _, r := range out.records {
@@ -49,7 +50,7 @@ func TestLostAgent(t *testing.T) {
 	}
 	s := out.levels[0].Summary
 	lost := reasonOf(s.Verdict.Reasons, "agent-lost")
-	if lost == nil || lost.Severity != metric.Degraded || !strings.Contains(lost.Text, "dies") {
+	if lost == nil || lost.Severity != metric.Degraded || !strings.Contains(lost.Text, "agent dies (share 1 of 2) was lost: nothing was heard of it for 10s") {
 		t.Errorf("%v", s.Verdict.Reasons)
 	}
 	for _, a := range s.Config.Agents {
@@ -64,10 +65,10 @@ func TestShareIsTakenOver(t *testing.T) {
 	p := newPool(t)
 	p.join(t, "stays", nil)
 	die := p.join(t, "dies", nil)
-	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Second, plan.Reassign })
+	c := p.lead(t, 2, func(o *cluster.Options) { o.OnLoss = plan.Reassign })
 	url, got := serve(t)
-	got.midway(t, die)
-	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
+	got.between(t, "r-0", "r-30", die)
+	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c, got.keep)
 	must(t, out.err)
 	seen := map[uint64]int{}
 	for _, r := range out.records {
@@ -98,10 +99,10 @@ func TestTakeoverIsTriedWithAnother(t *testing.T) {
 	})
 	p.join(t, "b-can", nil)
 	die := p.join(t, "c-dies", nil)
-	c := p.lead(t, 3, func(o *cluster.Options) { o.Timeout, o.OnLoss = time.Second, plan.Reassign })
+	c := p.lead(t, 3, func(o *cluster.Options) { o.OnLoss = plan.Reassign })
 	address, got := serve(t)
-	got.midway(t, die)
-	out := execute(t.Context(), planFor(address, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c)
+	got.between(t, "r-2", "r-32", die) // every third is of the third
+	out := execute(t.Context(), planFor(address, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c, got.keep)
 	must(t, out.err)
 	seen := map[uint64]bool{}
 	for _, r := range out.records {
@@ -133,7 +134,7 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.said.all(), "Working for") && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	second := p.lead(t, 1, func(o *cluster.Options) { o.Wait = 2 * time.Second })
+	second := p.lead(t, 1, func(o *cluster.Options) { o.Wait = 5 * time.Second })
 	out := execute(t.Context(), planFor(url, nil), second)
 	if out.err == nil || !strings.Contains(out.err.Error(), "only works for another coordinator") || len(out.records) > 0 {
 		t.Errorf("%v, %d records", out.err, len(out.records))
@@ -179,7 +180,7 @@ func TestUntrustedCoordinator(t *testing.T) {
 	must(t, err)
 	p.join(t, "wary", func(o *cluster.AgentOptions) { o.Trust = []string{other.Public()} })
 	url, _ := serve(t)
-	out := execute(t.Context(), planFor(url, nil), p.lead(t, 1, func(o *cluster.Options) { o.Wait = time.Second }))
+	out := execute(t.Context(), planFor(url, nil), p.lead(t, 1, func(o *cluster.Options) { o.Wait = 5 * time.Second }))
 	if out.err == nil || !strings.Contains(out.err.Error(), "wary refuses: the coordinator "+p.identity.Public()+" is not trusted here") {
 		t.Error(out.err)
 	}

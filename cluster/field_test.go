@@ -46,7 +46,7 @@ func node(args []string) int {
 	host, port := splitPort(at)
 	routeHost, routePort := splitPort(route)
 	o := &server.Options{
-		ServerName: name, Host: host, Port: port, Authorization: token, NoLog: true, JetStream: true, StoreDir: dir,
+		ServerName: name, Host: host, Port: port, Authorization: token, AuthTimeout: patient.Seconds(), NoLog: true, JetStream: true, StoreDir: dir,
 		Cluster: server.ClusterOpts{Name: "c", Host: routeHost, Port: routePort},
 	}
 	for r := range strings.SplitSeq(all, ",") {
@@ -156,7 +156,7 @@ func (p *process) kill() {
 func (p *process) await(t *testing.T, pattern string) string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * patient); ; time.Sleep(5 * time.Millisecond) {
 		if found := re.FindString(p.out.String()); found != "" {
 			return found
 		}
@@ -165,7 +165,7 @@ func (p *process) await(t *testing.T, pattern string) string {
 			t.Fatalf("it ended, and never said %q", pattern)
 		default:
 			if time.Now().After(deadline) {
-				t.Fatalf("it did not say %q in a minute", pattern)
+				t.Fatalf("it did not say %q in %v", pattern, 3*patient)
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (f *field) bench(agents int, more ...string) *process {
 // midway waits until a good part of a run is kept.
 func (f *field) midway() {
 	f.t.Helper()
-	for deadline := time.Now().Add(time.Minute); len(f.kept()) < requests/4; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * patient); len(f.kept()) < requests/4; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			f.t.Fatal("the run does not come to its middle")
 		}
@@ -325,7 +325,7 @@ func (f *field) end(p *process, words ...string) {
 	f.t.Helper()
 	select {
 	case <-p.over:
-	case <-time.After(90 * time.Second):
+	case <-time.After(longest):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it says where it is
 		<-p.over
 		f.t.Fatal("the run does not end")

@@ -19,9 +19,9 @@ func TestSecondLeaderIsRefused(t *testing.T) {
 	p := newPool(t)
 	p.join(t, "only", nil)
 	url, got := serve(t)
-	named := func(o *cluster.Options) { o.Run, o.GoOn, o.Timeout = "night", true, 2*time.Second }
+	named := func(o *cluster.Options) { o.Run, o.GoOn = "night", true }
 	k, cutOff := newLink(t, strings.TrimPrefix(p.access.URL, "nats://"))
-	first := p.lead(t, 1, func(o *cluster.Options) { named(o); o.Access.URL = cutOff })
+	first := p.lead(t, 1, func(o *cluster.Options) { named(o); o.Access.URL, o.Timeout = cutOff, 5*time.Second })
 	second := p.lead(t, 1, named)
 	third := p.lead(t, 1, named)
 	refused, done := make(chan result, 1), make(chan result, 1)

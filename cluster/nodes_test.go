@@ -31,7 +31,7 @@ func nodes(t *testing.T) (all []*server.Server, urls string) {
 	}
 	for i, port := range ports {
 		s, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, Authorization: "open sesame", NoSigs: true, NoLog: true,
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, Authorization: "open sesame", AuthTimeout: patient.Seconds(), NoSigs: true, NoLog: true,
 			JetStream: true, StoreDir: t.TempDir(), Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}, Routes: routes,
 		})
 		must(t, err)
@@ -40,12 +40,12 @@ func nodes(t *testing.T) (all []*server.Server, urls string) {
 		all = append(all, s)
 	}
 	for _, s := range all {
-		if !s.ReadyForConnections(20 * time.Second) {
+		if !s.ReadyForConnections(patient) {
 			t.Fatal("NATS did not start")
 		}
 		addresses = append(addresses, s.ClientURL())
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patient); ; time.Sleep(50 * time.Millisecond) {
 		for _, s := range all {
 			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == 3 {
 				return all, strings.Join(addresses, ",")
@@ -82,7 +82,7 @@ func TestLostNode(t *testing.T) {
 		p.join(t, fmt.Sprintf("agent-%d", i), nil)
 	}
 	url, got := serve(t)
-	c := p.lead(t, 3, func(o *cluster.Options) { o.Timeout = 20 * time.Second })
+	c := p.lead(t, 3, nil)
 	leader := all[0]
 	for _, s := range all {
 		if s.JetStreamIsLeader() {
@@ -155,7 +155,7 @@ func TestCutLink(t *testing.T) {
 	k, far := newLink(t, strings.TrimPrefix(p.access.URL, "nats://"))
 	p.join(t, "far", func(o *cluster.AgentOptions) { o.Access.URL = far })
 	url, got := serve(t)
-	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout = 20 * time.Second })
+	c := p.lead(t, 2, nil)
 	got.midway(t, func() {
 		k.set(true)
 		time.AfterFunc(2500*time.Millisecond, func() { k.set(false) })

@@ -43,7 +43,7 @@ func TestSecretsReachNoDisk(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key") // the one place where it is
 	must(t, os.WriteFile(key, []byte(secret), 0o600))
 	p := f.bench(2, "--api-key-file", key, "--header", "X-Private="+header, "--num-prompts", "120")
-	for len(f.kept()) < 30 { // spools and streams are full of it now, or never
+	for end := time.Now().Add(longest); len(f.kept()) < 30 && time.Now().Before(end); { // spools and streams are full of it now, or never
 		time.Sleep(10 * time.Millisecond)
 	}
 	noneHas(t, f.dir, secret, header)

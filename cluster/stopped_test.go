@@ -19,12 +19,12 @@ func stopping(t *testing.T, p *pool, do func(stop func())) (out result, got *ask
 	t.Helper()
 	p.join(t, "stays", nil)
 	stop := p.join(t, "stopped", nil)
-	c := p.lead(t, 2, func(o *cluster.Options) { o.Run, o.Timeout, o.OnLoss = "night", 2*time.Minute, plan.Reassign })
+	c := p.lead(t, 2, func(o *cluster.Options) { o.Run, o.OnLoss = "night", plan.Reassign })
 	url, got := serve(t)
 	got.between(t, "r-1", "r-41", func() { do(stop) }) // odd ones are of the second
 	out = execute(t.Context(), planFor(url, func(q *plan.Plan) {
 		q.RequestRate, q.NumPrompts, q.RandomOutputLen = 50, 120, workload.Fixed(150)
-	}), c)
+	}), c, got.keep)
 	must(t, out.err)
 	return out, got
 }

@@ -46,7 +46,7 @@ func (u *uplink) run(ctx context.Context) error {
 	buffer := make([]byte, chunkBytes)
 	next := u.spool.kept
 	u.handed.Store(next)
-	for {
+	for ctx.Err() == nil {
 		size, over := u.spool.size()
 		if next < size && len(u.flying) < mostFlying {
 			n, err := u.spool.read(next, buffer)
@@ -70,10 +70,8 @@ func (u *uplink) run(ctx context.Context) error {
 		default:
 			u.await(ctx)
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 	}
+	return ctx.Err()
 }
 
 // await waits for more to hand over.
