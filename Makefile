@@ -32,7 +32,7 @@ build:
 test: chromium tmux shells
 	go test -race -tags browser,terminal,shells -timeout 25m ./...
 	go test ./sim/step ./metric ./internal/hostile ./compare # what they skip under the race detector: the fit to the seeds, ten million token events, most shapes, the power of comparisons
-	go test -run TestReadmeCommands ./cli # the same: every command of the documents
+	go test -run 'TestReadmeCommands|TestSecretsStaySecret' ./cli # the same: every command of the documents, every way to hand a secret to every server
 
 ## chromium: install the browser that looks at the page, where it is missing (Debian; as root)
 .PHONY: chromium

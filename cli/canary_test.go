@@ -154,7 +154,8 @@ func fileOf(t *testing.T, text string) string {
 }
 
 // No secret is in anything that is printed or kept, however it was handed over,
-// and whatever the server makes of it.
+// and whatever the server makes of it. Under the race detector, where all of them
+// take minutes, each way goes to one of the servers; make test runs the rest without.
 func TestSecretsStaySecret(t *testing.T) {
 	servers := map[string]string{"nobody": "http://" + nobody(t)}
 	for name, p := range map[string]parrot{"parrot": {}, "401": {status: 401}, "broken": {broken: true}} {
@@ -166,8 +167,11 @@ func TestSecretsStaySecret(t *testing.T) {
 		"--save-result --save-detailed --plot-timeline --metrics-interval 100ms --disable-tqdm=false")
 	ways := handing(t)
 	kept, measured := 0, 0
-	for _, way := range slices.Sorted(maps.Keys(ways)) {
-		for _, server := range slices.Sorted(maps.Keys(servers)) {
+	for i, way := range slices.Sorted(maps.Keys(ways)) {
+		for j, server := range slices.Sorted(maps.Keys(servers)) {
+			if raced && j != i%len(servers) {
+				continue
+			}
 			where := fmt.Sprintf("%s, %s", way, server)
 			dir := t.TempDir()
 			args, vars := ways[way](servers[server])
@@ -192,7 +196,7 @@ func TestSecretsStaySecret(t *testing.T) {
 			}
 		}
 	}
-	if kept < 400 || measured < 60 {
+	if !raced && (kept < 400 || measured < 60) {
 		t.Errorf("only %d files were kept, by %d runs that measured: has a flag been renamed?", kept, measured)
 	}
 }
