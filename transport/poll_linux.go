@@ -325,26 +325,26 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 
 // wakeLater wakes the reader of a connection, or does so later.
 func (p *poller) wakeLater(c *polled) {
-	if c.mayHold() {
-		if !c.held {
-			c.held, c.heldUntil = true, p.now+int64(holdTime)
-			p.held = append(p.held, c)
-		}
-		return
-	}
-	if c.mayBeHeld { // of others nobody knows where an answer ends
+	hold := c.mayHold()
+	if c.mayBeHeld && (!hold || c.bareHead()) { // of others nobody knows where an answer ends
 		p.ended++
 		if !c.unhurried {
 			p.awaited++
-		} else if c.unread() <= holdBytes {
-			if len(p.ends) == 0 {
-				p.endsBy = p.now + int64(endTime)
-			}
-			p.ends = append(p.ends, c)
-			return
 		}
 	}
-	c.wake()
+	switch {
+	case hold && !c.held:
+		c.held, c.heldUntil = true, p.now+int64(holdTime)
+		p.held = append(p.held, c)
+	case hold:
+	case c.mayBeHeld && c.unhurried && c.unread() <= holdBytes:
+		if len(p.ends) == 0 {
+			p.endsBy = p.now + int64(endTime)
+		}
+		p.ends = append(p.ends, c)
+	default:
+		c.wake()
+	}
 }
 
 // several says whether p seems to hold more than one event: more than one TLS

@@ -147,6 +147,11 @@ func TestPolledHolds(t *testing.T) {
 		"16\r\n: comment\n\ndata: yy\n\n\r\n":          true,
 		"4\r\na\r\n\r\n\r\n":                           true,
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n": false,
+		chunkedHead:                                    true,
+		chunkedHead + "0\r\n\r\n":                      false,
+		chunkedHead + "x":                              false,
+		chunkedHead[:len(chunkedHead)-2]:               false,
+		strings.Replace(chunkedHead, "200", "500", 1):  false,
 	} {
 		c := &polled{mayBeHeld: true, data: []byte(text)}
 		if got := c.mayHold(); got != want {

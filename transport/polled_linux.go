@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net"
 	"os"
@@ -156,7 +157,7 @@ func (c *polled) take(p []byte, s stamp) {
 
 // mayHold says whether the reader need not be woken: what has come ends with
 // a whole chunk that ends a line, as all events of a stream do and its last
-// bytes do not.
+// bytes do not, or it is a head whose body is still to come.
 func (c *polled) mayHold() bool {
 	if !c.mayBeHeld || c.unread() > holdBytes {
 		return false
@@ -166,7 +167,13 @@ func (c *polled) mayHold() bool {
 	if n < 4 || string(tail[n-3:]) != "\n\r\n" {
 		return false
 	}
-	return tail[n-4] != '\r' || n == 6 && string(tail) == "\r\n\r\n\r\n"
+	return tail[n-4] != '\r' || n == 6 && string(tail) == "\r\n\r\n\r\n" || c.bareHead()
+}
+
+// bareHead says whether what has come is the head of a stream, and nothing else.
+func (c *polled) bareHead() bool {
+	p := c.data[c.read:]
+	return bytes.HasPrefix(p, []byte("HTTP/1.1 200 ")) && bytes.Index(p, []byte("\r\n\r\n")) == len(p)-4 && bytes.Contains(p, []byte("chunked\r\n"))
 }
 
 // end notes why nothing more will come.
