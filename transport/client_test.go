@@ -348,6 +348,15 @@ func TestTLSConfigErrors(t *testing.T) {
 			t.Errorf("%+v: %v, want an error that names the file", o, err)
 		}
 	}
+	endless := filepath.Join(t.TempDir(), "endless.pem")
+	if err := os.WriteFile(endless, make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []TLSOptions{{CAFile: endless}, {CertFile: endless, KeyFile: keyFile}, {CertFile: certFile, KeyFile: endless}} {
+		if _, err := TLSConfig(o); err == nil || !strings.Contains(err.Error(), "endless.pem is larger than 1 MiB") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
 }
 
 // An address that does not answer is not asked again, and the rest take turns.

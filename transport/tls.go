@@ -4,7 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
+
+	"tacho/internal/wholefile"
 )
 
 // TLSOptions say whom to trust and who we are.
@@ -19,7 +20,7 @@ type TLSOptions struct {
 func TLSConfig(o TLSOptions) (*tls.Config, error) {
 	config := &tls.Config{InsecureSkipVerify: o.Insecure}
 	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
+		pem, err := wholefile.ReadOnce(o.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("read CA file: %w", err)
 		}
@@ -36,10 +37,22 @@ func TLSConfig(o TLSOptions) (*tls.Config, error) {
 	case o.CertFile == "":
 		return nil, fmt.Errorf("key file %s needs its certificate: name the certificate file too", o.KeyFile)
 	}
-	pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+	pair, err := keyPair(o.CertFile, o.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("client certificate %s with key %s: %w; both should be PEM, and belong together", o.CertFile, o.KeyFile, err)
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
+}
+
+func keyPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := wholefile.ReadOnce(certFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := wholefile.ReadOnce(keyFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
 }

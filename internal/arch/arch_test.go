@@ -69,7 +69,7 @@ var layers = map[string]string{
 	"outcome":                       ". instrument metric",
 	"store":                         ". instrument internal/solely internal/wholefile metric outcome",
 	"archive":                       ". instrument internal/wholefile metric outcome report store",
-	"transport":                     ". internal/haste internal/limit transport/tap",
+	"transport":                     ". internal/haste internal/limit internal/wholefile transport/tap",
 	"transport/tap":                 "",
 	"workload":                      ". internal/jsonscan internal/rows internal/spelling internal/wav internal/wholefile stat token",
 	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling route session transport wire/*",
