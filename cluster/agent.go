@@ -419,12 +419,7 @@ func (a *Agent) tick() {
 // over all the same: it may be started again, and go on.
 func (a *Agent) giveUp() {
 	a.Say("The coordinator is gone. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for the run to go on.", onceWaits)}[a.Once])
-	for id, w := range a.works {
-		if !w.hasBegun() {
-			w.drop()
-			delete(a.works, id)
-		}
-	}
+	a.dropReady()
 	a.part()
 	a.parted = time.Now()
 }

@@ -26,9 +26,10 @@ import (
 type asked struct {
 	mu     sync.Mutex
 	bodies map[string]string
-	twice  []string        // ids that came more than once
-	kept   map[string]bool // ids of which a record is kept
-	held   map[string]bool // ids of which the first is not answered, and whether it is here
+	twice  []string               // ids that came more than once
+	kept   map[string]bool        // ids of which a record is kept
+	held   map[string]bool        // ids of which the first is not answered, and whether it is here
+	until  map[string]func() bool // ids that are answered when something is so
 }
 
 // serve runs the simulator on loopback.
@@ -39,7 +40,7 @@ func serve(t *testing.T) (url string, got *asked) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = engine.Close() })
-	got = &asked{bodies: map[string]string{}, kept: map[string]bool{}, held: map[string]bool{}}
+	got = &asked{bodies: map[string]string{}, kept: map[string]bool{}, held: map[string]bool{}, until: map[string]func() bool{}}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -50,6 +51,9 @@ func serve(t *testing.T) (url string, got *asked) {
 			case <-t.Context().Done():
 			}
 			return
+		}
+		for so := got.delay(id); so != nil && !so() && r.Context().Err() == nil && t.Context().Err() == nil; {
+			time.Sleep(5 * time.Millisecond)
 		}
 		engine.ServeHTTP(w, r)
 	}))
@@ -71,6 +75,20 @@ func (a *asked) note(id, body string) (answer bool) {
 		return false
 	}
 	return true
+}
+
+// hold has a request answered when something is so.
+func (a *asked) hold(id string, so func() bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until[id] = so
+}
+
+// delay is what the answer to a request waits for; nil is nothing.
+func (a *asked) delay(id string) func() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.until[id]
 }
 
 // keep notes that a request is on record.

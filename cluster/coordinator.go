@@ -303,8 +303,13 @@ func (c *Coordinator) takeAgents(ctx context.Context, there []hello) string {
 	return " (" + strings.Join(why, "; ") + ")"
 }
 
-// named gives agents of one name different ones: records and reports go by it.
+// named has the agents in the order of their names, whoever was heard first, so that
+// the same agents get the same shares. Those of one name get different ones: records and
+// reports go by it.
 func (c *Coordinator) named() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortStableFunc(c.agents, func(a, b *member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	seen := map[string]bool{}
 	for _, m := range c.agents {
 		name := m.Name

@@ -40,6 +40,16 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 	if under {
 		return c.pickUp(ctx, t)
 	}
+	for {
+		if err := c.prepare(ctx, t); !errors.Is(err, errGone) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// prepare has the agents that are there make a level ready. Where one turns out to be
+// gone, it is known to be, and errGone is said.
+func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 	l := &levelRun{task: t, try: fmt.Sprintf("%d-%s", t.Index, nuid.Next()), taken: make(chan takeover, mostTakeovers)}
 	members, err := c.present(ctx, l)
 	if err != nil {
@@ -110,7 +120,11 @@ func (c *Coordinator) readyAll(ctx context.Context, l *levelRun) error {
 	}
 	g.Wait()
 	var all []error
-	for _, err := range failed {
+	for i, err := range failed {
+		if errors.Is(err, errGone) {
+			l.shares[i].by.gone = true
+			c.Say(fmt.Sprintf("The level begins without an agent: %v.", err))
+		}
 		if err != nil && !errors.Is(err, context.Canceled) {
 			all = append(all, err)
 		}
@@ -120,6 +134,9 @@ func (c *Coordinator) readyAll(ctx context.Context, l *levelRun) error {
 	}
 	return errors.Join(all...)
 }
+
+// errGone says that an agent died or was stopped before its share was ready.
+var errGone = errors.New("is gone")
 
 // ready has one agent make its share ready, and waits until it is.
 func (c *Coordinator) ready(ctx context.Context, s *share, o *order) error {
@@ -132,7 +149,11 @@ func (c *Coordinator) ready(ctx context.Context, s *share, o *order) error {
 		case err == nil && now.State == ready:
 			return nil
 		case s.by.hasLeft():
-			return fmt.Errorf("agent %s (%s) was stopped", s.by.Name, s.by.Host)
+			return fmt.Errorf("agent %s (%s) %w: it was stopped", s.by.Name, s.by.Host, errGone)
+		case err != nil && !c.control.IsConnected():
+			c.excuse()
+		case err != nil && s.by.silent() > c.Timeout:
+			return fmt.Errorf("agent %s (%s) %w: nothing was heard of it for %v", s.by.Name, s.by.Host, errGone, c.Timeout)
 		case err == nil && o.Kind == prepare:
 			o = &order{Kind: ask, Try: o.Try, Share: o.Share}
 		}

@@ -181,3 +181,27 @@ func TestSessionsGoOn(t *testing.T) {
 		})
 	}
 }
+
+// Shares go by the names of the agents, whoever was heard first: the same agents do the
+// same on another day, also where one of them is slow to answer.
+func TestSharesGoByName(t *testing.T) {
+	p := newPool(t)
+	p.join(t, "second", nil)
+	c := p.lead(t, 2, nil)
+	url, _ := serve(t)
+	done := make(chan result, 1)
+	go func() { done <- execute(t.Context(), planFor(url, nil), c) }()
+	for deadline := time.Now().Add(patient); !strings.Contains(p.said.all(), "1 are here") && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.join(t, "first", nil)
+	out := <-done
+	must(t, out.err)
+	var names []string
+	for _, a := range out.levels[0].Summary.Config.Agents {
+		names = append(names, a.Name)
+	}
+	if !slices.Equal(names, []string{"first", "second"}) {
+		t.Errorf("shares are of %v", names)
+	}
+}

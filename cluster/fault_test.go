@@ -13,6 +13,7 @@ import (
 
 	"tacho/cluster"
 	"tacho/metric"
+	"tacho/outcome"
 	"tacho/plan"
 	"tacho/run"
 )
@@ -101,6 +102,10 @@ func TestTakeoverIsTriedWithAnother(t *testing.T) {
 	die := p.join(t, "c-dies", nil)
 	c := p.lead(t, 3, func(o *cluster.Options) { o.OnLoss = plan.Reassign })
 	address, got := serve(t)
+	// The others are busy as long, so that the first is asked, and opens the servers again.
+	for _, last := range []string{"r-57", "r-58"} {
+		got.hold(last, func() bool { return strings.Contains(p.said.all(), "could not take over") })
+	}
 	got.between(t, "r-2", "r-32", die) // every third is of the third
 	out := execute(t.Context(), planFor(address, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c, got.keep)
 	must(t, out.err)
@@ -183,5 +188,34 @@ func TestUntrustedCoordinator(t *testing.T) {
 	out := execute(t.Context(), planFor(url, nil), p.lead(t, 1, func(o *cluster.Options) { o.Wait = 5 * time.Second }))
 	if out.err == nil || !strings.Contains(out.err.Error(), "wary refuses: the coordinator "+p.identity.Public()+" is not trusted here") {
 		t.Error(out.err)
+	}
+}
+
+// An agent that dies between two levels does not end the run: the next level is shared
+// among those that are left.
+func TestAgentDiesBetweenLevels(t *testing.T) {
+	p := newPool(t)
+	p.join(t, "stays", nil)
+	k, far := newLink(t, strings.TrimPrefix(p.access.URL, "nats://"))
+	p.join(t, "dies", func(o *cluster.AgentOptions) { o.Access.URL = far })
+	c := p.lead(t, 2, func(o *cluster.Options) { o.Timeout = 5 * time.Second })
+	url, got := serve(t)
+	twice := planFor(url, func(q *plan.Plan) { q.Repeat = 2 })
+	r, err := run.Open(t.Context(), twice, run.Env{Random: 42, Agents: c}, run.Hooks{})
+	must(t, err)
+	defer r.Close()
+	var out result
+	must(t, r.Run(t.Context(), &seen{records: &out.records}, func(l *outcome.Level) {
+		k.set(true) // to all others, it has died
+		out.levels = append(out.levels, *l)
+	}))
+	if len(out.levels) != 2 || len(out.records) != 2*twice.NumPrompts || len(got.twice) > 0 {
+		t.Fatalf("%d levels with %d records; sent twice: %v", len(out.levels), len(out.records), got.twice)
+	}
+	if reasonOf(out.levels[0].Summary.Verdict.Reasons, "fewer-agents") != nil || reasonOf(out.levels[1].Summary.Verdict.Reasons, "fewer-agents") == nil {
+		t.Errorf("%v, then %v", out.levels[0].Summary.Verdict.Reasons, out.levels[1].Summary.Verdict.Reasons)
+	}
+	if !strings.Contains(p.said.all(), "The level begins without an agent: agent dies") {
+		t.Error("nobody was told")
 	}
 }

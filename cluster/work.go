@@ -54,6 +54,9 @@ func (a *Agent) prepare(o *order) error {
 	if a.leaving {
 		return errLeaving // nobody would hand it over
 	}
+	if a.try != o.Try {
+		a.dropReady() // somebody else was gone, and the level is shared anew
+	}
 	if a.try != o.Try && a.busy() {
 		return errors.New("it is busy with another level")
 	}
@@ -80,6 +83,16 @@ func (a *Agent) prepare(o *order) error {
 	a.works[o.Share] = w
 	a.working.Go(func() { a.carryOut(all, load, w) })
 	return nil
+}
+
+// dropReady lets go of shares that did not begin.
+func (a *Agent) dropReady() {
+	for id, w := range a.works {
+		if !w.hasBegun() {
+			w.drop()
+			delete(a.works, id)
+		}
+	}
 }
 
 // carryOut sends the share, and hands its records over.
