@@ -79,12 +79,23 @@ func (c *Coordinator) read(ctx context.Context, in *intake, try string) (*reader
 			return
 		}
 		next++
-		select {
-		case in.messages <- incoming{m.Subject(), m.Headers(), m.Data(), meta.Sequence.Stream}:
-		case <-r.over:
-		}
+		r.pass(in, incoming{m.Subject(), m.Headers(), m.Data(), meta.Sequence.Stream})
 	}, jetstream.PullMaxMessages(64))
 	return r, err
+}
+
+// pass passes a message on, until somebody else reads. From then on it passes nothing:
+// what it has left out would be missed behind a later one.
+func (r *reader) pass(in *intake, m incoming) {
+	select {
+	case <-r.over:
+		return
+	default:
+	}
+	select {
+	case in.messages <- m:
+	case <-r.over:
+	}
 }
 
 // lookEvery is how often the stream is looked at while nothing comes.

@@ -84,8 +84,8 @@ func (s *share) take(h nats.Header, body []byte, sink tacho.Sink) error {
 		body = body[:min(int64(len(body)), s.until-offset)]
 	}
 	if h.Get(endHeader) != "" {
-		if offset > s.at {
-			return s.gap(offset)
+		if offset > s.at { // it comes when all others are confirmed
+			return fmt.Errorf("agent %s: %d bytes of its records are missing", s.by.Name, offset-s.at)
 		}
 		if s.ended {
 			return nil
@@ -97,16 +97,12 @@ func (s *share) take(h nats.Header, body []byte, sink tacho.Sink) error {
 	switch {
 	case end <= s.at:
 		return nil
-	case offset > s.at:
-		return s.gap(offset)
+	case offset > s.at: // JetStream took this one and not the one before: the agent sends both again
+		return nil
 	}
 	body = body[s.at-offset:]
 	s.at = end
 	return s.lines(body, sink)
-}
-
-func (s *share) gap(offset int64) error {
-	return fmt.Errorf("agent %s: %d bytes of its records are missing", s.by.Name, offset-s.at)
 }
 
 // lines takes the whole lines, and keeps the rest.

@@ -3,9 +3,13 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"tacho"
 	"tacho/run"
@@ -114,5 +118,59 @@ func TestAdviceOnLoss(t *testing.T) {
 		if len(r) != 1 || strings.Contains(r[0].Text, "--on-loss reassign") != want {
 			t.Errorf("with --on-loss %q it says %v", how, r)
 		}
+	}
+}
+
+// JetStream may take a message and not the one before. The agent sends both again, and
+// all is there once. What is missing behind its last words never comes.
+func TestMessageBeforeIsMissing(t *testing.T) {
+	var all []byte
+	var ends []int
+	for i := range 3 {
+		var err error
+		all, err = (&spool{}).append(all, record(i))
+		must(t, err)
+		ends = append(ends, len(all))
+	}
+	var got kept
+	s := &share{by: &member{clock: clock{same: true}}, half: map[uint64]*halfDone{}, said: map[place]tacho.Answer{}}
+	message := func(from, to int, last string) error {
+		h := nats.Header{offsetHeader: []string{strconv.Itoa(from)}}
+		if last != "" {
+			h.Set(endHeader, "1")
+			return s.take(h, []byte(last), &got)
+		}
+		return s.take(h, all[from:to], &got)
+	}
+	must(t, message(0, ends[0], ""))
+	must(t, message(ends[1], ends[2], ""))
+	if err := message(ends[2], ends[2], "{}"); err == nil {
+		t.Error("records are missing, and nobody says so")
+	}
+	must(t, message(ends[0], ends[1], ""))
+	must(t, message(ends[1], ends[2], ""))
+	must(t, message(ends[2], ends[2], "{}"))
+	if !slices.Equal(got, []uint64{record(0).Session, record(1).Session, record(2).Session}) || !s.ended {
+		t.Errorf("%v, ended %v", got, s.ended)
+	}
+}
+
+// kept are the sessions of records.
+type kept []uint64
+
+func (k *kept) Add(r *tacho.Record) error { *k = append(*k, r.Session); return nil }
+func (k *kept) Close() error              { return nil }
+
+// A reader in whose place another reads passes nothing on any more, though there is room.
+func TestOldReaderIsSilent(t *testing.T) {
+	in := &intake{messages: make(chan incoming, 64)}
+	r := &reader{over: make(chan struct{})}
+	r.pass(in, incoming{seq: 1})
+	close(r.over)
+	for range 50 {
+		r.pass(in, incoming{seq: 2})
+	}
+	if len(in.messages) != 1 {
+		t.Errorf("%d messages", len(in.messages))
 	}
 }
