@@ -107,7 +107,8 @@ type serverSweep struct {
 	plan    plan.Plan
 	bench   *benchRun // nil until the first server answers
 	server  *served
-	log     int // number of its log
+	log     int    // number of its log
+	said    string // the end of what the last one said
 }
 
 // run measures one setting after the other. One that fails does not end the
@@ -164,6 +165,7 @@ func nameOf(at outcome.Coordinates) string {
 func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc, i int, at outcome.Coordinates) error {
 	up, died := context.WithCancelCause(ctx)
 	defer died(nil)
+	s.said = ""
 	serve := func(p *plan.Plan, _ uint64) (func(), error) {
 		server, err := s.command.start(s.env, p, at, s.plan.RunsDir, died)
 		if err != nil {
@@ -174,7 +176,7 @@ func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc,
 	}
 	defer s.end()
 	if err := s.open(up, serve); err != nil {
-		return s.why(up, err)
+		return s.unopened(up, err)
 	}
 	b := s.bench
 	defer b.disconnect()
@@ -203,11 +205,22 @@ func (s *serverSweep) why(ctx context.Context, err error) error {
 	return err
 }
 
+// unopened is why a server was not measured at all, with what it said: its log is kept
+// only where there is a run.
+func (s *serverSweep) unopened(ctx context.Context, err error) error {
+	s.end()
+	if ctx.Err() != nil || s.said == "" {
+		return s.why(ctx, err)
+	}
+	return fmt.Errorf("%w\n%s", err, s.said)
+}
+
 // end stops the server that runs, if one does.
 func (s *serverSweep) end() {
 	if s.server == nil {
 		return
 	}
+	s.said = s.server.tail()
 	s.server.stop()
 	if s.bench != nil && s.bench.keep != nil {
 		_ = s.server.keep(logName(s.bench.keep.Dir(), s.log)) // where it was never measured; else it is there

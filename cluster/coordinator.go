@@ -90,14 +90,17 @@ func (c *Coordinator) Close() error {
 	if c.stream == nil {
 		return nil // it never came to anything
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	c.each(c.members(), func(m *member) { _, _ = c.tell(ctx, m, &order{Kind: release}) }) // whoever does not hear it goes by itself
-	err := c.js.DeleteStream(ctx, streamOf(c.Run))
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		err = nil
+	c.each(c.members(), func(m *member) { _, _ = c.tell(context.Background(), m, &order{Kind: release}) }) // whoever does not hear it goes by itself
+	err := c.persist(context.Background(), func(ctx context.Context) error {
+		if err := c.js.DeleteStream(ctx, streamOf(c.Run)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("all records are kept, but NATS still has a copy, for up to %v: it does not delete it: %w", keepFor, err)
 	}
-	return err
+	return nil
 }
 
 func (c *Coordinator) members() []*member {
