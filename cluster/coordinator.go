@@ -140,16 +140,16 @@ func (c *Coordinator) gather(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := c.recruitFirst(ctx); err != nil {
-		return err
-	}
 	if _, err := c.control.Subscribe(beatSubject(c.Run), c.hear); err != nil {
 		return err
 	}
 	background, over := context.WithCancel(context.WithoutCancel(ctx))
 	c.over = over
-	c.each(c.agents, func(m *member) { c.compare(ctx, m, firstReadings) })
-	go c.watch(background)
+	go c.watch(background) // agents that wait for others give up whom they do not hear
+	if err := c.recruitFirst(ctx); err != nil {
+		return err
+	}
+	c.each(c.members(), func(m *member) { c.compare(ctx, m, firstReadings) })
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"tacho"
 	"tacho/cluster"
 	"tacho/plan"
@@ -204,4 +206,28 @@ func TestSharesGoByName(t *testing.T) {
 	if !slices.Equal(names, []string{"first", "second"}) {
 		t.Errorf("shares are of %v", names)
 	}
+}
+
+// An agent that waits for others to join hears of the coordinator meanwhile: it would give
+// it up after half a minute.
+func TestWaitingAgentHears(t *testing.T) {
+	p := newPool(t)
+	p.join(t, "first", nil)
+	ear, err := nats.Connect(p.access.URL, nats.Token(p.access.Token))
+	must(t, err)
+	t.Cleanup(ear.Close)
+	orders, err := ear.SubscribeSync("tacho.agent.*.order")
+	must(t, err)
+	must(t, ear.Flush())
+	c := p.lead(t, 2, nil)
+	url, got := serve(t)
+	done := make(chan result, 1)
+	go func() { done <- execute(t.Context(), planFor(url, nil), c) }()
+	for i := range 2 { // it is taken, and then asked
+		if _, err := orders.NextMsg(patient / 2); err != nil {
+			t.Fatalf("after %d orders: %v", i, err)
+		}
+	}
+	p.join(t, "second", nil)
+	whole(t, <-done, got, 42)
 }
