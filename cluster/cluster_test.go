@@ -159,6 +159,16 @@ func (s *said) all() string {
 	return strings.Join(s.lines, "\n")
 }
 
+// await waits until somebody was told a thing.
+func (s *said) await(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(patient); !strings.Contains(s.all(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("nobody said %q", text)
+		}
+	}
+}
+
 // newPool starts NATS.
 func newPool(t *testing.T) *pool {
 	t.Helper()

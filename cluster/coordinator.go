@@ -98,7 +98,7 @@ func (c *Coordinator) Close() error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("all records are kept, but NATS still has a copy, for up to %v: it does not delete it: %w", keepFor, err)
+		return fmt.Errorf("NATS does not delete the stream of the run, and keeps it for up to %v: %w", keepFor, err)
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 	}
 }
 
-// prepare has the agents that are there make a level ready. Where one turns out to be
-// gone, it is known to be, and errGone is said.
+// prepare has the agents that are there make a level ready. One that turns out to be
+// gone is marked so, and the error is errGone: the next try does without it.
 func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 	l := &levelRun{task: t, try: fmt.Sprintf("%d-%s", t.Index, nuid.Next()), taken: make(chan takeover, mostTakeovers)}
 	members, err := c.present(ctx, l)

@@ -193,9 +193,7 @@ func TestSharesGoByName(t *testing.T) {
 	url, _ := serve(t)
 	done := make(chan result, 1)
 	go func() { done <- execute(t.Context(), planFor(url, nil), c) }()
-	for deadline := time.Now().Add(patient); !strings.Contains(p.said.all(), "1 are here") && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	p.said.await(t, "1 are here")
 	p.join(t, "first", nil)
 	out := <-done
 	must(t, out.err)

@@ -136,9 +136,7 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 	done := make(chan result, 1)
 	change := func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }
 	go func() { done <- execute(context.Background(), planFor(url, change), first) }()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.said.all(), "Working for") && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	p.said.await(t, "Working for")
 	second := p.lead(t, 1, func(o *cluster.Options) { o.Wait = 5 * time.Second })
 	out := execute(t.Context(), planFor(url, nil), second)
 	if out.err == nil || !strings.Contains(out.err.Error(), "only works for another coordinator") || len(out.records) > 0 {
