@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -106,9 +107,14 @@ func (c *child) line() string {
 	return strings.TrimSpace(s)
 }
 
+// stop ends the child. One that could not do its part makes a test that counted on it
+// worthless.
 func (c *child) stop() {
 	_ = c.stdin.Close()
-	_ = c.cmd.Wait()
+	var failed *exec.ExitError
+	if err := c.cmd.Wait(); errors.As(err, &failed) && failed.Exited() {
+		c.b.Errorf("%s: %v", c.cmd.Env[len(c.cmd.Env)-1], err)
+	}
 }
 
 // cpuSeconds is the processor time this process has used.
