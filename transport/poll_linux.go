@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -27,6 +29,8 @@ const (
 	// five, and hundreds at once would be in the way of what is to be sent.
 	endTime  = 10 * time.Millisecond
 	endsMost = 8
+	// inUseTime is how long a connection that is in use is left to who uses it.
+	inUseTime = 200 * time.Microsecond
 	// batch is how many connections are served at a time.
 	batch = 512
 	// silencePart is the part of a silence after which the poller looks whether
@@ -81,9 +85,7 @@ func (ps *pollers) close() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.all {
-		p.mu.Lock()
-		p.closing = true
-		p.mu.Unlock()
+		p.closing.Store(true)
 	}
 }
 
@@ -96,14 +98,16 @@ type poller struct {
 	epoll int
 	quiet bool // it may wait without a word to Go's runtime
 
-	mu      sync.Mutex
+	mu      sync.Mutex // of those who change conns
 	conns   byNumber
-	closing bool
+	closing atomic.Bool
 
-	boxes boxes
+	boxes *boxes
 
 	// The rest is of the thread alone.
-	held   []*polled // in the order in which their time is up
+	held   queue     // in the order in which their time is up
+	inUse  []*polled // that could not be served,
+	again  []*polled // and room for as many
 	ends   []*polled // those with the end of an answer that nothing waits for,
 	endsBy int64     // and when their time is up
 	now    int64     // when it last looked at the clock
@@ -114,23 +118,50 @@ type poller struct {
 	gathering
 }
 
-// byNumber are connections by the numbers of their sockets, which are small.
-type byNumber struct {
-	of    []*polled
-	count int
+// A queue is of connections that are held.
+type queue struct{ first, last *polled }
+
+func (q *queue) add(c *polled) {
+	if q.first == nil {
+		q.first = c
+	} else {
+		q.last.nextHeld = c
+	}
+	q.last = c
 }
 
+// drop takes the first from it.
+func (q *queue) drop() { q.first, q.first.nextHeld = q.first.nextHeld, nil }
+
+// byNumber are connections by the numbers of their sockets, which are small. The
+// poller looks there without a lock.
+type byNumber struct {
+	of    atomic.Pointer[[]atomic.Pointer[polled]]
+	count atomic.Int64
+}
+
+// at is the connection that has a number; nil where there is none.
+func (b *byNumber) at(fd int32) *polled { return (*b.of.Load())[fd].Load() }
+
 func (b *byNumber) put(fd int, c *polled) {
-	if fd >= len(b.of) {
-		b.of = append(b.of, make([]*polled, max(fd+1-len(b.of), len(b.of)))...)
+	var old []atomic.Pointer[polled]
+	if of := b.of.Load(); of != nil {
+		old = *of
 	}
-	b.of[fd] = c
-	b.count++
+	if fd >= len(old) {
+		larger := make([]atomic.Pointer[polled], max(fd+1, 2*len(old)))
+		for i := range old {
+			larger[i].Store(old[i].Load())
+		}
+		b.of.Store(&larger)
+	}
+	(*b.of.Load())[fd].Store(c)
+	b.count.Add(1)
 }
 
 func (b *byNumber) drop(fd int) {
-	b.of[fd] = nil
-	b.count--
+	(*b.of.Load())[fd].Store(nil)
+	b.count.Add(-1)
 }
 
 func newPoller() (*poller, error) {
@@ -138,21 +169,20 @@ func newPoller() (*poller, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	return &poller{epoll: epoll, quiet: runtime.GOMAXPROCS(0) > runtime.NumCPU()}, nil
+	room := func() []*polled { return make([]*polled, 0, batch+endsMost) }
+	return &poller{
+		epoll: epoll, quiet: runtime.GOMAXPROCS(0) > runtime.NumCPU(), empty: 1,
+		boxes: adopt(), inUse: room(), again: room(), ends: room(),
+	}, nil
 }
 
 // load is how many connections it has.
-func (p *poller) load() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.conns.count
-}
+func (p *poller) load() int { return int(p.conns.count.Load()) }
 
 func (p *poller) run() {
 	runtime.LockOSThread() // for good: the thread ends with its goroutine, and its priority with it
 	haste.Ask()            // when hundreds of streams end at once our own threads compete with it, too
 	events := make([]unix.EpollEvent, batch)
-	ready := make([]*polled, 0, len(events))
 	r := newReceiver()
 	for {
 		asked := now()
@@ -160,21 +190,16 @@ func (p *poller) run() {
 		if err != nil { // a signal
 			n = 0
 		}
-		p.mu.Lock()
-		if p.closing && p.conns.count == 0 {
-			p.mu.Unlock()
+		if p.closing.Load() && p.conns.count.Load() == 0 {
 			_ = unix.Close(p.epoll) // nothing was written to it
+			retire(p.boxes)
 			return
 		}
-		ready = ready[:0]
-		for i := range n {
-			ready = append(ready, p.conns.of[events[i].Fd])
-		}
-		p.mu.Unlock()
 		p.now = now()
-		for i, c := range ready {
-			if c != nil { // or it was closed meanwhile
-				p.serve(c, r, events[i].Events)
+		p.serveAgain(r)
+		for _, e := range events[:n] {
+			if c := p.conns.at(e.Fd); c != nil { // or it was closed meanwhile
+				p.serve(c, r, e.Events)
 			}
 		}
 		if n < batch && err == nil { // it was told of all that had something
@@ -182,6 +207,16 @@ func (p *poller) run() {
 		}
 		p.release()
 		p.gather(p.pause(n, now()))
+	}
+}
+
+// serveAgain serves the connections that were in use.
+func (p *poller) serveAgain(r *receiver) {
+	p.again, p.inUse = p.inUse, p.again[:0]
+	for _, c := range p.again {
+		events := c.missed
+		c.missed = 0
+		p.serve(c, r, events)
 	}
 }
 
@@ -211,9 +246,12 @@ func (p *poller) waitMillis() int {
 	if p.now-p.merged < int64(mergeTime) {
 		least = gatherTime
 	}
+	if len(p.inUse) > 0 {
+		return 0
+	}
 	left := min(int64(lookMost), max(int64(least), (p.now-p.heard)/silencePart))
-	if len(p.held) > 0 {
-		left = min(left, p.held[0].heldUntil-p.now)
+	if c := p.held.first; c != nil {
+		left = min(left, c.heldUntil-p.now)
 	}
 	if len(p.ends) > 0 {
 		left = min(left, p.endsBy-p.now)
@@ -235,6 +273,9 @@ func (p *poller) pause(n int, now int64) time.Duration {
 		period = max(period, gatherTime)
 	}
 	p.told = false
+	if len(p.inUse) > 0 {
+		return inUseTime
+	}
 	if n == batch {
 		return 0
 	}
@@ -253,8 +294,29 @@ func (p *poller) gather(d time.Duration) {
 	}
 }
 
+// tryLock locks a connection, unless who uses it goes on to do so for more than a
+// microsecond: then they may have lost their core to this thread.
+func (c *polled) tryLock() bool {
+	for range 200 {
+		if c.mu.TryLock() {
+			return true
+		}
+	}
+	return false
+}
+
+// serve does not wait for a connection that is in use: others must not wait for it.
 func (p *poller) serve(c *polled, r *receiver, events uint32) {
-	c.mu.Lock()
+	if !c.tryLock() {
+		if c.missed == 0 {
+			p.inUse = append(p.inUse, c)
+		}
+		c.missed |= events
+		if events&^unix.EPOLLOUT != 0 {
+			c.behind = cmp.Or(c.behind, p.empty)
+		}
+		return
+	}
 	if !c.closed {
 		p.serveOpen(c, r, events)
 	}
@@ -281,6 +343,7 @@ func (p *poller) serveOpen(c *polled, r *receiver, events uint32) {
 		n, err := p.receive(c, r)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
+			c.behind = 0
 			return
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
@@ -307,12 +370,9 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 	if several(r.buf[:n]) {
 		p.merged = p.now
 	}
-	empty := p.empty
+	empty := cmp.Or(c.behind, p.empty)
 	if c.back > empty { // it has not looked since
 		empty = min(empty, c.away)
-	}
-	if c.behind != 0 {
-		empty = c.behind
 	}
 	c.take(r.buf[:n], stampOf(at, p.now, empty))
 	c.behind = 0
@@ -335,7 +395,7 @@ func (p *poller) wakeLater(c *polled) {
 	switch {
 	case hold && !c.held:
 		c.held, c.heldUntil = true, p.now+int64(holdTime)
-		p.held = append(p.held, c)
+		p.held.add(c)
 	case hold:
 	case c.mayBeHeld && c.unhurried && c.unread() <= holdBytes:
 		if len(p.ends) == 0 {
@@ -362,22 +422,29 @@ func several(p []byte) bool {
 	return len(more) > len("0\r\n\r\n")
 }
 
-// release wakes the readers of connections that were held long enough.
+// release wakes the readers of connections that were held long enough. Those that are
+// in use have their turn later.
 func (p *poller) release() {
 	if len(p.ends) > 0 && (p.endsBy <= p.now || len(p.ends) >= endsMost) {
+		left := p.ends[:0]
 		for _, c := range p.ends {
-			c.mu.Lock()
+			if !c.tryLock() {
+				left = append(left, c)
+				continue
+			}
 			c.wake()
 			c.mu.Unlock()
 		}
-		clear(p.ends)
-		p.ends = p.ends[:0]
+		clear(p.ends[len(left):])
+		p.ends = left
+		p.endsBy = p.now + int64(time.Millisecond)
 	}
-	for len(p.held) > 0 && p.held[0].heldUntil <= p.now {
-		c := p.held[0]
-		p.held[0] = nil
-		p.held = p.held[1:]
-		c.mu.Lock()
+	for c := p.held.first; c != nil && c.heldUntil <= p.now; c = p.held.first {
+		if !c.tryLock() {
+			c.heldUntil = p.now + int64(time.Millisecond)
+			return
+		}
+		p.held.drop()
 		c.held = false
 		if c.unread() > 0 {
 			c.wake()
