@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -123,6 +124,28 @@ func TestConnectionInUseHoldsUpNoOther(t *testing.T) {
 	used.mu.Unlock()
 	<-done
 	if n, _, err := used.receive(p); string(p[:n]) != "one" || err != nil {
+		t.Errorf("%q, %v", p[:n], err)
+	}
+}
+
+// A connection that is closed gives its box back, and what came can still be read.
+func TestClosedGivesItsBoxBack(t *testing.T) {
+	c, peer := pair(t, true)
+	const event = "7\r\ndata: x\n\r\n"
+	peer.Write([]byte(event))
+	for c.mu.Lock(); c.unread() == 0; c.mu.Lock() { // it is held
+		c.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	kept := c.box
+	c.mu.Unlock()
+	c.Close()
+	if back := c.poller.boxes.returned.Load(); back != kept {
+		t.Errorf("%p was given back, want %p", back, kept)
+	}
+	copy(kept.data[:len(event)], strings.Repeat("?", len(event))) // as another connection would
+	p := make([]byte, 100)
+	if n, _, err := c.receive(p); string(p[:n]) != event || err != nil {
 		t.Errorf("%q, %v", p[:n], err)
 	}
 }

@@ -1,6 +1,9 @@
 package transport
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // largeBuffers are those that are larger. A flood goes through them
 // again and again, and leaves no garbage.
@@ -79,8 +82,20 @@ func (c *polled) all() pieces {
 
 // done lets others use what all handed over.
 func (c *polled) done(p pieces) {
-	p.box.letGo(p.data)
-	c.poller.boxes.put(p.box)
+	if p.box != nil {
+		p.box.letGo(p.data)
+		c.poller.boxes.put(p.box)
+	}
+}
+
+// unbox gives the box back though not all was read: of a connection that is closed
+// perhaps nobody will read it, and the collector does not know boxes.
+func (c *polled) unbox() {
+	if c.box != nil {
+		p := pieces{box: c.box, data: c.data}
+		c.box, c.data, c.segments = nil, slices.Clone(c.data), slices.Clone(c.segments)
+		c.done(p)
+	}
 }
 
 // each calls take with each piece, or as much of it as has a time of its own, until

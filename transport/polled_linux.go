@@ -468,6 +468,7 @@ func (c *polled) Close() error {
 		return net.ErrClosed
 	}
 	c.closed = true
+	c.unbox()
 	if c.alarm != nil {
 		c.alarm.Stop()
 	}
