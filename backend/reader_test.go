@@ -272,3 +272,26 @@ func BenchmarkConsume(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/event")
 }
+
+// A thread that loses its processor between the two clocks has not seen one of them
+// set.
+func TestClocksAreReadQuickly(t *testing.T) {
+	const lost = 3 * time.Millisecond
+	for slow := range 3 {
+		n := 0
+		c := quickest(func() clocks {
+			at := time.Duration(n) * time.Second
+			n++
+			if n-1 == slow {
+				return clocks{at, at + lost}
+			}
+			return clocks{at, at}
+		})
+		if step := clockStep(c.wall, c.monotonic); step != 0 {
+			t.Errorf("reading %d was slow, and the clock seems to be set by %v", slow, step)
+		}
+	}
+	if c := quickest(readClocks); time.Since(someTime) < c.monotonic || time.Now().UnixNano() < int64(c.wall) {
+		t.Errorf("%v is yet to come", c)
+	}
+}

@@ -163,7 +163,7 @@ func (c *call) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, th
 type underway struct {
 	call     *call
 	rec      *tacho.Record
-	start    time.Time
+	start    clocks
 	exchange transport.Exchange
 	reader   *reader
 	live     func([]byte, int64)
@@ -171,7 +171,7 @@ type underway struct {
 
 func (c *call) under(epoch time.Time, rec *tacho.Record) *underway {
 	rec.Inputs = c.inputs
-	t := &underway{call: c, rec: rec, start: time.Now()}
+	t := &underway{call: c, rec: rec, start: quickest(readClocks)}
 	t.reader = newReader(c.client, &t.exchange, rec)
 	t.reader.epoch, t.reader.asked = epoch.UnixNano(), c.asked
 	if c.client.OnToken != nil {
@@ -182,14 +182,36 @@ func (c *call) under(epoch time.Time, rec *tacho.Record) *underway {
 
 // finish writes down what became of it.
 func (t *underway) finish(err error) {
-	end := time.Now()
+	end := quickest(readClocks)
 	if t.exchange.End == 0 {
-		t.exchange.End = end.UnixNano()
+		t.exchange.End = end.wall.Nanoseconds()
 	}
 	t.reader.finish()
 	t.call.client.mark(t.rec, t.reader, err)
-	// Round strips the monotonic reading.
-	t.rec.ClockStep = clockStep(end.Round(0).Sub(t.start.Round(0)), end.Sub(t.start))
+	t.rec.ClockStep = clockStep(end.wall-t.start.wall, end.monotonic-t.start.monotonic)
+}
+
+// clocks are the wall clock, and the monotonic one since some time, read one after
+// the other.
+type clocks struct{ wall, monotonic time.Duration }
+
+var someTime = time.Now()
+
+func readClocks() clocks {
+	t := time.Now()
+	return clocks{time.Duration(t.UnixNano()), t.Sub(someTime)}
+}
+
+// quickest is the best of three readings. A thread may lose its processor between
+// the two clocks, and then it looks as if the wall clock had been set back.
+func quickest(read func() clocks) clocks {
+	best := read()
+	for range 2 {
+		if c := read(); c.wall-c.monotonic > best.wall-best.monotonic {
+			best = c
+		}
+	}
+	return best
 }
 
 // clockStep is how far the wall clock was set while the request ran, by the
