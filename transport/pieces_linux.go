@@ -1,27 +1,51 @@
 package transport
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
+
+// keptBuffer is the largest buffer that connections share.
+const keptBuffer = 4 << 10
+
+// A box is what a connection needs while there is something in it. Connections
+// share them: most of the time most have nothing.
+type box struct {
+	data     []byte
+	segments []segment
+}
+
+// boxes are those of the connections of a poller that nobody needs now. A
+// sync.Pool would lose them with every collection of garbage, and with them the
+// size that they have grown to.
+type boxes struct {
+	mu   sync.Mutex
+	free []*box
+}
+
+func (b *boxes) take() *box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	top := len(b.free) - 1
+	if top < 0 {
+		return new(box)
+	}
+	one := b.free[top]
+	b.free = b.free[:top]
+	return one
+}
+
+func (b *boxes) put(one *box) {
+	b.mu.Lock()
+	b.free = append(b.free, one)
+	b.mu.Unlock()
+}
 
 // largeBuffers are those that are larger. A flood goes through them
 // again and again, and leaves no garbage.
 var largeBuffers sync.Pool
 
-// room makes room for a segment of n bytes.
+// room makes room for n bytes more.
 func (c *polled) room(n int) {
-	if c.box == nil {
-		c.fill(c.poller.boxes.take(c.size))
-	}
 	need := len(c.data) + n
-	for (need > cap(c.data) || len(c.segments) == cap(c.segments)) && c.size < boxSizes-1 {
-		old := c.box
-		c.size++
-		c.fill(c.poller.boxes.take(c.size))
-		c.poller.boxes.put(old)
-	}
-	if need <= cap(c.data) {
+	if need <= max(cap(c.data), keptBuffer) {
 		return
 	}
 	larger, _ := largeBuffers.Get().(*[]byte)
@@ -31,19 +55,13 @@ func (c *polled) room(n int) {
 	}
 	old := c.data
 	c.data = append((*larger)[:0], old...)
-	c.box.letGo(old)
+	letGo(old)
 }
 
-// fill moves what there is into a box that is larger than the one before.
-func (c *polled) fill(b *box) {
-	c.box, c.data, c.segments = b, append(b.data, c.data...), append(b.segments, c.segments...)
-}
-
-// letGo has others use a buffer, if it is not the box's own.
-func (b *box) letGo(buffer []byte) {
-	if cap(buffer) > cap(b.data) {
-		large := buffer // only this is made where the collector sees it
-		largeBuffers.Put(&large)
+// letGo has others use a buffer that is too large to be kept.
+func letGo(b []byte) {
+	if cap(b) > keptBuffer {
+		largeBuffers.Put(&b)
 	}
 }
 
@@ -82,20 +100,12 @@ func (c *polled) all() pieces {
 
 // done lets others use what all handed over.
 func (c *polled) done(p pieces) {
-	if p.box != nil {
-		p.box.letGo(p.data)
-		c.poller.boxes.put(p.box)
+	if cap(p.data) > keptBuffer {
+		letGo(p.data)
+		return
 	}
-}
-
-// unbox gives the box back though not all was read: of a connection that is closed
-// perhaps nobody will read it, and the collector does not know boxes.
-func (c *polled) unbox() {
-	if c.box != nil {
-		p := pieces{box: c.box, data: c.data}
-		c.box, c.data, c.segments = nil, slices.Clone(c.data), slices.Clone(c.segments)
-		c.done(p)
-	}
+	*p.box = box{p.data[:0], p.segments[:0]}
+	c.poller.boxes.put(p.box)
 }
 
 // each calls take with each piece, or as much of it as has a time of its own, until

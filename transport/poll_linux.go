@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -29,8 +27,6 @@ const (
 	// five, and hundreds at once would be in the way of what is to be sent.
 	endTime  = 10 * time.Millisecond
 	endsMost = 8
-	// inUseTime is how long a connection that is in use is left to who uses it.
-	inUseTime = 200 * time.Microsecond
 	// batch is how many connections are served at a time.
 	batch = 512
 	// silencePart is the part of a silence after which the poller looks whether
@@ -85,7 +81,9 @@ func (ps *pollers) close() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.all {
-		p.closing.Store(true)
+		p.mu.Lock()
+		p.closing = true
+		p.mu.Unlock()
 	}
 }
 
@@ -98,16 +96,14 @@ type poller struct {
 	epoll int
 	quiet bool // it may wait without a word to Go's runtime
 
-	mu      sync.Mutex // of those who change conns
+	mu      sync.Mutex
 	conns   byNumber
-	closing atomic.Bool
+	closing bool
 
-	boxes *boxes
+	boxes boxes
 
 	// The rest is of the thread alone.
-	held   queue     // in the order in which their time is up
-	inUse  []*polled // that could not be served,
-	again  []*polled // and room for as many
+	held   []*polled // in the order in which their time is up
 	ends   []*polled // those with the end of an answer that nothing waits for,
 	endsBy int64     // and when their time is up
 	now    int64     // when it last looked at the clock
@@ -118,50 +114,23 @@ type poller struct {
 	gathering
 }
 
-// A queue is of connections that are held.
-type queue struct{ first, last *polled }
-
-func (q *queue) add(c *polled) {
-	if q.first == nil {
-		q.first = c
-	} else {
-		q.last.nextHeld = c
-	}
-	q.last = c
-}
-
-// drop takes the first from it.
-func (q *queue) drop() { q.first, q.first.nextHeld = q.first.nextHeld, nil }
-
-// byNumber are connections by the numbers of their sockets, which are small. The
-// poller looks there without a lock.
+// byNumber are connections by the numbers of their sockets, which are small.
 type byNumber struct {
-	of    atomic.Pointer[[]atomic.Pointer[polled]]
-	count atomic.Int64
+	of    []*polled
+	count int
 }
-
-// at is the connection that has a number; nil where there is none.
-func (b *byNumber) at(fd int32) *polled { return (*b.of.Load())[fd].Load() }
 
 func (b *byNumber) put(fd int, c *polled) {
-	var old []atomic.Pointer[polled]
-	if of := b.of.Load(); of != nil {
-		old = *of
+	if fd >= len(b.of) {
+		b.of = append(b.of, make([]*polled, max(fd+1-len(b.of), len(b.of)))...)
 	}
-	if fd >= len(old) {
-		larger := make([]atomic.Pointer[polled], max(fd+1, 2*len(old)))
-		for i := range old {
-			larger[i].Store(old[i].Load())
-		}
-		b.of.Store(&larger)
-	}
-	(*b.of.Load())[fd].Store(c)
-	b.count.Add(1)
+	b.of[fd] = c
+	b.count++
 }
 
 func (b *byNumber) drop(fd int) {
-	(*b.of.Load())[fd].Store(nil)
-	b.count.Add(-1)
+	b.of[fd] = nil
+	b.count--
 }
 
 func newPoller() (*poller, error) {
@@ -169,20 +138,21 @@ func newPoller() (*poller, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	room := func() []*polled { return make([]*polled, 0, batch+endsMost) }
-	return &poller{
-		epoll: epoll, quiet: runtime.GOMAXPROCS(0) > runtime.NumCPU(), empty: 1,
-		boxes: adopt(), inUse: room(), again: room(), ends: room(),
-	}, nil
+	return &poller{epoll: epoll, quiet: runtime.GOMAXPROCS(0) > runtime.NumCPU()}, nil
 }
 
 // load is how many connections it has.
-func (p *poller) load() int { return int(p.conns.count.Load()) }
+func (p *poller) load() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conns.count
+}
 
 func (p *poller) run() {
 	runtime.LockOSThread() // for good: the thread ends with its goroutine, and its priority with it
 	haste.Ask()            // when hundreds of streams end at once our own threads compete with it, too
 	events := make([]unix.EpollEvent, batch)
+	ready := make([]*polled, 0, len(events))
 	r := newReceiver()
 	for {
 		asked := now()
@@ -190,16 +160,21 @@ func (p *poller) run() {
 		if err != nil { // a signal
 			n = 0
 		}
-		if p.closing.Load() && p.conns.count.Load() == 0 {
+		p.mu.Lock()
+		if p.closing && p.conns.count == 0 {
+			p.mu.Unlock()
 			_ = unix.Close(p.epoll) // nothing was written to it
-			retire(p.boxes)
 			return
 		}
+		ready = ready[:0]
+		for i := range n {
+			ready = append(ready, p.conns.of[events[i].Fd])
+		}
+		p.mu.Unlock()
 		p.now = now()
-		p.serveAgain(r)
-		for _, e := range events[:n] {
-			if c := p.conns.at(e.Fd); c != nil { // or it was closed meanwhile
-				p.serve(c, r, e.Events)
+		for i, c := range ready {
+			if c != nil { // or it was closed meanwhile
+				p.serve(c, r, events[i].Events)
 			}
 		}
 		if n < batch && err == nil { // it was told of all that had something
@@ -207,16 +182,6 @@ func (p *poller) run() {
 		}
 		p.release()
 		p.gather(p.pause(n, now()))
-	}
-}
-
-// serveAgain serves the connections that were in use.
-func (p *poller) serveAgain(r *receiver) {
-	p.again, p.inUse = p.inUse, p.again[:0]
-	for _, c := range p.again {
-		events := c.missed
-		c.missed = 0
-		p.serve(c, r, events)
 	}
 }
 
@@ -246,12 +211,9 @@ func (p *poller) waitMillis() int {
 	if p.now-p.merged < int64(mergeTime) {
 		least = gatherTime
 	}
-	if len(p.inUse) > 0 {
-		return 0
-	}
 	left := min(int64(lookMost), max(int64(least), (p.now-p.heard)/silencePart))
-	if c := p.held.first; c != nil {
-		left = min(left, c.heldUntil-p.now)
+	if len(p.held) > 0 {
+		left = min(left, p.held[0].heldUntil-p.now)
 	}
 	if len(p.ends) > 0 {
 		left = min(left, p.endsBy-p.now)
@@ -273,9 +235,6 @@ func (p *poller) pause(n int, now int64) time.Duration {
 		period = max(period, gatherTime)
 	}
 	p.told = false
-	if len(p.inUse) > 0 {
-		return inUseTime
-	}
 	if n == batch {
 		return 0
 	}
@@ -294,29 +253,8 @@ func (p *poller) gather(d time.Duration) {
 	}
 }
 
-// tryLock locks a connection, unless who uses it goes on to do so for more than a
-// microsecond: then they may have lost their core to this thread.
-func (c *polled) tryLock() bool {
-	for range 200 {
-		if c.mu.TryLock() {
-			return true
-		}
-	}
-	return false
-}
-
-// serve does not wait for a connection that is in use: others must not wait for it.
 func (p *poller) serve(c *polled, r *receiver, events uint32) {
-	if !c.tryLock() {
-		if c.missed == 0 {
-			p.inUse = append(p.inUse, c)
-		}
-		c.missed |= events
-		if events&^unix.EPOLLOUT != 0 {
-			c.behind = cmp.Or(c.behind, p.empty)
-		}
-		return
-	}
+	c.mu.Lock()
 	if !c.closed {
 		p.serveOpen(c, r, events)
 	}
@@ -343,7 +281,6 @@ func (p *poller) serveOpen(c *polled, r *receiver, events uint32) {
 		n, err := p.receive(c, r)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
-			c.behind = 0
 			return
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
@@ -370,9 +307,12 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 	if several(r.buf[:n]) {
 		p.merged = p.now
 	}
-	empty := cmp.Or(c.behind, p.empty)
+	empty := p.empty
 	if c.back > empty { // it has not looked since
 		empty = min(empty, c.away)
+	}
+	if c.behind != 0 {
+		empty = c.behind
 	}
 	c.take(r.buf[:n], stampOf(at, p.now, empty))
 	c.behind = 0
@@ -395,7 +335,7 @@ func (p *poller) wakeLater(c *polled) {
 	switch {
 	case hold && !c.held:
 		c.held, c.heldUntil = true, p.now+int64(holdTime)
-		p.held.add(c)
+		p.held = append(p.held, c)
 	case hold:
 	case c.mayBeHeld && c.unhurried && c.unread() <= holdBytes:
 		if len(p.ends) == 0 {
@@ -422,29 +362,22 @@ func several(p []byte) bool {
 	return len(more) > len("0\r\n\r\n")
 }
 
-// release wakes the readers of connections that were held long enough. Those that are
-// in use have their turn later.
+// release wakes the readers of connections that were held long enough.
 func (p *poller) release() {
 	if len(p.ends) > 0 && (p.endsBy <= p.now || len(p.ends) >= endsMost) {
-		left := p.ends[:0]
 		for _, c := range p.ends {
-			if !c.tryLock() {
-				left = append(left, c)
-				continue
-			}
+			c.mu.Lock()
 			c.wake()
 			c.mu.Unlock()
 		}
-		clear(p.ends[len(left):])
-		p.ends = left
-		p.endsBy = p.now + int64(time.Millisecond)
+		clear(p.ends)
+		p.ends = p.ends[:0]
 	}
-	for c := p.held.first; c != nil && c.heldUntil <= p.now; c = p.held.first {
-		if !c.tryLock() {
-			c.heldUntil = p.now + int64(time.Millisecond)
-			return
-		}
-		p.held.drop()
+	for len(p.held) > 0 && p.held[0].heldUntil <= p.now {
+		c := p.held[0]
+		p.held[0] = nil
+		p.held = p.held[1:]
+		c.mu.Lock()
 		c.held = false
 		if c.unread() > 0 {
 			c.wake()

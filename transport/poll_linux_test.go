@@ -20,16 +20,6 @@ import (
 // pair is a polled connection and its other end.
 func pair(t *testing.T, mayBeHeld bool) (*polled, *net.TCPConn) {
 	t.Helper()
-	clock := newKernelClock()
-	if clock == nil {
-		t.Fatal("no kernel clock")
-	}
-	return pairOf(t, clock, mayBeHeld)
-}
-
-// pairOf is pair with a clock that others may have, too.
-func pairOf(t *testing.T, clock *kernelClock, mayBeHeld bool) (*polled, *net.TCPConn) {
-	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +32,10 @@ func pairOf(t *testing.T, clock *kernelClock, mayBeHeld bool) (*polled, *net.TCP
 	peer, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
+	}
+	clock := newKernelClock()
+	if clock == nil {
+		t.Fatal("no kernel clock")
 	}
 	c, err := clock.take(nc, mayBeHeld)
 	if err != nil {
@@ -315,7 +309,7 @@ func TestPollerWaits(t *testing.T) {
 		-time.Second: 0, 0: 0, 1: 1, 300 * time.Microsecond: 1, time.Millisecond: 1, 1500 * time.Microsecond: 2, time.Hour: 500,
 	} {
 		p := &poller{now: 1e18} // after a long silence
-		p.held.add(&polled{heldUntil: p.now + int64(left)})
+		p.held = []*polled{{heldUntil: p.now + int64(left)}}
 		if got := p.waitMillis(); got != want {
 			t.Errorf("due in %v: it waits %d ms, want %d", left, got, want)
 		}

@@ -39,15 +39,13 @@ type polled struct {
 	changed   sync.Cond // there is something to read, room to write, an end or a deadline
 	told      func()    // is called then, once; it may be nil
 	box       *box      // nil while there is nothing
-	size      int       // of the box that it needed last
 	data      []byte
 	segments  []segment
 	read      int // of data
 	seen      int // of segments
 	paused    bool
-	behind    int64  // not 0: more may lie in the socket, and that since then
-	missed    uint32 // what the poller was told of while it was in use
-	wantsRoom bool   // a writer waits
+	behind    int64 // not 0: more may lie in the socket, and that since then
+	wantsRoom bool  // a writer waits
 	watched   uint32
 	fresh     bool // nobody has sent anything yet, nor waited for something: there is nothing to look for
 	closed    bool
@@ -62,7 +60,6 @@ type polled struct {
 	retransmits, outOfOrder uint32 // that the kernel had counted when it was last asked
 
 	held      bool
-	nextHeld  *polled
 	due       bool // it was held long enough
 	heldUntil int64
 	unhurried bool // nothing waits for the end of the answer
@@ -145,6 +142,10 @@ func stampOf(at, polledAt, empty int64) stamp {
 
 // take keeps a segment for the reader.
 func (c *polled) take(p []byte, s stamp) {
+	if c.box == nil {
+		c.box = c.poller.boxes.take()
+		c.data, c.segments = c.box.data, c.box.segments
+	}
 	c.room(len(p))
 	c.data = append(c.data, p...)
 	c.segments = append(c.segments, segment{len(c.data), s})
@@ -468,7 +469,6 @@ func (c *polled) Close() error {
 		return net.ErrClosed
 	}
 	c.closed = true
-	c.unbox()
 	if c.alarm != nil {
 		c.alarm.Stop()
 	}
