@@ -60,7 +60,7 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 		fmt.Fprintf(out, "\n%-*s %9s %9s %8s %s\n", wide, safe(cut(t.title, wide)), letter(0), letter(t.side), "change", "95 % interval")
 		for _, l := range t.lines {
 			change, interval, verdict := deltaWords(l.row, t.side)
-			line := fmt.Sprintf("%-*s %9s %9s %8s %-16s %s", wide, safe(cut(l.name, wide)), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
+			line := fmt.Sprintf("%-*s %9s %9s %8s %-15s %s", wide, safe(cut(l.name, wide)), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
 			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
 	}
@@ -248,7 +248,7 @@ func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
 		if *d.Adjusted < 0.005 {
 			p = fmt.Sprintf("p=%.1g", *d.Adjusted)
 		}
-		if *d.Adjusted < 0.0005 {
+		if *d.Adjusted < 0.001 {
 			p = "p<0.001"
 		}
 		verdict = p + " " + verdict
