@@ -195,7 +195,7 @@ func (t *underway) finish(err error) {
 // the other.
 type clocks struct{ wall, monotonic time.Duration }
 
-var someTime = time.Now()
+var someTime = time.Now() // the monotonic clock can only be read as a difference
 
 func readClocks() clocks {
 	t := time.Now()
@@ -203,7 +203,7 @@ func readClocks() clocks {
 }
 
 // quickest is the best of three readings. A thread may lose its processor between
-// the two clocks, and then it looks as if the wall clock had been set back.
+// the two clocks, and then it looks as if the wall clock had been set.
 func quickest(read func() clocks) clocks {
 	best := read()
 	for range 2 {

@@ -7,7 +7,7 @@ import (
 	"tacho/compare"
 )
 
-// A row of a comparison fits into 80 columns, however small p is.
+// However small p is, it takes seven places: rows are to fit into 80 columns.
 func TestDeltaWordsAreShort(t *testing.T) {
 	first := 6.37
 	for _, p := range []float64{1e-9, 0.0004, 0.0007, 0.00099, 0.001, 0.004, 0.2} {
