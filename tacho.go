@@ -123,8 +123,9 @@ type Starter interface {
 	// Start sends the request if that can be done at once, and says whether it was.
 	// If so, then is called once something of the answer has come, or never will:
 	// perhaps before Start returns, by any goroutine, and it must not wait. The
-	// finish that it is given does what is left of Do.
-	Start(ctx context.Context, epoch time.Time, rec *Record, then func(finish func())) bool
+	// finish that it is given does what is left of Do. It hardly waits for anything
+	// where the answer seems to be there to its end.
+	Start(ctx context.Context, epoch time.Time, rec *Record, then func(finish func(), whole bool)) bool
 }
 
 // A Gate is where a request waits that was made ready before it is due. Pass has
@@ -163,4 +164,23 @@ func Unhurried(ctx context.Context) bool {
 type Sink interface {
 	Add(r *Record) error
 	Close() error
+}
+
+// A Batcher is a Sink for which several records at once are less work.
+type Batcher interface {
+	AddAll(rs []*Record) error // as Add; the slice is not kept either
+}
+
+// AddAll adds records to a sink, all of them whatever it says, and returns its first
+// error.
+func AddAll(s Sink, rs []*Record) (first error) {
+	if b, ok := s.(Batcher); ok {
+		return b.AddAll(rs)
+	}
+	for _, r := range rs {
+		if err := s.Add(r); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
 }

@@ -148,10 +148,10 @@ func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
 }
 
 // Start implements tacho.Starter.
-func (c *call) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func())) bool {
+func (c *call) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func(), whole bool)) bool {
 	t := c.under(epoch, rec)
-	sent := c.client.Client.Start(ctx, c.req, &t.exchange, t.reader, t.live, func(finish func() error) {
-		then(func() { t.finish(finish()) })
+	sent := c.client.Client.Start(ctx, c.req, &t.exchange, t.reader, t.live, func(finish func() error, whole bool) {
+		then(func() { t.finish(finish()) }, whole)
 	})
 	if sent && !c.again {
 		c.req = nil // as above

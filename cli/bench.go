@@ -252,12 +252,17 @@ func (b *benchRun) keepIn(keep *store.Writer) error {
 }
 
 // Add implements tacho.Sink.
-func (b *benchRun) Add(r *tacho.Record) error {
-	r.Stage += b.base
-	if b.board != nil {
-		_ = b.board.Add(r) // never fails
+func (b *benchRun) Add(r *tacho.Record) error { return b.AddAll([]*tacho.Record{r}) }
+
+// AddAll implements tacho.Batcher.
+func (b *benchRun) AddAll(rs []*tacho.Record) error {
+	for _, r := range rs {
+		r.Stage += b.base
+		if b.board != nil {
+			_ = b.board.Add(r) // never fails
+		}
 	}
-	return b.keep.Add(r)
+	return b.keep.AddAll(rs)
 }
 
 // Close implements tacho.Sink.

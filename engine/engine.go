@@ -137,20 +137,32 @@ func ignoreCancel(err error) error {
 // for each record costs more than the record does.
 const restTime = 20 * time.Millisecond
 
+// drainMost is how many records the sink is given at a time, at most.
+const drainMost = 256
+
 // drain is the only goroutine that touches sink. It reads to the end even if
 // the sink fails, so that no request ever waits for a reader. It does not rest
 // any more once over is closed.
 func drain(records <-chan *tacho.Record, over <-chan struct{}, live *Live, sink tacho.Sink) (first error) {
 	rest := time.NewTimer(0)
 	defer rest.Stop()
+	batch := make([]*tacho.Record, 0, drainMost)
 	for r := range records {
-		live.Finished.Add(1)
-		if !r.OK() {
-			live.Failed.Add(1)
+		batch = append(batch, r)
+		for len(records) > 0 && len(batch) < drainMost {
+			batch = append(batch, <-records)
 		}
-		if err := sink.Add(r); err != nil && first == nil {
+		live.Finished.Add(int64(len(batch)))
+		for _, r := range batch {
+			if !r.OK() {
+				live.Failed.Add(1)
+			}
+		}
+		if err := tacho.AddAll(sink, batch); err != nil && first == nil {
 			first = err
 		}
+		clear(batch)
+		batch = batch[:0]
 		if len(records) == 0 {
 			rest.Reset(restTime)
 			select {

@@ -402,6 +402,7 @@ func TestCrowdMakesReadyFirst(t *testing.T) {
 type starter struct {
 	server
 	busy    bool // none can be sent at once
+	whole   bool // answers come at once
 	started atomic.Int64
 }
 
@@ -414,7 +415,7 @@ type startedCall struct {
 	s *starter
 }
 
-func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func())) bool {
+func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func(), whole bool)) bool {
 	if c.s.busy {
 		return false
 	}
@@ -430,7 +431,7 @@ func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Rec
 			if ctx.Err() != nil {
 				rec.Failure = &tacho.Failure{Cause: tacho.Timeout}
 			}
-		})
+		}, c.s.whole)
 	}()
 	return true
 }
@@ -445,6 +446,7 @@ func TestSentByTheDispatcher(t *testing.T) {
 		started int64
 	}{
 		{"open", &starter{server: server{takes: time.Second}}, 0, 20},
+		{"whole", &starter{server: server{takes: time.Second}, whole: true}, 0, 20},
 		{"too long", &starter{server: server{takes: time.Hour}}, 0, 20},
 		{"busy", &starter{server: server{takes: time.Second}, busy: true}, 0, 0},
 		{"limited", &starter{server: server{takes: time.Second}}, 100, 0},

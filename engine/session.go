@@ -41,8 +41,12 @@ func (r *runner) sendHere(it *item, slot time.Duration) bool {
 	rec.Slot, rec.Start = slot, r.now()
 	r.Live.Started.Add(1)
 	r.sessions.hold()
-	if call.Start(ctx, r.epoch, rec, func(finish func()) {
-		r.sessions.Go(func() {
+	if call.Start(ctx, r.epoch, rec, func(finish func(), whole bool) {
+		run := r.sessions.Go
+		if whole {
+			run = r.sessions.Soon
+		}
+		run(func() {
 			defer r.sessions.release()
 			finish()
 			ctx.cancel()

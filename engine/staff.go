@@ -9,6 +9,46 @@ type staff struct {
 
 	mu   sync.Mutex
 	idle []chan func() // the latest last: its stack is in the cache
+
+	short []func() // sessions that hardly wait any more,
+	at    int      // and how many goroutines are at them
+}
+
+// mostShort is how many short sessions may wait for one goroutine.
+const mostShort = 8
+
+// Soon runs what is left of a session and hardly waits for anything. Those that come
+// together have one goroutine: to wake another for each costs as much as to run it. More
+// come where many wait, as they do where one of them waits after all.
+func (s *staff) Soon(session func()) {
+	s.mu.Lock()
+	s.short = append(s.short, session)
+	more := len(s.short) > s.at*mostShort
+	if more {
+		s.at++
+	}
+	s.mu.Unlock()
+	if more {
+		s.Go(s.runShort)
+	}
+}
+
+// runShort runs short sessions until there are none.
+func (s *staff) runShort() {
+	for {
+		s.mu.Lock()
+		if len(s.short) == 0 {
+			s.short = nil
+			s.at--
+			s.mu.Unlock()
+			return
+		}
+		session := s.short[0]
+		s.short[0] = nil
+		s.short = s.short[1:]
+		s.mu.Unlock()
+		session()
+	}
 }
 
 // Go runs a session.

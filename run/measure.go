@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -197,13 +198,27 @@ func (r *Runner) connections(l plan.Level) int {
 	n := l.Prompts
 	if l.Concurrency > 0 {
 		n = l.Concurrency
-	} else if rate := int(min(r.rate(l), most) * float64(r.Speed())); r.rate(l) < most && (n == 0 || rate < n) {
-		n = max(rate, 8) // what a second brings
+	} else if rate := min(r.rate(l), most) * float64(r.Speed()); r.rate(l) < most {
+		if at := int(rate * r.foresight()); n == 0 || at < n {
+			n = max(at, 8)
+		}
 	}
 	if r.parts > 1 && l.Concurrency == 0 {
 		n = (n + r.parts - 1) / r.parts
 	}
 	return min(max(n, 1), most)
+}
+
+// foresight is for how many seconds an open loop finds connections ready for all that
+// it sends: for as long as eight answers take that are like the one that was tried,
+// because others may be longer and slower, but a second at the most. More are made
+// as they are used.
+func (r *Runner) foresight() float64 {
+	const answers, most = 8, 1.0
+	if r.took == 0 {
+		return most
+	}
+	return min(most, answers*r.took.Seconds())
 }
 
 // spares is how many connections are kept ready beyond those in use: what an
@@ -299,9 +314,27 @@ type finisher struct {
 }
 
 // Add implements tacho.Sink.
-func (f finisher) Add(rec *tacho.Record) error {
+func (f finisher) Add(rec *tacho.Record) error { return f.AddAll([]*tacho.Record{rec}) }
+
+// AddAll implements tacho.Batcher.
+func (f finisher) AddAll(recs []*tacho.Record) error {
+	fit := recs[:0]
+	var first error
+	for _, rec := range recs {
+		rec, err := f.finish(rec)
+		if err == nil {
+			fit = append(fit, rec)
+		} else if first == nil {
+			first = err
+		}
+	}
+	return cmp.Or(first, tacho.AddAll(f.Sink, fit))
+}
+
+// finish makes a record fit to be kept, and counts it.
+func (f finisher) finish(rec *tacho.Record) (*tacho.Record, error) {
 	if err := f.r.counting.recount(rec); err != nil {
-		return err
+		return nil, err
 	}
 	scrub(f.r.env.Secrets, rec)
 	if !f.r.Plan.SaveDetailed {
@@ -312,5 +345,5 @@ func (f finisher) Add(rec *tacho.Record) error {
 	if f.sum != nil {
 		_ = f.sum.Add(rec) // keeps in memory, and cannot fail
 	}
-	return f.Sink.Add(rec)
+	return rec, nil
 }

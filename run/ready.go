@@ -95,6 +95,7 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
 	call.Do(ctx, time.Now(), rec)
 	if rec.Failure == nil {
+		r.took = max(r.took, rec.End-rec.Sent)
 		return nil, nil
 	}
 	return rec.Failure, r.textInstead(ctx, q, rec.Failure)

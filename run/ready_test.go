@@ -41,3 +41,13 @@ func TestTimeoutOfAConnection(t *testing.T) {
 		}
 	}
 }
+
+// An open loop finds connections for eight answers like the one that was tried, and
+// for a second where none was.
+func TestForesight(t *testing.T) {
+	for took, want := range map[time.Duration]float64{0: 1, 10 * time.Millisecond: 0.08, 125 * time.Millisecond: 1, time.Minute: 1} {
+		if got := (&Runner{job: &job{}, took: took}).foresight(); got != want {
+			t.Errorf("an answer takes %v: %v s, want %v", took, got, want)
+		}
+	}
+}

@@ -100,6 +100,7 @@ type Runner struct {
 	stop       func()                                // the server that was started for the run
 	live       *live.Feed                            // of the level that runs
 	tries      uint64                                // requests sent before the measured ones, to see whether the servers answer
+	took       time.Duration                         // the slowest answer to these; 0 where there was none
 	idsRefused string                                // the server's words for it, where it takes no token ids
 }
 
@@ -131,7 +132,7 @@ func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, erro
 
 // open gets in touch with the servers of a level.
 func (r *Runner) open(ctx context.Context, l plan.Level) error {
-	r.Level, r.Plan, r.opened, r.fresh, r.tries, r.idsRefused = l, l.Plan, opening(l.Coordinates), true, 0, ""
+	r.Level, r.Plan, r.opened, r.fresh, r.tries, r.took, r.idsRefused = l, l.Plan, opening(l.Coordinates), true, 0, 0, ""
 	r.aim(&Target{job: r.job})
 	takeVersion(&r.Plan)
 	for _, step := range []func(context.Context) error{

@@ -239,3 +239,27 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("%d completed, %+v, %+v", s.Completed, s.Tokens, s.Failures)
 	}
 }
+
+// A server that answers at once gets no more connections than its answers need.
+func TestQuickServerGetsFewConnections(t *testing.T) {
+	s, err := sim.New(sim.Options{Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepted atomic.Int64
+	srv := httptest.NewUnstartedServer(s)
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			accepted.Add(1)
+		}
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Close(); _ = s.Close() })
+	const rate = 400
+	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
+		p.Backend, p.NumPrompts, p.RequestRate, p.NoTrial = "openai-chat", 600, rate, false
+	}))
+	if sum := out.summaries[0]; sum.Completed != 600 || accepted.Load() >= rate {
+		t.Errorf("%d completed, over %d connections", sum.Completed, accepted.Load())
+	}
+}

@@ -43,9 +43,9 @@ func taken(dir string) error {
 	return fmt.Errorf("another process measures into %s: let it end, or stop it first", dir)
 }
 
-// add appends v as a line. The error is the disk's: the line is lost only if
+// put has v wait as a line. The error is the disk's: the line is lost only if
 // lost has grown.
-func (a *appender) add(v any) error {
+func (a *appender) put(v any) error {
 	b, err := a.encode(v)
 	if err != nil {
 		return fmt.Errorf("keep a line of %s: %w", a.name, err)
@@ -58,6 +58,11 @@ func (a *appender) add(v any) error {
 		}
 	}
 	a.waiting = append(append(a.waiting, b...), '\n')
+	return nil
+}
+
+// write writes what waits, where that is enough.
+func (a *appender) write() error {
 	if len(a.waiting) < a.batch {
 		return nil
 	}

@@ -19,11 +19,13 @@ var errFull = errors.New("no space left on device")
 
 // A disk takes what there is room for, and then nothing.
 type disk struct {
-	file *os.File
-	room int
+	file   *os.File
+	room   int
+	writes int
 }
 
 func (d *disk) Write(b []byte) (int, error) {
+	d.writes++
 	n, err := d.file.Write(b[:min(len(b), d.room)])
 	d.room -= n
 	if err == nil && n < len(b) {
@@ -45,7 +47,7 @@ func onDisk(t *testing.T, room int) (*Writer, *disk, *[]error) {
 	if err := w.Level(Level{Config: metric.Config{}}); err != nil {
 		t.Fatal(err)
 	}
-	d := &disk{w.records.file.(*os.File), room}
+	d := &disk{file: w.records.file.(*os.File), room: room}
 	w.records.file = d
 	var told []error
 	w.Full = func(err error) { told = append(told, err) }
@@ -137,4 +139,54 @@ func TestDiskStaysFull(t *testing.T) {
 	if err != nil || bytes.Count(b, []byte("\n")) != len(got) {
 		t.Errorf("%v: %q", err, b)
 	}
+}
+
+// Records that finish together are written together; a disk that takes only some of
+// them loses none.
+func TestAddAll(t *testing.T) {
+	var batch []*tacho.Record
+	want := []uint64{}
+	for n := range 20 {
+		batch, want = append(batch, record(n)), append(want, uint64(n))
+	}
+	for _, room := range []int{1 << 20, 500} {
+		w, d, told := onDisk(t, room)
+		if err := w.AddAll(batch); err != nil {
+			t.Fatal(err)
+		}
+		if room == 500 {
+			d.room = 1 << 20
+			batch, want = append(batch, record(20)), append(want, 20)
+			if err := w.AddAll(batch[20:]); err != nil || len(*told) != 2 {
+				t.Errorf("%v; told %v", err, *told)
+			}
+		}
+		if d.writes > 2 {
+			t.Errorf("%d writes", d.writes)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if got, damage := sessions(t, func() (*Run, error) { return Open(w.Dir()) }); !slices.Equal(got, want) || damage.Lines > 0 {
+			t.Errorf("room for %d bytes: kept %v, damage %+v", room, got, damage)
+		}
+	}
+}
+
+// What is lost of a batch is told, and what was kept before is not touched.
+func TestAddAllWithoutRoom(t *testing.T) {
+	w, _, told := onDisk(t, 0)
+	w.records.most = 1000
+	batch := []*tacho.Record{}
+	for n := range 20 {
+		batch = append(batch, record(n))
+	}
+	if err := w.AddAll(batch); !errors.Is(err, ErrLost) || len(*told) != 1 || !errors.Is((*told)[0], ErrLost) {
+		t.Errorf("%v; told %v", err, *told)
+	}
+	had, _ := sessions(t, w.Read)
+	if len(had) == 0 || len(had)+w.records.lost != 20 {
+		t.Errorf("%d are to be had, %d lost", len(had), w.records.lost)
+	}
+	_ = w.Close() // it says that the disk is full
 }

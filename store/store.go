@@ -7,6 +7,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,6 +195,16 @@ func (w *Writer) Level(l Level) error {
 // Add implements tacho.Sink.
 func (w *Writer) Add(r *tacho.Record) error { return w.add(w.records, r) }
 
+// AddAll implements tacho.Batcher: all records are written at once.
+func (w *Writer) AddAll(rs []*tacho.Record) error {
+	return w.keep(w.records, func() (first error) {
+		for _, r := range rs {
+			first = cmp.Or(first, w.records.put(r))
+		}
+		return cmp.Or(first, w.records.write())
+	})
+}
+
 // Samples keeps what was read during a stage.
 func (w *Writer) Samples(stage int, samples []instrument.Sample) error {
 	for _, s := range samples {
@@ -207,15 +218,20 @@ func (w *Writer) Samples(stage int, samples []instrument.Sample) error {
 // add appends a line. That it has to wait for the disk is told, and is an error
 // only when there is no more room to wait in.
 func (w *Writer) add(to *appender, v any) error {
+	return w.keep(to, func() error { return cmp.Or(to.put(v), to.write()) })
+}
+
+// keep has lines added, as add does one.
+func (w *Writer) keep(to *appender, add func() error) error {
 	lost := to.lost
-	err := to.add(v)
+	err := add()
 	if err == nil && w.full {
 		err = w.flush() // of the other files something may wait too
 	}
 	if to.lost > lost {
 		err = fmt.Errorf("%w, and there is no more room in memory: %w", err, ErrLost)
 	}
-	if full := err != nil; w.Full != nil && (full != w.full || to.lost == 1 && lost == 0) {
+	if full := err != nil; w.Full != nil && (full != w.full || to.lost > 0 && lost == 0) {
 		w.Full(err)
 	}
 	w.full = err != nil

@@ -56,7 +56,7 @@ func (*polled) hide(uint32) {}
 
 func (*polled) look() {}
 
-func (*polled) tell(f func()) { f() }
+func (*polled) tell(f func(whole bool)) { f(false) }
 
 func (*polled) hurry(bool) {}
 

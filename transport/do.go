@@ -28,8 +28,9 @@ func (c *Client) Do(ctx context.Context, req *Request, x *Exchange, sink Consume
 // Start is Do for a request that can be sent at once, on a connection that is there.
 // It says whether it was sent. If so, then is called as soon as something of the
 // answer has come, or never will: perhaps before Start returns, and it must not
-// wait. What is left of Do is the finish that it is given.
-func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte, at int64), then func(finish func() error)) bool {
+// wait. What is left of Do is the finish that it is given. whole says whether the answer
+// seems to be there to its end, so that finish hardly waits for anything.
+func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte, at int64), then func(finish func() error, whole bool)) bool {
 	if c.lines == nil || len(req.bytes) > inlineRequest {
 		return false
 	}
@@ -52,7 +53,7 @@ func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Cons
 		req = nil // a stream may be long
 		return c.conclude(ctx, t, resp, err, sink, live)
 	}
-	l.kernel.tell(func() { then(finish) })
+	l.kernel.tell(func(whole bool) { then(finish, whole) })
 	return true
 }
 

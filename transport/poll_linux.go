@@ -304,7 +304,7 @@ func (p *poller) receive(c *polled, r *receiver) (int, error) {
 	}
 	p.heard = p.now
 	p.count(&c.counted, p.now)
-	if several(r.buf[:n]) {
+	if c.follows(r.buf[:n]) {
 		p.merged = p.now
 	}
 	empty := p.empty
@@ -347,6 +347,17 @@ func (p *poller) wakeLater(c *polled) {
 	}
 }
 
+// lastChunk ends an answer.
+const lastChunk = "0\r\n\r\n"
+
+// follows says whether what has come is behind several events that came merged. What
+// ends an answer comes merged as a rule, and nothing follows.
+func (c *polled) follows(p []byte) bool {
+	behind := c.several && !bytes.HasPrefix(p, []byte(lastChunk)) && !bytes.HasPrefix(p, []byte("HTTP/"))
+	c.several = several(p)
+	return behind
+}
+
 // several says whether p seems to hold more than one event: more than one TLS
 // record, or a whole chunk that ends a line and then another. The head of an
 // answer is none, nor is its end.
@@ -359,7 +370,7 @@ func several(p []byte) bool {
 		return false
 	}
 	_, more, _ := bytes.Cut(p, []byte("\n\r\n"))
-	return len(more) > len("0\r\n\r\n")
+	return len(more) > len(lastChunk)
 }
 
 // release wakes the readers of connections that were held long enough.

@@ -516,3 +516,28 @@ func TestSeveralEvents(t *testing.T) {
 		}
 	}
 }
+
+// Events that come merged are known to be that when another follows: as a rule those
+// that end an answer do, and that is no reason to look more often.
+func TestWhatFollowsMergedEvents(t *testing.T) {
+	event := chunk("data: x\n\n")
+	for name, tc := range map[string]struct {
+		comes []string
+		want  bool
+	}{
+		"one by one":        {[]string{chunkedHead, event, event, "0\r\n\r\n"}, false},
+		"in the midst":      {[]string{event, event + event, event}, true},
+		"the end":           {[]string{event, event + event + "0\r\n\r\n"}, false},
+		"just before":       {[]string{event, event + event, "0\r\n\r\n", event}, false},
+		"the answer before": {[]string{event, event + event, chunkedHead + event, event}, false},
+	} {
+		var c polled
+		got := false
+		for _, text := range tc.comes {
+			got = c.follows([]byte(text)) || got
+		}
+		if got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

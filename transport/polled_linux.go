@@ -36,9 +36,9 @@ type polled struct {
 	writing sync.Mutex // one write at a time
 
 	mu        sync.Mutex
-	changed   sync.Cond // there is something to read, room to write, an end or a deadline
-	told      func()    // is called then, once; it may be nil
-	box       *box      // nil while there is nothing
+	changed   sync.Cond        // there is something to read, room to write, an end or a deadline
+	told      func(whole bool) // is called then, once; it may be nil
+	box       *box             // nil while there is nothing
 	data      []byte
 	segments  []segment
 	read      int // of data
@@ -64,6 +64,7 @@ type polled struct {
 	heldUntil int64
 	unhurried bool // nothing waits for the end of the answer
 	counted   counted
+	several   bool // what came last was several events
 
 	readBy, writeBy time.Time
 	alarm           *time.Timer
@@ -187,18 +188,23 @@ func (c *polled) end(err error) {
 func (c *polled) wake() {
 	if told := c.told; told != nil {
 		c.told = nil
-		told()
+		told(c.whole())
 	}
 	c.changed.Broadcast()
 }
 
+// whole says whether what has come seems to end an answer.
+func (c *polled) whole() bool {
+	return c.mayBeHeld && bytes.HasSuffix(c.data[c.read:], []byte("\r\n"+lastChunk))
+}
+
 // tell has f called when a read will not wait, or sooner. f must not wait, nor
 // use the connection.
-func (c *polled) tell(f func()) {
+func (c *polled) tell(f func(whole bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.err != nil || c.readable() {
-		f()
+		f(c.whole())
 		return
 	}
 	c.told = f

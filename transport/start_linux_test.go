@@ -20,7 +20,7 @@ func started(ctx context.Context, t *testing.T, c *Client) (x *Exchange, sink *c
 	t.Helper()
 	x, sink = new(Exchange), new(collector)
 	told := make(chan func() error, 1)
-	if !c.Start(ctx, ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error) { told <- finish }) {
+	if !c.Start(ctx, ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error, _ bool) { told <- finish }) {
 		t.Fatal("it was not sent though there is a connection")
 	}
 	return x, sink, func() error { return (<-told)() }
@@ -39,7 +39,7 @@ func TestStart(t *testing.T) {
 		}
 	})
 	c := newClient(t, Options{BaseURL: "http://" + url})
-	if c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), new(Exchange), nil, nil, func(func() error) {}) {
+	if c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), new(Exchange), nil, nil, func(func() error, bool) {}) {
 		t.Fatal("it was sent though there is no connection")
 	}
 	go func() { onward <- struct{}{} }()
@@ -135,7 +135,7 @@ func TestStartStartsOver(t *testing.T) {
 	mustPost(t, c, "")
 	x, sink := new(Exchange), new(collector)
 	told := make(chan func() error, 1)
-	if !c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error) { told <- finish }) {
+	if !c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error, _ bool) { told <- finish }) {
 		t.Skip("the end of the connection was known before")
 	}
 	if err := (<-told)(); err != nil || string(sink.data) != "hi" {
@@ -150,7 +150,7 @@ func TestEndsThatNothingWaitsFor(t *testing.T) {
 	c := &polled{poller: p, mayBeHeld: true, unhurried: true}
 	c.changed.L = &c.mu
 	said := 0
-	c.told = func() { said++ }
+	c.told = func(bool) { said++ }
 	c.data = []byte("0\r\n\r\n")
 	p.wakeLater(c)
 	if p.release(); said != 0 || len(p.ends) != 1 {
@@ -166,7 +166,7 @@ func TestEndsThatNothingWaitsFor(t *testing.T) {
 	if p.release(); len(p.ends) != 0 {
 		t.Errorf("%d still wait though they are many", len(p.ends))
 	}
-	c.unhurried, c.told = false, func() { said++ }
+	c.unhurried, c.told = false, func(bool) { said++ }
 	if p.wakeLater(c); said != 2 {
 		t.Errorf("told %d times, want at once", said-1)
 	}

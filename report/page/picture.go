@@ -16,7 +16,7 @@ type picture struct {
 	Bins    bins               `json:"bins"`
 	Server  map[string]*series `json:"server,omitempty"`    // by quantity of the metrics pages
 	Lengths []lengthBand       `json:"by_length,omitempty"` // TTFT by the length of the prompt, where that varies
-	Rows    []row              `json:"rows"`                // in order of sending
+	Rows    rows               `json:"rows"`                // in order of sending
 	Every   int                `json:"every"`               // the timeline has one in so many requests, and those that stand out; 1 is all, 0 none
 }
 
@@ -60,7 +60,7 @@ type lengthBand struct {
 // cutRows leaves the timeline out.
 func (p *picture) cutRows() {
 	if p != nil {
-		p.Rows, p.Every = []row{}, 0
+		p.Rows, p.Every = rows{}, 0
 	}
 }
 

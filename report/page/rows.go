@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"tacho"
@@ -23,13 +24,45 @@ type row struct {
 	at                    int    // its place among the records, which sampling goes by
 }
 
+// rows are those of a level. There may be so many that to have each encoded by itself
+// would be most of the work of a page.
+type rows []row
+
 // MarshalJSON implements json.Marshaler.
-func (r row) MarshalJSON() ([]byte, error) {
-	list := []any{r.sent, r.due, r.head, r.first, r.last, r.end, r.input, r.output, r.events, r.gaps}
-	if r.failure != "" {
-		list = append(list, r.failure)
+func (rs rows) MarshalJSON() (b []byte, err error) {
+	b = append(b, '[')
+	for i := range rs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = rs[i].appendTo(b); err != nil {
+			return nil, err
+		}
 	}
-	return json.Marshal(list)
+	return append(b, ']'), nil
+}
+
+// appendTo appends a row as a list of its values.
+func (r *row) appendTo(b []byte) ([]byte, error) {
+	b = append(b, '[')
+	for _, n := range [...]int64{r.sent, r.due, r.head, r.first, r.last, r.end, int64(r.input), int64(r.output), int64(r.events)} {
+		b = append(strconv.AppendInt(b, n, 10), ',')
+	}
+	texts := []string{r.gaps, r.failure}
+	if r.failure == "" {
+		texts = texts[:1]
+	}
+	for i, text := range texts {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, quoted...)
+	}
+	return append(b, ']'), nil
 }
 
 // size is about how many bytes a row takes.
@@ -124,8 +157,8 @@ func (k *rowKeeper) keep(r row) {
 }
 
 // list is all that was kept, in order of sending.
-func (k *rowKeeper) list() []row {
-	all := slices.Concat([]row{}, k.rows)
+func (k *rowKeeper) list() rows {
+	all := slices.Concat(rows{}, k.rows)
 	if k.stride > 1 {
 		all = append(all, k.failed...)
 		for _, w := range k.worst {
