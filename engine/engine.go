@@ -135,7 +135,7 @@ func ignoreCancel(err error) error {
 
 // restTime is how long drain rests after it had all that there was: to wake up
 // for each record costs more than the record does.
-const restTime = 20 * time.Millisecond
+const restTime = 40 * time.Millisecond
 
 // drainMost is how many records the sink is given at a time, at most.
 const drainMost = 256

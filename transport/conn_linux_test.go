@@ -84,14 +84,14 @@ func TestMergedWritesShareAReceive(t *testing.T) {
 	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
 		readHead(r)
 		nc.Write([]byte(chunkedHead + chunk("first")))
-		target := <-targets // once the first has been read
-		target.mu.Lock()    // the poller is kept from receiving: both writes come before it does
+		target := <-targets           // once the first has been read
+		goOn := holdUp(target.poller) // the poller is kept from receiving: both writes come before it does
 		nc.Write([]byte(chunk(strings.Repeat("a", 3000))))
 		time.Sleep(time.Millisecond)
 		wrote <- time.Now().UnixNano()
 		nc.Write([]byte(chunk(strings.Repeat("b", 3000)) + "0\r\n\r\n"))
 		time.Sleep(time.Millisecond)
-		target.mu.Unlock()
+		goOn()
 	})
 	c := newClient(t, Options{BaseURL: "http://" + addr})
 	nc, err := c.dialer.dialTarget(t.Context(), addr)

@@ -45,6 +45,9 @@ type counted struct {
 }
 
 // count counts a receive at a time.
+//
+//go:nosplit
+//go:norace
 func (g *gathering) count(c *counted, now int64) {
 	g.served++
 	if now-c.last < int64(gatherTime) {
@@ -57,6 +60,9 @@ func (g *gathering) count(c *counted, now int64) {
 }
 
 // judge looks at what was counted, once that was for long enough.
+//
+//go:nosplit
+//go:norace
 func (g *gathering) judge(now int64) {
 	passed := time.Duration(now - g.since)
 	if passed >= 0 && passed < gatherCount { // the wall clock may be set back
@@ -66,8 +72,11 @@ func (g *gathering) judge(now int64) {
 }
 
 // pays is the period of batches that pays, by what was counted in a time.
+//
+//go:nosplit
+//go:norace
 func (g *gathering) pays(passed time.Duration) time.Duration {
-	if g.served == 0 || float64(g.served) < gatherRate*passed.Seconds() || g.awaited*gatherAwaited > g.served {
+	if g.served == 0 || time.Duration(g.served) < passed/(time.Second/gatherRate) || g.awaited*gatherAwaited > g.served {
 		return 0
 	}
 	tokens := max(1, g.served-min(g.quick, g.ended*lastWords))

@@ -89,8 +89,9 @@ func (c *polled) all() pieces {
 	p := pieces{c.box, c.data, c.segments, c.read, c.seen}
 	c.box, c.data, c.segments, c.read, c.seen = nil, nil, nil, 0, 0
 	c.due = false
-	if c.paused {
+	if c.paused && !c.closed { // or the seat may be another's
 		c.paused = false
+		c.seat.set(seatPaused, false)
 		if err := c.watch(); err != nil {
 			c.err = err
 		}

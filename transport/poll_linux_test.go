@@ -3,14 +3,12 @@ package transport
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +45,17 @@ func pair(t *testing.T, mayBeHeld bool) (*polled, *net.TCPConn) {
 	return c, peer.(*net.TCPConn)
 }
 
+// holdUp keeps a poller from receiving: it finds no room.
+func holdUp(p *poller) (goOn func()) {
+	p.sort()
+	p.sorting.Lock()
+	atomic.AddInt64(&p.tail, -int64(len(p.arrivals)))
+	return func() {
+		atomic.AddInt64(&p.tail, int64(len(p.arrivals)))
+		p.sorting.Unlock()
+	}
+}
+
 // What is sent arrives, whatever its size, both ways at once.
 func TestPolledCarriesEverything(t *testing.T) {
 	c, peer := pair(t, true)
@@ -76,31 +85,6 @@ func TestPolledCarriesEverything(t *testing.T) {
 	wg.Wait()
 }
 
-// Where Go has more turns than there are cores, a poller keeps its turn while it waits;
-// where it has not, others need it. The runtime can stop it either way.
-func TestQuietPoller(t *testing.T) {
-	for _, turns := range []int{1, 4} {
-		t.Run(strconv.Itoa(turns), func(t *testing.T) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(turns * runtime.NumCPU()))
-			c, peer := pair(t, false)
-			if quiet := turns > 1; c.poller.quiet != quiet {
-				t.Errorf("quiet is %v", c.poller.quiet)
-			}
-			for i := range 50 {
-				want := fmt.Appendf(nil, "%d\n", i)
-				if _, err := peer.Write(want); err != nil {
-					t.Fatal(err)
-				}
-				runtime.GC() // stops the world
-				got := make([]byte, len(want))
-				if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, want) {
-					t.Fatalf("got %q, %v", got, err)
-				}
-			}
-		})
-	}
-}
-
 // A reader that does not read stops the sender, and loses nothing.
 func TestPolledPauses(t *testing.T) {
 	c, peer := pair(t, false)
@@ -113,7 +97,7 @@ func TestPolledPauses(t *testing.T) {
 	for paused := false; !paused; { // the flood reaches the mark
 		c.mu.Lock()
 		paused = c.paused
-		if len(c.data) > 2*pauseBytes {
+		if len(c.data) > 2*pauseBytes+ringBytes {
 			t.Fatalf("%d bytes wait for a reader", len(c.data))
 		}
 		c.mu.Unlock()
@@ -256,7 +240,7 @@ func TestPolledEnds(t *testing.T) {
 			peer.Write([]byte("data: x\n\n\r\n"))
 			for lies := false; !lies; time.Sleep(time.Millisecond) {
 				c.mu.Lock()
-				lies = c.unread() > 0
+				lies = c.unread() > 0 || c.lies()
 				c.mu.Unlock()
 			}
 			stop(c)
@@ -308,14 +292,14 @@ func TestPollerWaits(t *testing.T) {
 	for left, want := range map[time.Duration]int{
 		-time.Second: 0, 0: 0, 1: 1, 300 * time.Microsecond: 1, time.Millisecond: 1, 1500 * time.Microsecond: 2, time.Hour: 500,
 	} {
-		p := &poller{now: 1e18} // after a long silence
-		p.held = []*polled{{heldUntil: p.now + int64(left)}}
+		p := &thread{now: 1e18} // after a long silence
+		p.due = p.now + int64(left)
 		if got := p.waitMillis(); got != want {
 			t.Errorf("due in %v: it waits %d ms, want %d", left, got, want)
 		}
 	}
 	for silence, want := range map[time.Duration]int{0: 1, 50 * time.Millisecond: 1, 200 * time.Millisecond: 4, time.Hour: 500} {
-		p := &poller{now: 1e18, heard: 1e18 - int64(silence), merged: 1e18 - int64(time.Second)}
+		p := &thread{now: 1e18, due: never, heard: 1e18 - int64(silence), merged: 1e18 - int64(time.Second)}
 		if got := p.waitMillis(); got != want {
 			t.Errorf("after %v of silence it waits %d ms, want %d", silence, got, want)
 		}
@@ -351,8 +335,9 @@ func TestPollerGathers(t *testing.T) {
 		{"slow batch", 1500, 750, 50, 20, 5 * time.Millisecond, time.Hour, 0},
 		{"clock set back", 1500, 750, 50, 20, -time.Hour, time.Hour, gatherMost},
 	} {
-		p := &poller{now: began, merged: began - int64(tt.merged)}
+		p := &thread{now: began, merged: began - int64(tt.merged)}
 		p.gathering = gathering{since: began - int64(gatherCount), served: tt.served, active: tt.active, ended: tt.ends, awaited: tt.ends}
+		p.judge(p.now)
 		if got := p.pause(tt.n, began+int64(tt.took)); got.Round(10*time.Microsecond) != tt.want {
 			t.Errorf("%s: it sleeps %v, want %v", tt.name, got, tt.want)
 		}
@@ -402,14 +387,16 @@ func TestGatheringCounts(t *testing.T) {
 func TestPollersShareConnections(t *testing.T) {
 	ps := pollers{most: 4}
 	var taken []*poller
+	var conns []*polled
 	for range perPoller * (ps.most + 1) {
 		p, err := ps.least()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.mu.Lock()
-		p.conns.put(len(taken), new(polled))
-		p.mu.Unlock()
+		conns = append(conns, new(polled))
+		if err := p.sit(conns[len(taken)]); err != nil {
+			t.Fatal(err)
+		}
 		if taken = append(taken, p); len(taken) == perPoller && len(ps.all) != 1 {
 			t.Errorf("%d threads for %d connections", len(ps.all), len(taken))
 		}
@@ -423,9 +410,7 @@ func TestPollersShareConnections(t *testing.T) {
 		}
 	}
 	for i, p := range taken {
-		p.mu.Lock()
-		p.conns.drop(i)
-		p.mu.Unlock()
+		p.rise(conns[i])
 	}
 	ps.close()
 	for _, p := range ps.all {
@@ -458,13 +443,13 @@ func TestPolledKnowsWhenItWasEmpty(t *testing.T) {
 	if s := receive(); s.at-int64(s.since) > before {
 		t.Errorf("it cannot have been empty %d ns after it was written to", s.at-int64(s.since)-before)
 	}
-	c.mu.Lock() // the poller is held up
+	goOn := holdUp(c.poller)
 	before = now()
 	peer.Write([]byte("one"))
 	time.Sleep(20 * time.Millisecond)
 	peer.Write([]byte("two"))
 	time.Sleep(20 * time.Millisecond)
-	c.mu.Unlock()
+	goOn()
 	if s := receive(); s.at-int64(s.since) > before || s.at-before < int64(20*time.Millisecond) {
 		t.Errorf("what came from %d to %d passes for within %d ns of its time", before, s.at, s.since)
 	}
@@ -531,10 +516,10 @@ func TestWhatFollowsMergedEvents(t *testing.T) {
 		"just before":       {[]string{event, event + event, "0\r\n\r\n", event}, false},
 		"the answer before": {[]string{event, event + event, chunkedHead + event, event}, false},
 	} {
-		var c polled
+		var s seat
 		got := false
 		for _, text := range tc.comes {
-			got = c.follows([]byte(text)) || got
+			got = s.follows([]byte(text)) || got
 		}
 		if got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -28,6 +29,8 @@ const (
 // segment, too.
 type polled struct {
 	fd            int
+	seat          *seat
+	key           // of it
 	local, remote net.Addr
 	poller        *poller
 	mayBeHeld     bool  // it carries streams of events in the clear
@@ -44,8 +47,7 @@ type polled struct {
 	read      int // of data
 	seen      int // of segments
 	paused    bool
-	behind    int64 // not 0: more may lie in the socket, and that since then
-	wantsRoom bool  // a writer waits
+	wantsRoom bool // a writer waits
 	watched   uint32
 	fresh     bool // nobody has sent anything yet, nor waited for something: there is nothing to look for
 	closed    bool
@@ -53,18 +55,14 @@ type polled struct {
 
 	leaving uint32 // the number of a byte that is being sent,
 	leftAt  int64  // and when it left; 0 is not known
-	hidden  bool   // the poller does not look at it,
-	away    int64  // or did not, from then
-	back    int64  // until then
+	hidden  bool   // the poller does not look at it
 
 	retransmits, outOfOrder uint32 // that the kernel had counted when it was last asked
 
 	held      bool
 	due       bool // it was held long enough
 	heldUntil int64
-	unhurried bool // nothing waits for the end of the answer
-	counted   counted
-	several   bool // what came last was several events
+	sorted    uint32 // how often it was given something
 
 	readBy, writeBy time.Time
 	alarm           *time.Timer
@@ -96,9 +94,10 @@ func (p *poller) poll(tcp *net.TCPConn, mayBeHeld bool) (*polled, error) {
 		_ = unix.Close(c.fd)
 		return nil, os.NewSyscallError("setsockopt", err)
 	}
-	p.mu.Lock()
-	p.conns.put(c.fd, c)
-	p.mu.Unlock()
+	if err := p.sit(c); err != nil {
+		_ = unix.Close(c.fd)
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -123,8 +122,27 @@ func (c *polled) watch() error {
 	case want == 0:
 		op = unix.EPOLL_CTL_DEL
 	}
+	looked, looks := c.watched&unix.EPOLLIN != 0, want&unix.EPOLLIN != 0
 	c.watched = want
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.poller.epoll, op, c.fd, &unix.EpollEvent{Events: want | once, Fd: int32(c.fd)}))
+	if looked && !looks {
+		c.leaveAlone()
+	}
+	err := unix.EpollCtl(c.poller.epoll, op, c.fd, &unix.EpollEvent{Events: want | once, Fd: c.number, Pad: int32(c.generation)})
+	if looks && !looked {
+		c.seat.comeBack(now())
+	}
+	return os.NewSyscallError("epoll_ctl", err)
+}
+
+// leaveAlone notes that nobody looks at the socket any more. What has come since the
+// poller last knew that it was empty may lie there; before a request nothing has.
+func (c *polled) leaveAlone() {
+	empty := atomic.LoadInt64(&c.poller.empty)
+	at := empty
+	if c.hidden && !c.paused {
+		at = now()
+	}
+	c.seat.goAway(at, empty)
 }
 
 func (c *polled) unread() int { return len(c.data) - c.read }
@@ -150,31 +168,21 @@ func (c *polled) take(p []byte, s stamp) {
 	c.room(len(p))
 	c.data = append(c.data, p...)
 	c.segments = append(c.segments, segment{len(c.data), s})
-	if len(c.data) > pauseBytes {
+	if len(c.data) > pauseBytes && !c.paused {
 		c.paused = true
-		_ = c.watch() // as above
+		_ = c.watch()                // as above; and before the thread passes something over,
+		c.seat.set(seatPaused, true) // for it has looked at it until then
 	}
 }
 
-// mayHold says whether the reader need not be woken: what has come ends with
-// a whole chunk that ends a line, as all events of a stream do and its last
-// bytes do not, or it is a head whose body is still to come.
+// mayHold says whether the reader need not be woken: what has come ends with whole
+// events, or it is a head whose body is still to come.
 func (c *polled) mayHold() bool {
 	if !c.mayBeHeld || c.unread() > holdBytes {
 		return false
 	}
-	tail := c.data[max(c.read, len(c.data)-6):]
-	n := len(tail)
-	if n < 4 || string(tail[n-3:]) != "\n\r\n" {
-		return false
-	}
-	return tail[n-4] != '\r' || n == 6 && string(tail) == "\r\n\r\n\r\n" || c.bareHead()
-}
-
-// bareHead says whether what has come is the head of a stream, and nothing else.
-func (c *polled) bareHead() bool {
 	p := c.data[c.read:]
-	return bytes.HasPrefix(p, []byte("HTTP/1.1 200 ")) && bytes.Index(p, []byte("\r\n\r\n")) == len(p)-4 && bytes.Contains(p, []byte("chunked\r\n"))
+	return wholeEvents(p) || bareHead(p)
 }
 
 // end notes why nothing more will come.
@@ -225,8 +233,10 @@ func (c *polled) unfold() {
 // hurry says whether something waits for the end of the answer that comes next.
 func (c *polled) hurry(hurried bool) {
 	c.mu.Lock()
-	c.unhurried = !hurried
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if !c.closed { // or the seat may be another's
+		c.seat.set(seatUnhurried, !hurried)
+	}
 }
 
 // receive returns the bytes of one segment, or the first of them, and when it
@@ -264,10 +274,16 @@ func (c *polled) receive(p []byte) (n int, at stamp, err error) {
 // ready waits until there is something to read, or never will be.
 func (c *polled) ready() error {
 	for !c.readable() {
+		late := !c.readBy.IsZero() && !time.Now().Before(c.readBy)
 		switch {
 		case c.closed:
 			return net.ErrClosed
-		case !c.readBy.IsZero() && !time.Now().Before(c.readBy):
+		case late && c.lies():
+			c.mu.Unlock() // what came in time was received, if not sorted
+			c.poller.sort()
+			c.mu.Lock()
+			continue
+		case late:
 			return os.ErrDeadlineExceeded
 		case c.err != nil:
 			return c.err
@@ -279,6 +295,9 @@ func (c *polled) ready() error {
 	}
 	return nil
 }
+
+// lies says whether something was received that the connection has not been given.
+func (c *polled) lies() bool { return !c.closed && c.sorted != atomic.LoadUint32(&c.seat.received) }
 
 // await waits until a read will not. It says how many bytes there are then.
 func (c *polled) await() int {
@@ -343,7 +362,7 @@ func (c *polled) hide(number uint32) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leaving, c.leftAt, c.hidden, c.away = number, 0, true, now()
+	c.leaving, c.leftAt, c.hidden = number, 0, true
 	_ = c.watch() // a change of what is watched does not fail
 }
 
@@ -357,7 +376,7 @@ func (c *polled) look() {
 	if c.closed || !c.hidden {
 		return
 	}
-	c.hidden, c.fresh, c.back = false, false, now()
+	c.hidden, c.fresh = false, false
 	r := receivers.Get().(*receiver)
 	c.takeLeaving(r)
 	receivers.Put(r)
@@ -470,6 +489,11 @@ func (c *polled) awaitRoom() error {
 // number may belong to another at once.
 func (c *polled) Close() error {
 	c.mu.Lock()
+	if c.lies() {
+		c.mu.Unlock()
+		c.poller.sort()
+		c.mu.Lock()
+	}
 	if c.closed {
 		c.mu.Unlock()
 		return net.ErrClosed
@@ -485,9 +509,7 @@ func (c *polled) Close() error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.poller.mu.Lock()
-	c.poller.conns.drop(c.fd)
-	c.poller.mu.Unlock()
+	c.poller.rise(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return os.NewSyscallError("close", unix.Close(c.fd))
@@ -505,7 +527,7 @@ func (c *polled) alive() bool {
 func (c *polled) quiet() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.closed && c.err == nil && c.unread() == 0 && established(c.fd)
+	return !c.closed && c.err == nil && c.unread() == 0 && !c.lies() && established(c.fd)
 }
 
 // onSocket does something with the socket if it is not closed.

@@ -143,31 +143,52 @@ func TestStartStartsOver(t *testing.T) {
 	}
 }
 
-// The end of an answer that nothing waits for is told a little later, together with
+// The end of an answer that nothing waits for is sorted a little later, together with
 // others; and at once where something does.
 func TestEndsThatNothingWaitsFor(t *testing.T) {
-	p := &poller{now: 1e18}
-	c := &polled{poller: p, mayBeHeld: true, unhurried: true}
-	c.changed.L = &c.mu
-	said := 0
-	c.told = func(bool) { said++ }
-	c.data = []byte("0\r\n\r\n")
-	p.wakeLater(c)
-	if p.release(); said != 0 || len(p.ends) != 1 {
-		t.Errorf("told %d times at once", said)
+	th := &thread{now: 1e18, due: never, bell: -1}
+	called := func() bool {
+		th.called = 0
+		th.callIfDue()
+		return th.called != 0
 	}
-	p.now += int64(endTime)
-	if p.release(); said != 1 || len(p.ends) != 0 {
-		t.Errorf("told %d times when its time was up", said)
+	end, event, head := []byte("0\r\n\r\n"), []byte(chunk("data: x\n\n")), []byte(chunkedHead)
+	const unhurried = seatMayBeHeld | seatUnhurried
+	th.weigh(unhurried, end)
+	if called() {
+		t.Error("called at once")
 	}
-	for range endsMost {
-		p.wakeLater(c)
+	th.now += int64(endTime)
+	if !called() || called() {
+		t.Error("not called, or not once, when its time was up")
 	}
-	if p.release(); len(p.ends) != 0 {
-		t.Errorf("%d still wait though they are many", len(p.ends))
+	for range endsMost - 1 {
+		th.weigh(unhurried, end)
 	}
-	c.unhurried, c.told = false, func(bool) { said++ }
-	if p.wakeLater(c); said != 2 {
-		t.Errorf("told %d times, want at once", said-1)
+	if called() {
+		t.Error("called for few")
+	}
+	if th.weigh(unhurried, end); !called() {
+		t.Error("not called though they are many")
+	}
+	if th.weigh(seatMayBeHeld, end); !called() {
+		t.Error("not called at once though somebody waits")
+	}
+	if th.weigh(0, event); !called() {
+		t.Error("not called at once though nobody knows what it is")
+	}
+	th.weigh(seatMayBeHeld, event)
+	th.weigh(seatMayBeHeld, head)
+	if called() {
+		t.Error("called for an event and a head")
+	}
+	if th.now += int64(holdTime); !called() || called() {
+		t.Error("not called, or not once, when their time was up")
+	}
+	for range sortMost {
+		th.weigh(seatMayBeHeld, event)
+	}
+	if !called() {
+		t.Error("not called though there are many")
 	}
 }

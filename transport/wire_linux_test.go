@@ -59,12 +59,12 @@ func stalledServer(t *testing.T, secure bool, targets <-chan *polled) string {
 		}
 		event()
 		target := <-targets // once the first has been read
-		target.mu.Lock()
+		goOn := holdUp(target.poller)
 		for range stalledEvents {
 			event()
 			time.Sleep(time.Millisecond)
 		}
-		target.mu.Unlock()
+		goOn()
 	}))
 	if secure {
 		s.StartTLS()

@@ -1,0 +1,92 @@
+package transport
+
+// These look at bytes for the thread that receives, too, and are nosplit and norace
+// for it (see free).
+
+// lastChunk ends an answer.
+const lastChunk = "0\r\n\r\n"
+
+// follows says whether what has come is behind several events that came merged. What
+// ends an answer comes merged as a rule, and nothing follows.
+//
+//go:nosplit
+//go:norace
+func (s *seat) follows(p []byte) bool {
+	behind := s.several && !begins(p, lastChunk) && !begins(p, "HTTP/")
+	s.several = several(p)
+	return behind
+}
+
+// several says whether p seems to hold more than one event: more than one TLS
+// record, or a whole chunk that ends a line and then another. The head of an
+// answer is none, nor is its end.
+//
+//go:nosplit
+//go:norace
+func several(p []byte) bool {
+	const header, firstType, lastType = 5, 20, 24
+	if len(p) > header && p[0] >= firstType && p[0] <= lastType {
+		return header+int(p[3])<<8+int(p[4]) < len(p)
+	}
+	if begins(p, "HTTP/") {
+		return false
+	}
+	const rest = len("\n\r\n" + lastChunk)
+	for i := 2; i-2+rest < len(p); i += 3 { // each third byte is one of any three
+		if p[i] > '\r' {
+			continue
+		}
+		for k := i - 2; k <= i && k+rest < len(p); k++ {
+			if begins(p[k:], "\n\r\n") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wholeEvents says whether p ends with a whole chunk that ends a line, as all events
+// of a stream do and its last bytes do not.
+//
+//go:nosplit
+//go:norace
+func wholeEvents(p []byte) bool {
+	n := len(p)
+	if n < 4 || !begins(p[n-3:], "\n\r\n") {
+		return false
+	}
+	return p[n-4] != '\r' || n >= 6 && begins(p[n-6:], "\r\n\r\n\r\n")
+}
+
+// bareHead says whether p is the head of a stream, and nothing else.
+//
+//go:nosplit
+//go:norace
+func bareHead(p []byte) bool {
+	return begins(p, "HTTP/1.1 200 ") && index(p, "\r\n\r\n") == len(p)-4 && index(p, "chunked\r\n") >= 0
+}
+
+//go:nosplit
+//go:norace
+func begins(p []byte, with string) bool {
+	if len(p) < len(with) {
+		return false
+	}
+	for i := range len(with) {
+		if p[i] != with[i] {
+			return false
+		}
+	}
+	return true
+}
+
+//go:nosplit
+//go:norace
+func index(p []byte, of string) int {
+	for i := 0; i+len(of) <= len(p); i++ {
+		if begins(p[i:], of) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,336 @@
+package transport
+
+import (
+	"math"
+	"math/bits"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// ringArrivals and ringBytes are what may lie between the thread and those who
+	// sort: what 5,000 streams bring in the tenth of a second that these may have to
+	// wait for a core.
+	ringArrivals = 16 << 10
+	ringBytes    = 4 << 20
+	receiveMost  = 64 << 10
+	// sortMost and sortBytes are how much may lie there before it is sorted.
+	sortMost  = 1 << 10
+	sortBytes = 256 << 10
+	// fullTime is how long the thread sleeps when there is no more room.
+	fullTime = 200 * time.Microsecond
+
+	never = math.MaxInt64
+)
+
+// A thread is what the thread that receives works with. It waits for the kernel to
+// tell which connections have something, and receives once from each. That is one
+// system call for a segment, where the runtime's poller needs two and a goroutine's
+// turn; and as it does nothing else it is seldom late, so that segments seldom merge
+// before they are stamped. All of its functions are nosplit and norace: see free.
+type thread struct {
+	// What others tell it, or it tells others: atomically.
+	due    int64  // when the next held connection's time is up
+	empty  int64  // when nothing lay in any socket but what it received after
+	called uint32 // it has rung the bell, and nobody has come yet
+	ending uint32
+
+	ring
+	epoll  int
+	bell   int
+	blocks [blocksMost]*block
+
+	events  [batch]unix.EpollEvent
+	msg     unix.Msghdr
+	iov     [2]uintptr // a unix.Iovec without a pointer: where, and how much
+	control control
+
+	now      int64 // when it last looked at the clock
+	heard    int64 // when it last received
+	merged   int64 // when that was last more than one event
+	told     bool  // something left: that need not be heard at once
+	urgent   bool  // somebody waits for something that lies in the ring
+	lie      int   // arrivals there since it last rang the bell,
+	lieBy    int64 // when the time of the first is up,
+	lieBytes int   // and how much they are
+	ends     int   // how many end an answer that nothing waits for,
+	endsBy   int64 // and when their time is up
+	gathering
+}
+
+// A control is the control message that has the kernel's time. It is the only one
+// that is asked for.
+type control struct {
+	size        uintptr
+	level, kind int32
+	at          [2]int // the first of three timespecs
+	others      [12]uintptr
+}
+
+const controlSize = 16 * bits.UintSize / 8
+
+func (t *thread) init(epoll, bell int) {
+	t.epoll, t.bell, t.due = epoll, bell, never
+	t.ring = newRing(ringArrivals, ringBytes, receiveMost)
+	t.msg.Iov = (*unix.Iovec)(unsafe.Pointer(&t.iov))
+	t.msg.SetIovlen(1)
+	t.msg.Control = (*byte)(unsafe.Pointer(&t.control))
+}
+
+//go:nosplit
+//go:norace
+func (t *thread) loop() {
+	for load32(&t.ending) == 0 {
+		asked := clock()
+		n, errno := t.wait()
+		t.now = clock()
+		for i := range n {
+			t.serve(&t.events[i])
+		}
+		if n < batch && errno == 0 { // it was told of all that had something
+			store64(&t.empty, asked)
+		}
+		t.callIfDue()
+		t.gather(n)
+	}
+}
+
+// wait waits for connections that have something.
+//
+//go:nosplit
+//go:norace
+func (t *thread) wait() (n int, errno syscall.Errno) {
+	got, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(t.epoll), uintptr(unsafe.Pointer(&t.events)), batch, uintptr(t.waitMillis()), 0, 0)
+	if errno != 0 { // a signal
+		return 0, errno
+	}
+	return int(got), 0
+}
+
+// waitMillis is how long to wait at most: until something must be sorted, or for a
+// part of the silence.
+// It is rounded up: rounded down, the last millisecond would be spent on asking
+// again and again.
+//
+//go:nosplit
+//go:norace
+func (t *thread) waitMillis() int {
+	least := lookTime
+	if t.now-t.merged < int64(mergeTime) {
+		least = gatherTime
+	}
+	left := min(int64(lookMost), max(int64(least), (t.now-t.heard)/silencePart))
+	left = min(left, load64(&t.due)-t.now)
+	if t.lie > 0 {
+		left = min(left, t.lieBy-t.now)
+	}
+	if t.ends > 0 {
+		left = min(left, t.endsBy-t.now)
+	}
+	return int((max(0, left) + int64(time.Millisecond) - 1) / int64(time.Millisecond))
+}
+
+// serve receives what a connection has. The kernel tells once of what came, and not
+// again of what was left there.
+//
+//go:nosplit
+//go:norace
+func (t *thread) serve(e *unix.EpollEvent) {
+	who := key{e.Fd, uint32(e.Pad)}
+	if e.Events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		t.await()
+		a := t.last()
+		*a = arrival{key: who, told: e.Events}
+		t.put(a)
+		t.urgent = true
+		t.told = t.told || e.Events&unix.EPOLLERR != 0 // hardly ever is it an error
+	}
+	if e.Events&^unix.EPOLLOUT == 0 {
+		return
+	}
+	ends := e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	for t.receive(who, ends) {
+		continue
+	}
+}
+
+// await waits until there is room for an arrival.
+//
+//go:nosplit
+//go:norace
+func (t *thread) await() {
+	for !t.room() {
+		t.call()
+		sleep(fullTime)
+		t.now = clock()
+	}
+}
+
+// receive is one receive from a connection. It says whether there may be more: after
+// less than was asked for there may be no more than the end.
+//
+//go:nosplit
+//go:norace
+func (t *thread) receive(who key, ends bool) (more bool) {
+	t.await()
+	s := t.seatOf(who.number)
+	if !s.enter(who.generation) {
+		return false
+	}
+	flags := load32(&s.flags)
+	if flags&seatPaused != 0 { // we will be told again
+		s.leave(who.generation)
+		return false
+	}
+	a := t.last()
+	*a = arrival{key: who, polledAt: t.now, empty: t.emptyOf(s)}
+	errno := t.recvmsg(s.fd, a)
+	if errno == unix.EAGAIN || errno == unix.EINTR {
+		s.leave(who.generation)
+		return errno == unix.EINTR
+	}
+	store32(&s.received, s.received+1)
+	p := t.bytes[t.next : t.next+a.size]
+	if a.size > 0 {
+		t.heard = t.now
+		t.count(&s.counted, t.now)
+		if s.follows(p) {
+			t.merged = t.now
+		}
+	}
+	s.leave(who.generation)
+	t.weigh(flags, p)
+	t.put(a)
+	return a.size == t.most || ends && a.size > 0
+}
+
+// emptyOf is when nothing lay in a socket but what is received from it now.
+//
+//go:nosplit
+//go:norace
+func (t *thread) emptyOf(s *seat) int64 {
+	empty := t.empty
+	if load64(&s.back) > empty { // it has not looked since
+		empty = min(empty, load64(&s.away))
+	}
+	return empty
+}
+
+// recvmsg receives into the ring, together with the time at which the kernel got the
+// last of the bytes.
+//
+//go:nosplit
+//go:norace
+func (t *thread) recvmsg(fd int32, a *arrival) syscall.Errno {
+	t.iov = [2]uintptr{uintptr(unsafe.Pointer(&t.bytes[t.next])), uintptr(t.most)}
+	t.msg.Controllen = controlSize
+	n, _, errno := syscall.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT)
+	if errno != 0 {
+		a.errno = uint32(errno)
+		return errno
+	}
+	a.size = int(n)
+	if c := &t.control; t.msg.Controllen > 0 && c.level == unix.SOL_SOCKET && c.kind == unix.SO_TIMESTAMPING {
+		a.at = int64(c.at[0])*int64(time.Second) + int64(c.at[1])
+	}
+	return 0
+}
+
+// weigh judges when what came must be sorted: at once where somebody may wait for it.
+//
+//go:nosplit
+//go:norace
+func (t *thread) weigh(flags uint32, p []byte) {
+	if t.lie++; t.lie == 1 {
+		t.lieBy = t.now + int64(holdTime)
+	}
+	t.lieBytes += len(p)
+	whole := wholeEvents(p)
+	switch {
+	case flags&seatMayBeHeld == 0 || len(p) == 0: // nobody knows where an answer ends, or this is the end
+		t.urgent = true
+		return
+	case whole:
+		return
+	}
+	t.ended++
+	if flags&seatUnhurried == 0 {
+		t.awaited++
+	}
+	switch {
+	case bareHead(p):
+	case flags&seatUnhurried == 0:
+		t.urgent = true
+	default:
+		if t.ends++; t.ends == 1 {
+			t.endsBy = t.now + int64(endTime)
+		}
+	}
+}
+
+// callIfDue has things sorted for which it is time.
+//
+//go:nosplit
+//go:norace
+func (t *thread) callIfDue() {
+	call := t.urgent || t.lie >= sortMost || t.lieBytes >= sortBytes || t.ends >= endsMost ||
+		t.lie > 0 && t.lieBy <= t.now || t.ends > 0 && t.endsBy <= t.now
+	if due := load64(&t.due); due <= t.now && cas64(&t.due, due, never) {
+		call = true
+	}
+	if call {
+		t.call()
+	}
+}
+
+// call rings the bell.
+//
+//go:nosplit
+//go:norace
+func (t *thread) call() {
+	t.urgent, t.lie, t.lieBytes, t.ends = false, 0, 0, 0
+	if !cas32(&t.called, 0, 1) {
+		return
+	}
+	one := [8]byte{1} // of either end: its sum does not matter
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(t.bell), uintptr(unsafe.Pointer(&one)), uintptr(len(one)))
+}
+
+// gather sleeps for a moment if segments may gather after a batch of n.
+//
+//go:nosplit
+//go:norace
+func (t *thread) gather(n int) {
+	t.judge(t.now)
+	if t.period == 0 && !t.told {
+		return
+	}
+	if d := t.pause(n, clock()); d > 0 {
+		sleep(d)
+	}
+}
+
+// pause is how long segments may gather after a batch of n: if so many come
+// that it pays, to the end of the period that began with the batch, and not at
+// all if more is waiting than a batch can hold. Where some come merged the period
+// is short.
+//
+//go:nosplit
+//go:norace
+func (t *thread) pause(n int, now int64) time.Duration {
+	period := t.period
+	if t.now-t.merged < int64(mergeTime) {
+		period = min(period, gatherTime)
+	}
+	if t.told {
+		period = max(period, gatherTime)
+	}
+	t.told = false
+	if n == batch {
+		return 0
+	}
+	return min(period, max(0, period-time.Duration(now-t.now))) // the wall clock may be set back
+}

@@ -1,0 +1,240 @@
+package transport
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Arrivals leave a ring in order, and their bytes stay as they are until then.
+func TestRing(t *testing.T) {
+	const most = 16
+	r := newRing(8, 5*most, most)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var lies []byte // the bytes of each arrival are its number
+	sorted := func() {
+		a := r.arrivals[r.tail%int64(len(r.arrivals))]
+		for _, b := range r.bytes[a.first : a.first+a.size] {
+			if b != lies[0] {
+				t.Fatalf("arrival %d has bytes of another", r.tail)
+			}
+		}
+		lies = lies[1:]
+		r.tail++
+	}
+	full := 0
+	for range 100_000 {
+		if rnd.IntN(100) < 45 && len(lies) > 0 {
+			sorted()
+			continue
+		}
+		if !r.room() {
+			if full++; len(lies) == 0 {
+				t.Fatal("there is no room though nothing lies there")
+			}
+			sorted()
+			continue
+		}
+		a := r.last()
+		*a = arrival{size: rnd.IntN(most + 1)}
+		for i := range a.size {
+			r.bytes[r.next+i] = byte(r.head)
+		}
+		lies = append(lies, byte(r.head))
+		r.put(a)
+	}
+	if full == 0 {
+		t.Error("it was never full")
+	}
+}
+
+// clockOf is a clock whose poller has a ring.
+func clockOf(t *testing.T, r ring) *kernelClock {
+	t.Helper()
+	clock := newKernelClock()
+	if clock == nil {
+		t.Fatal("no kernel clock")
+	}
+	p, err := newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ring = r
+	clock.pollers = pollers{most: 1, all: []*poller{p}}
+	p.start()
+	t.Cleanup(clock.close)
+	return clock
+}
+
+// pairOf is a polled connection of a clock and its other end.
+func pairOf(t *testing.T, clock *kernelClock, mayBeHeld bool) (*polled, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := clock.take(nc, mayBeHeld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.hide(0)
+	c.look() // as if something had been sent
+	return c, peer
+}
+
+// A flood through a ring that is always full loses nothing, and keeps its order;
+// while garbage is collected and the world is stopped.
+func TestFloodThroughATinyRing(t *testing.T) {
+	clock := clockOf(t, newRing(4, 300, 100))
+	stop := make(chan struct{})
+	var storm, flood sync.WaitGroup
+	storm.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	for i := range 8 {
+		c, peer := pairOf(t, clock, i%2 == 0)
+		var b bytes.Buffer
+		for n := range 10_000 {
+			b.WriteString(chunk(fmt.Sprintf("data: %d of %d\n\n", n, i)))
+		}
+		want := b.Bytes()
+		flood.Go(func() {
+			_, err := io.Copy(peer, &b)
+			if err := errors.Join(err, peer.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		flood.Go(func() {
+			got, err := io.ReadAll(c)
+			if err := errors.Join(err, c.Close()); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes of %d, %v; or they are others", len(got), len(want), err)
+			}
+		})
+	}
+	flood.Wait()
+	close(stop)
+	storm.Wait()
+}
+
+// A connection that has the number and the seat of one that was closed while it was
+// flooded gets nothing of what was for that.
+func TestNumbersAreUsedAgain(t *testing.T) {
+	clock := clockOf(t, newRing(64, 1<<20, receiveMost))
+	var wg sync.WaitGroup
+	numbers := make(chan [2]int, 1000)
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := range 100 {
+				c, peer := pairOf(t, clock, false)
+				own := strconv.Itoa(worker*100+i) + "\n"
+				go func() {
+					defer peer.Close()
+					for range 1000 {
+						if _, err := io.WriteString(peer, own); err != nil {
+							return
+						}
+					}
+				}()
+				got := make([]byte, len(own)*(1+i%20))
+				if _, err := io.ReadFull(c, got); err != nil || strings.ReplaceAll(string(got), own, "") != "" {
+					t.Errorf("got %q, %v, and all should be %q", got, err, own)
+				}
+				numbers <- [2]int{c.fd, int(c.number)}
+				c.Close()
+			}
+		})
+	}
+	wg.Wait()
+	close(numbers)
+	seen, again := map[[2]int]bool{}, 0
+	for n := range numbers {
+		if seen[n] {
+			again++
+		}
+		seen[n] = true
+	}
+	if again == 0 {
+		t.Error("no number was used again")
+	}
+}
+
+// stall keeps the only turn that Go has from everybody else, in the middle of which
+// and before the end it writes to a socket.
+//
+//go:nosplit
+//go:norace
+func stall(fd uintptr, text *[4]byte) {
+	for range 2 {
+		_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(text)), uintptr(len(text)))
+		for end := clock() + 20e6; clock() < end; {
+			sleep(1e6)
+		}
+	}
+}
+
+// The thread receives while nothing else of the process can run: both writes have a
+// receive of their own.
+func TestReceivesWithoutATurn(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	c, peer := pair(t, false)
+	raw, err := peer.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 { // on a busy machine it may have no core
+		raw.Control(func(fd uintptr) { stall(fd, &[4]byte{'t', 'e', 'x', 't'}) })
+		var got [8]byte
+		n, _, err := c.receive(got[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 4 {
+			return
+		}
+	}
+	t.Error("it never received before the second write")
+}
+
+// The world is stopped again and again, and nothing is lost.
+func TestStoppedWorld(t *testing.T) {
+	c, peer := pair(t, false)
+	for i := range 50 {
+		want := fmt.Appendf(nil, "%d\n", i)
+		if _, err := peer.Write(want); err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+}
