@@ -209,7 +209,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			continue
 		}
 		a.release(it.bytes)
-		if r.turn(arriving, it, users) != nil || r.slots.take(arriving) != nil {
+		if r.turn(arriving, it, users) != nil || r.slots.take(arriving) != nil || ctx.Err() != nil { // what was cut off may have given its slot back before arriving was over
 			return ctx.Err()
 		}
 		slot := r.now()
