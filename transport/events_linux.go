@@ -84,7 +84,11 @@ func begins(p []byte, with string) bool {
 //go:norace
 func index(p []byte, of string) int {
 	for i := 0; i+len(of) <= len(p); i++ {
-		if begins(p[i:], of) {
+		k := 0
+		for k < len(of) && p[i+k] == of[k] {
+			k++
+		}
+		if k == len(of) {
 			return i
 		}
 	}

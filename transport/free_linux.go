@@ -43,7 +43,7 @@ func (t *thread) free() {
 //go:norace
 func clock() int64 {
 	var ts [2]int // seconds and nanoseconds are words
-	_, _, _ = syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_REALTIME, uintptr(unsafe.Pointer(&ts)), 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_GETTIME, unix.CLOCK_REALTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0)
 	return int64(ts[0])*int64(time.Second) + int64(ts[1])
 }
 
@@ -53,5 +53,5 @@ func clock() int64 {
 //go:norace
 func sleep(d time.Duration) {
 	ts := [2]int{0, int(d)}
-	_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
 }

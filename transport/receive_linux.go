@@ -141,20 +141,46 @@ func (t *thread) waitMillis() int {
 func (t *thread) serve(e *unix.EpollEvent) {
 	who := key{e.Fd, uint32(e.Pad)}
 	if e.Events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-		t.await()
-		a := t.last()
-		*a = arrival{key: who, told: e.Events}
-		t.put(a)
-		t.urgent = true
-		t.told = t.told || e.Events&unix.EPOLLERR != 0 // hardly ever is it an error
+		t.pass(who, e.Events)
 	}
 	if e.Events&^unix.EPOLLOUT == 0 {
 		return
 	}
 	ends := e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
-	for t.receive(who, ends) {
-		continue
+	for more := true; more; { // after less than was asked for there may be no more than the end
+		t.await()
+		a, s := t.last(), t.seatOf(who.number)
+		if !s.enter(who.generation) {
+			return
+		}
+		a.key, a.told, a.polledAt, a.empty = who, 0, t.now, t.emptyOf(s)
+		flags := load32(&s.flags)
+		got := t.receive(s, flags, a)
+		p := t.bytes[t.next : t.next+a.size]
+		if got && s.follows(p) {
+			t.merged = t.now
+		}
+		s.leave(who.generation)
+		if !got {
+			return
+		}
+		t.weigh(flags, p)
+		more = a.size == t.most || ends && a.size > 0
+		t.put(a)
 	}
+}
+
+// pass hands on what the kernel told.
+//
+//go:nosplit
+//go:norace
+func (t *thread) pass(who key, events uint32) {
+	t.await()
+	a := t.last()
+	a.key, a.told, a.size = who, events, 0
+	t.put(a)
+	t.urgent = true
+	t.told = t.told || events&unix.EPOLLERR != 0 // hardly ever is it an error
 }
 
 // await waits until there is room for an arrival.
@@ -169,42 +195,35 @@ func (t *thread) await() {
 	}
 }
 
-// receive is one receive from a connection. It says whether there may be more: after
-// less than was asked for there may be no more than the end.
+// receive is one receive from a connection, together with the time at which the
+// kernel got the last of the bytes. It says whether there was something.
 //
 //go:nosplit
 //go:norace
-func (t *thread) receive(who key, ends bool) (more bool) {
-	t.await()
-	s := t.seatOf(who.number)
-	if !s.enter(who.generation) {
-		return false
-	}
-	flags := load32(&s.flags)
+func (t *thread) receive(s *seat, flags uint32, a *arrival) bool {
+	a.at, a.size, a.errno = 0, 0, 0
 	if flags&seatPaused != 0 { // we will be told again
-		s.leave(who.generation)
 		return false
 	}
-	a := t.last()
-	*a = arrival{key: who, polledAt: t.now, empty: t.emptyOf(s)}
-	errno := t.recvmsg(s.fd, a)
-	if errno == unix.EAGAIN || errno == unix.EINTR {
-		s.leave(who.generation)
-		return errno == unix.EINTR
+	t.iov[0], t.iov[1] = uintptr(unsafe.Pointer(&t.bytes[t.next])), uintptr(t.most)
+	t.msg.Controllen = controlSize
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT, 0, 0, 0)
+	if errno == unix.EAGAIN {
+		return false
 	}
 	store32(&s.received, s.received+1)
-	p := t.bytes[t.next : t.next+a.size]
-	if a.size > 0 {
+	if errno != 0 {
+		a.errno = uint32(errno)
+		return true
+	}
+	if a.size = int(n); a.size > 0 {
 		t.heard = t.now
 		t.count(&s.counted, t.now)
-		if s.follows(p) {
-			t.merged = t.now
-		}
 	}
-	s.leave(who.generation)
-	t.weigh(flags, p)
-	t.put(a)
-	return a.size == t.most || ends && a.size > 0
+	if c := &t.control; t.msg.Controllen > 0 && c.level == unix.SOL_SOCKET && c.kind == unix.SO_TIMESTAMPING {
+		a.at = int64(c.at[0])*int64(time.Second) + int64(c.at[1])
+	}
+	return true
 }
 
 // emptyOf is when nothing lay in a socket but what is received from it now.
@@ -217,26 +236,6 @@ func (t *thread) emptyOf(s *seat) int64 {
 		empty = min(empty, load64(&s.away))
 	}
 	return empty
-}
-
-// recvmsg receives into the ring, together with the time at which the kernel got the
-// last of the bytes.
-//
-//go:nosplit
-//go:norace
-func (t *thread) recvmsg(fd int32, a *arrival) syscall.Errno {
-	t.iov = [2]uintptr{uintptr(unsafe.Pointer(&t.bytes[t.next])), uintptr(t.most)}
-	t.msg.Controllen = controlSize
-	n, _, errno := syscall.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT)
-	if errno != 0 {
-		a.errno = uint32(errno)
-		return errno
-	}
-	a.size = int(n)
-	if c := &t.control; t.msg.Controllen > 0 && c.level == unix.SOL_SOCKET && c.kind == unix.SO_TIMESTAMPING {
-		a.at = int64(c.at[0])*int64(time.Second) + int64(c.at[1])
-	}
-	return 0
 }
 
 // weigh judges when what came must be sorted: at once where somebody may wait for it.
@@ -296,7 +295,7 @@ func (t *thread) call() {
 		return
 	}
 	one := [8]byte{1} // of either end: its sum does not matter
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(t.bell), uintptr(unsafe.Pointer(&one)), uintptr(len(one)))
+	_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, uintptr(t.bell), uintptr(unsafe.Pointer(&one)), uintptr(len(one)), 0, 0, 0)
 }
 
 // gather sleeps for a moment if segments may gather after a batch of n.
