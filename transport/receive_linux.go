@@ -170,7 +170,8 @@ func (t *thread) serve(e *unix.EpollEvent) {
 	}
 }
 
-// pass hands on what the kernel told.
+// pass hands on what the kernel told. Somebody may wait for room, or for the end. An
+// error is hardly ever one: something left, and that need not be heard at once.
 //
 //go:nosplit
 //go:norace
@@ -179,8 +180,9 @@ func (t *thread) pass(who key, events uint32) {
 	a := t.last()
 	a.key, a.told, a.size = who, events, 0
 	t.put(a)
-	t.urgent = true
-	t.told = t.told || events&unix.EPOLLERR != 0 // hardly ever is it an error
+	t.lies(0)
+	t.urgent = t.urgent || events&(unix.EPOLLOUT|unix.EPOLLHUP) != 0
+	t.told = t.told || events&unix.EPOLLERR != 0
 }
 
 // await waits until there is room for an arrival.
@@ -206,8 +208,11 @@ func (t *thread) receive(s *seat, flags uint32, a *arrival) bool {
 		return false
 	}
 	t.iov[0], t.iov[1] = uintptr(unsafe.Pointer(&t.bytes[t.next])), uintptr(t.most)
-	t.msg.Controllen = controlSize
-	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT, 0, 0, 0)
+	n, errno := uintptr(0), syscall.EINTR
+	for errno == unix.EINTR {
+		t.msg.Controllen = controlSize
+		n, _, errno = syscall.RawSyscall6(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT, 0, 0, 0)
+	}
 	if errno == unix.EAGAIN {
 		return false
 	}
@@ -238,15 +243,23 @@ func (t *thread) emptyOf(s *seat) int64 {
 	return empty
 }
 
+// lies notes that something lies in the ring.
+//
+//go:nosplit
+//go:norace
+func (t *thread) lies(size int) {
+	if t.lie++; t.lie == 1 {
+		t.lieBy = t.now + int64(holdTime)
+	}
+	t.lieBytes += size
+}
+
 // weigh judges when what came must be sorted: at once where somebody may wait for it.
 //
 //go:nosplit
 //go:norace
 func (t *thread) weigh(flags uint32, p []byte) {
-	if t.lie++; t.lie == 1 {
-		t.lieBy = t.now + int64(holdTime)
-	}
-	t.lieBytes += len(p)
+	t.lies(len(p))
 	whole := wholeEvents(p)
 	switch {
 	case flags&seatMayBeHeld == 0 || len(p) == 0: // nobody knows where an answer ends, or this is the end
