@@ -16,18 +16,17 @@ const (
 
 var ballast []byte //nolint:unused // it is there to be counted
 
-// turns is how many threads may run goroutines on so many cores. Some keep their turn
-// while they wait: one that sends, and those that receive, which are half as many as
-// there are cores. There must be one for each core besides. Many more do harm: the
-// garbage collector works on a quarter of them at a time, and has to stop all.
+// turns is how many threads may run goroutines on so many cores. One keeps its turn
+// while it waits, the one that sends; there must be one for each core besides. Those
+// beyond that run what the kernel finds a core for. Many more do harm: the garbage
+// collector works on a quarter of them at a time, and has to stop all.
 func turns(cores int) int { return cores + min(3*cores, max(6, cores/2+2)) }
 
 // Tune makes the process fit to measure. A program calls it once, before it
 // runs stages.
 //
 // It has more turns than cores, because the kernel gives a thread a core
-// sooner than the runtime does. The thread that receives must not wait: when it
-// is late, it can no longer tell two segments apart.
+// sooner than the runtime does.
 //
 // It collects garbage seldom while it is small, because a stream leaves little of
 // it, and soon when it is large, because of the memory.
