@@ -156,7 +156,7 @@ func (p *poller) sort() {
 	p.sorting.Lock()
 	defer p.sorting.Unlock()
 	for tail := atomic.LoadInt64(&p.tail); tail != atomic.LoadInt64(&p.head); {
-		a := &p.arrivals[tail%int64(len(p.arrivals))]
+		a := p.number(tail)
 		if c := p.who(a.key); c != nil {
 			p.give(c, a)
 		}

@@ -25,7 +25,7 @@ func TestRing(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var lies []byte // the bytes of each arrival are its number
 	sorted := func() {
-		a := r.arrivals[r.tail%int64(len(r.arrivals))]
+		a := *r.number(r.tail)
 		for _, b := range r.bytes[a.first : a.first+a.size] {
 			if b != lies[0] {
 				t.Fatalf("arrival %d has bytes of another", r.tail)

@@ -4,6 +4,7 @@ package transport
 // has no pointers that change: the thread may not write one.
 type ring struct {
 	head, tail int64 // how many arrivals there were, and how many of these were sorted: both atomically
+	base       int64 // the one that is the first of arrivals, or was: atomically
 	arrivals   []arrival
 	bytes      []byte
 	most       int // bytes that one arrival may have
@@ -27,8 +28,8 @@ func newRing(arrivals, bytes, most int) ring {
 }
 
 // room says whether there is room for one more arrival. Its bytes lie together: where
-// too few are left at the end, they begin anew. They do so also when all was sorted,
-// and stay in the processor's cache.
+// too few are left at the end, they begin anew. When all was sorted, they and the
+// arrivals do so as well, and stay in the processor's cache.
 //
 //go:nosplit
 //go:norace
@@ -36,12 +37,13 @@ func (r *ring) room() bool {
 	tail := load64(&r.tail)
 	if r.head == tail {
 		r.next = 0
+		store64(&r.base, tail)
 		return true
 	}
 	if r.head-tail >= int64(len(r.arrivals)) {
 		return false
 	}
-	oldest := r.arrivals[tail%int64(len(r.arrivals))].first
+	oldest := r.number(tail).first
 	switch {
 	case r.next < oldest:
 		return r.next+r.most < oldest
@@ -58,7 +60,15 @@ func (r *ring) room() bool {
 //
 //go:nosplit
 //go:norace
-func (r *ring) last() *arrival { return &r.arrivals[r.head%int64(len(r.arrivals))] }
+func (r *ring) last() *arrival { return r.number(r.head) }
+
+// number is the arrival with a number, if it was not sorted yet.
+//
+//go:nosplit
+//go:norace
+func (r *ring) number(n int64) *arrival {
+	return &r.arrivals[(n-load64(&r.base))%int64(len(r.arrivals))]
+}
 
 // put hands an arrival over.
 //
