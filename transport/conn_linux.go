@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"net"
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -71,7 +70,7 @@ func (r *receiver) leaving(fd int) (number uint32, at int64, ok bool) {
 // A kernelClock makes connections that know when the kernel received what
 // they read.
 type kernelClock struct {
-	pollers pollers
+	pollers *pollers
 	// held keeps the kernel stamping packets. Linux begins to stamp some time
 	// after the first socket asks for it, and stops after the last is closed, so
 	// that without this the first answers of a run come without a time.
@@ -85,12 +84,13 @@ func newKernelClock() *kernelClock {
 	if err != nil {
 		return nil
 	}
-	k := &kernelClock{pollers: pollers{most: max(1, runtime.NumCPU()/2)}, held: os.NewFile(uintptr(fd), "kernel clock")}
+	k := &kernelClock{held: os.NewFile(uintptr(fd), "kernel clock")}
 	if err := stampReceives(fd); err != nil {
 		_ = k.held.Close()
 		return nil
 	}
 	awaitStamps(fd)
+	k.pollers = join()
 	return k
 }
 
@@ -150,7 +150,7 @@ func (k *kernelClock) take(nc net.Conn, mayBeHeld bool) (*polled, error) {
 // close lets go of the clock when the last connection is closed.
 func (k *kernelClock) close() {
 	_ = k.held.Close() // nothing was written to it
-	k.pollers.close()
+	k.pollers.leave()
 	if k.tap != nil {
 		k.tap.Close()
 	}

@@ -39,14 +39,47 @@ const (
 	mergeTime   = 2 * time.Second
 )
 
-// pollers share the connections of a client. One thread receives from hundreds
+// pollers share the connections of all clients. One thread receives from hundreds
 // without being late; beyond that there are more threads, but never so many that
-// nothing is left for the rest of the work.
+// nothing is left for the rest of the work, however many servers there are.
 type pollers struct {
 	most int
 
 	mu  sync.Mutex
 	all []*poller
+
+	users int // clocks; under the lock of common
+}
+
+// common are the pollers of the clocks that there are; nil where there is none.
+var common struct {
+	mu  sync.Mutex
+	all *pollers
+}
+
+// join is the pollers for another clock.
+func join() *pollers {
+	common.mu.Lock()
+	defer common.mu.Unlock()
+	if common.all == nil {
+		common.all = &pollers{most: max(1, runtime.NumCPU()/2)}
+	}
+	common.all.users++
+	return common.all
+}
+
+// leave ends what join began. After the last clock the threads end, when their last
+// connections are closed.
+func (ps *pollers) leave() {
+	common.mu.Lock()
+	defer common.mu.Unlock()
+	if ps.users--; ps.users > 0 {
+		return
+	}
+	if common.all == ps {
+		common.all = nil
+	}
+	ps.close()
 }
 
 // perPoller is how many connections a poller has before there is a further one.

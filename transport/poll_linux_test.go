@@ -526,3 +526,32 @@ func TestWhatFollowsMergedEvents(t *testing.T) {
 		}
 	}
 }
+
+// Clocks share their threads, and these go on until the last clock is closed: with
+// many servers there would be too many.
+func TestClocksShareThreads(t *testing.T) {
+	one, other := newKernelClock(), newKernelClock()
+	if one == nil || other == nil {
+		t.Fatal("no kernel clock")
+	}
+	ps := one.pollers
+	if other.pollers != ps {
+		t.Error("each has its own")
+	}
+	users := ps.users
+	one.close()
+	c, peer := pairOf(t, other, false)
+	if _, err := peer.Write([]byte("hi")); err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 10)
+	if n, _, err := c.receive(p); string(p[:n]) != "hi" || err != nil {
+		t.Errorf("%q, %v", p[:n], err)
+	}
+	c.Close()
+	peer.Close()
+	other.close()
+	if ps.users != users-2 || ps.users == 0 && common.all == ps {
+		t.Errorf("%d clocks are left of %d, and these are common: %v", ps.users, users, common.all == ps)
+	}
+}

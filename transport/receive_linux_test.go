@@ -72,7 +72,8 @@ func clockOf(t *testing.T, r ring) *kernelClock {
 		t.Fatal(err)
 	}
 	p.ring = r
-	clock.pollers = pollers{most: 1, all: []*poller{p}}
+	clock.pollers.leave()
+	clock.pollers = &pollers{most: 1, all: []*poller{p}}
 	p.start()
 	t.Cleanup(clock.close)
 	return clock
