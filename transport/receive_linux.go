@@ -307,8 +307,8 @@ func (t *thread) call() {
 	if !cas32(&t.called, 0, 1) {
 		return
 	}
-	one := [8]byte{1} // of either end: its sum does not matter
-	_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, uintptr(t.bell), uintptr(unsafe.Pointer(&one)), uintptr(len(one)), 0, 0, 0)
+	one := uint64(1) // the sum does not matter, if it is far from the greatest
+	_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, uintptr(t.bell), uintptr(unsafe.Pointer(&one)), unsafe.Sizeof(one), 0, 0, 0)
 }
 
 // gather sleeps for a moment if segments may gather after a batch of n.
