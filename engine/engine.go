@@ -209,7 +209,8 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			continue
 		}
 		a.release(it.bytes)
-		if r.turn(arriving, it, users) != nil || r.slots.take(arriving) != nil || ctx.Err() != nil { // what was cut off may have given its slot back before arriving was over
+		// What was cut off may have given its slot back before arriving was over.
+		if r.turn(arriving, it, users) != nil || r.slots.take(arriving) != nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		slot := r.now()

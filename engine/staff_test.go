@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What comes together is run by one goroutine; where many wait others help, so that one which waits after all holds up only a few.
+// What comes together is run by one goroutine. Where many wait, others help: one that
+// waits after all holds up only a few.
 func TestStaffRunsShortSessionsTogether(t *testing.T) {
 	var s staff
 	var first atomic.Int64

@@ -54,7 +54,7 @@ var clockRules = []Rule{
 			return uncertain(d.Stats, s.TTFTSlackMillis), true
 		},
 		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("one request in a hundred may have left, or had its first token, up to %.2f ms off its time (P99 TTFT: %s)", s.TTFTSlackMillis, s.boundWords(TTFT))
+			return fmt.Sprintf("when some requests left, or had their first token, is known within limits only: 99 %% of TTFTs are off by %.2f ms at most (P99 TTFT: %s)", s.TTFTSlackMillis, s.boundWords(TTFT))
 		},
 	},
 	{

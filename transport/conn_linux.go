@@ -19,52 +19,37 @@ import (
 // the peer has closed it, so it only bounds what a middlebox may forget.
 const spareMaxAge = 30 * time.Second
 
-// A receiver receives from TCP sockets, each time together with the time at
-// which the kernel got the last of the bytes. It allocates nothing per receive,
-// which is why the arguments of the system call are fields.
+// A receiver asks for the kernel's times of what came or left, and not for what was
+// said. It allocates nothing each time, which is why the arguments of the system call
+// are fields.
 type receiver struct {
-	buf     []byte
+	said    byte
 	iov     unix.Iovec
 	msg     unix.Msghdr
 	control [128]byte
 }
 
-func newReceiver() *receiver { return receiverOf(64 << 10) }
-
-func receiverOf(size int) *receiver {
-	r := &receiver{buf: make([]byte, size)}
-	r.iov.Base = &r.buf[0]
-	r.iov.SetLen(len(r.buf))
+func newReceiver() *receiver {
+	r := &receiver{}
+	r.iov.Base = &r.said
+	r.iov.SetLen(1)
 	r.msg.Iov = &r.iov
 	r.msg.SetIovlen(1)
 	r.msg.Control = &r.control[0]
 	return r
 }
 
-// receive is one recvmsg. at is 0 if the kernel gave no time. The call does not
-// block, so the runtime is not told of it: it would give the thread's place
-// away whenever the kernel lets others run meanwhile, and the thread would have
-// to wait for another behind all goroutines that can run.
-func (r *receiver) receive(fd int) (n int, at int64, err error) {
+// next is one recvmsg. at is 0 if the kernel gave no time; number is as in stampIn.
+// The call does not block, so the runtime is not told of it: it would give the
+// thread's turn away whenever the kernel lets others run meanwhile.
+func (r *receiver) next(fd, flags int) (at int64, number uint32, ok bool) {
 	r.msg.SetControllen(len(r.control))
-	got, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
-	if errno != 0 {
-		return 0, 0, errno
-	}
-	at, _ = stampIn(r.control[:min(int(r.msg.Controllen), len(r.control))])
-	return int(got), at, nil
-}
-
-// leaving says when a segment left that ended a write, and the number of its last
-// byte, counted from 0.
-func (r *receiver) leaving(fd int) (number uint32, at int64, ok bool) {
-	r.msg.SetControllen(len(r.control))
-	_, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+	_, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), uintptr(flags|unix.MSG_DONTWAIT))
 	if errno != 0 {
 		return 0, 0, false
 	}
 	at, number = stampIn(r.control[:min(int(r.msg.Controllen), len(r.control))])
-	return number, at, true
+	return at, number, true
 }
 
 // A kernelClock makes connections that know when the kernel received what
@@ -116,8 +101,7 @@ func awaitStamps(fd int) {
 		if unix.Sendto(fd, []byte{0}, 0, self) != nil {
 			return
 		}
-		n, at, _ := r.receive(fd)
-		for ; n > 0; n, at, _ = r.receive(fd) {
+		for at, _, ok := r.next(fd, 0); ok; at, _, ok = r.next(fd, 0) {
 			if at != 0 {
 				return
 			}
@@ -169,8 +153,8 @@ func stampSends(fd int) {
 }
 
 // stampIn finds the software time among control messages, the first of the three
-// timespecs of SCM_TIMESTAMPING; and of a segment that was sent its number, the
-// last word of the error that tells of it. Lengths and times are of the machine's
+// timespecs of SCM_TIMESTAMPING; and of a segment that was sent the number of its
+// last byte, counted from 0, the last word of the error that tells of it. Lengths and times are of the machine's
 // word size.
 func stampIn(control []byte) (at int64, number uint32) {
 	const word, info = bits.UintSize / 8, 12

@@ -28,13 +28,14 @@ const (
 	endsMost = 16
 	// batch is how many connections are served at a time.
 	batch = 512
-	// silencePart is the part of a silence after which the poller looks whether
+	// silencePart is the part of a silence after which the thread looks whether
 	// anything has come, though it was not woken: what comes merged then came
 	// within so much of the gap before it. It does so after lookTime at the
 	// soonest, for looking has its price, and after lookMost at the latest; and
-	// after gatherTime for mergeTime after something came merged.
-	silencePart = 50
-	lookTime    = 5 * time.Millisecond
+	// after closeTime for mergeTime after something came merged.
+	silencePart = 100
+	lookTime    = 2 * time.Millisecond
+	closeTime   = 250 * time.Microsecond
 	lookMost    = 500 * time.Millisecond
 	mergeTime   = 2 * time.Second
 )
@@ -147,7 +148,7 @@ func newPoller() (*poller, error) {
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("eventfd", err), unix.Close(epoll))
 	}
-	p := &poller{bell: os.NewFile(uintptr(bell), "bell"), receiver: receiverOf(1)}
+	p := &poller{bell: os.NewFile(uintptr(bell), "bell"), receiver: newReceiver()}
 	p.init(epoll, bell)
 	return p, nil
 }

@@ -385,13 +385,12 @@ func (c *polled) look() {
 	}
 }
 
-// receivers are for those who do not receive what was said.
-var receivers = sync.Pool{New: func() any { return receiverOf(1) }}
+var receivers = sync.Pool{New: func() any { return newReceiver() }}
 
 // takeLeaving takes what the kernel says of segments that left.
 func (c *polled) takeLeaving(r *receiver) (any bool) {
 	for c.leftAt == 0 || !any {
-		number, at, ok := r.leaving(c.fd)
+		at, number, ok := r.next(c.fd, unix.MSG_ERRQUEUE)
 		if !ok {
 			return any
 		}

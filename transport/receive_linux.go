@@ -40,6 +40,7 @@ type thread struct {
 
 	ring
 	epoll  int
+	fine   bool // the kernel waits for parts of a millisecond (Linux 5.11)
 	bell   int
 	blocks [blocksMost]*block
 
@@ -74,6 +75,9 @@ const controlSize = 16 * bits.UintSize / 8
 
 func (t *thread) init(epoll, bell int) {
 	t.epoll, t.bell, t.due = epoll, bell, never
+	t.fine = true
+	_, errno := t.wait(0)
+	t.fine = errno == 0
 	t.ring = newRing(ringArrivals, ringBytes, receiveMost)
 	t.msg.Iov = (*unix.Iovec)(unsafe.Pointer(&t.iov))
 	t.msg.SetIovlen(1)
@@ -84,43 +88,71 @@ func (t *thread) init(epoll, bell int) {
 //go:norace
 func (t *thread) loop() {
 	for load32(&t.ending) == 0 {
-		asked := clock()
-		n, errno := t.wait()
+		asked, most := clock(), t.waitMost()
+		n, errno := t.wait(most)
 		t.now = clock()
 		for i := range n {
 			t.serve(&t.events[i])
 		}
-		if n < batch && errno == 0 { // it was told of all that had something
-			store64(&t.empty, asked)
+		if errno == 0 { // it was no signal
+			t.served(n, asked, most)
 		}
 		t.callIfDue()
 		t.gather(n)
 	}
 }
 
-// wait waits for connections that have something.
+// served notes when sockets were empty, after n were served that had something when it
+// asked, or came to have it within the most that it waited.
 //
 //go:nosplit
 //go:norace
-func (t *thread) wait() (n int, errno syscall.Errno) {
-	got, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(t.epoll), uintptr(unsafe.Pointer(&t.events)), batch, uintptr(t.waitMillis()), 0, 0)
-	if errno != 0 { // a signal
+func (t *thread) served(n int, asked, most int64) {
+	switch {
+	case n == 0: // nothing came in all that time
+		store64(&t.empty, asked+most)
+	case n < batch: // it was told of all that had something
+		store64(&t.empty, asked)
+	}
+}
+
+// wait waits for connections that have something, for so many nanoseconds at most.
+// Where the kernel counts milliseconds, it is rounded up: rounded down, the last one
+// would be spent on asking again and again.
+//
+//go:nosplit
+//go:norace
+func (t *thread) wait(most int64) (n int, errno syscall.Errno) {
+	var got uintptr
+	events := uintptr(unsafe.Pointer(&t.events))
+	if t.fine {
+		ts := [2]int64{most / int64(time.Second), most % int64(time.Second)}
+		got, _, errno = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(t.epoll), events, batch, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	} else {
+		millis := (most + int64(time.Millisecond) - 1) / int64(time.Millisecond)
+		got, _, errno = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(t.epoll), events, batch, uintptr(millis), 0, 0)
+	}
+	if errno != 0 {
 		return 0, errno
 	}
 	return int(got), 0
 }
 
-// waitMillis is how long to wait at most: until something must be sorted, or for a
-// part of the silence.
-// It is rounded up: rounded down, the last millisecond would be spent on asking
-// again and again.
+// mergedOfLate says whether something came merged within the last two seconds.
 //
 //go:nosplit
 //go:norace
-func (t *thread) waitMillis() int {
+func (t *thread) mergedOfLate() bool { return t.now-t.merged < int64(mergeTime) }
+
+// waitMost is for how long to wait at most: until something must be sorted, or for a
+// part of the silence.
+//
+//go:nosplit
+//go:norace
+func (t *thread) waitMost() int64 {
 	least := lookTime
-	if t.now-t.merged < int64(mergeTime) {
-		least = gatherTime
+	if t.mergedOfLate() {
+		least = closeTime
 	}
 	left := min(int64(lookMost), max(int64(least), (t.now-t.heard)/silencePart))
 	left = min(left, load64(&t.due)-t.now)
@@ -130,7 +162,7 @@ func (t *thread) waitMillis() int {
 	if t.ends > 0 {
 		left = min(left, t.endsBy-t.now)
 	}
-	return int((max(0, left) + int64(time.Millisecond) - 1) / int64(time.Millisecond))
+	return max(0, left)
 }
 
 // serve receives what a connection has. The kernel tells once of what came, and not
@@ -334,8 +366,8 @@ func (t *thread) gather(n int) {
 //go:norace
 func (t *thread) pause(n int, now int64) time.Duration {
 	period := t.period
-	if t.now-t.merged < int64(mergeTime) {
-		period = min(period, gatherTime)
+	if t.mergedOfLate() {
+		period = min(period, closeTime)
 	}
 	if t.told {
 		period = max(period, gatherTime)
