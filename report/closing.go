@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -244,7 +245,8 @@ func microsWords(ms float64) string {
 // mostDoubts is how many reasons a screen has room for.
 const mostDoubts = 3
 
-// reasonsAgainst are why levels are not to be trusted, each once, the worst first.
+// reasonsAgainst are why levels are not to be trusted, each once: the worst first, and
+// equally bad ones in the order of the rules, which have a cut run before its noise.
 func reasonsAgainst(levels []outcome.Level) []string {
 	type doubt struct {
 		reason metric.Reason
@@ -263,7 +265,9 @@ func reasonsAgainst(levels []outcome.Level) []string {
 			all[k].at = append(all[k].at, levels[i].Value)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b doubt) int { return rank(a.reason.Severity) - rank(b.reason.Severity) })
+	slices.SortStableFunc(all, func(a, b doubt) int {
+		return cmp.Or(rank(a.reason.Severity)-rank(b.reason.Severity), ruleOf(a.reason)-ruleOf(b.reason))
+	})
 	var out []string
 	for i, d := range all {
 		if i == mostDoubts {
@@ -277,6 +281,12 @@ func reasonsAgainst(levels []outcome.Level) []string {
 		out = append(out, fmt.Sprintf("%s%s: %s.", d.reason.Severity, at, d.reason.Text))
 	}
 	return out
+}
+
+// ruleOf is where the rule of a reason stands among all. What a caller knows, such as
+// that an agent was lost, has no rule, and comes before them.
+func ruleOf(r metric.Reason) int {
+	return slices.IndexFunc(metric.Rules, func(rule metric.Rule) bool { return rule.Code == r.Code })
 }
 
 func rank(s metric.Severity) int {
