@@ -27,12 +27,20 @@ run: build
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/tacho ./cmd/tacho
 
-## test: all tests, with the race detector; those of the page in a real browser, those of the view in a real terminal, those of completion in real shells
+# COMPUTING are the packages that compute, and share next to nothing among goroutines.
+# The race detector makes their tests five times as long. So only SHARING, those of their
+# tests that do share, have it; and the tests of the commands, which use all of them.
+COMPUTING = ./stat ./metric ./search ./compare ./predict ./sim/step ./token/... ./workload ./plan ./internal/jinja ./internal/rows ./internal/arch
+SHARING = ConcurrentEncode|EveryKindIsAFunctionOfI|FitFindsAKnownEngine|CacheBeyondSharing
+
+## test: all tests, with the race detector where goroutines share something; those of the page in a real browser, those of the view in a real terminal, those of completion in real shells
 .PHONY: test
 test: chromium tmux shells
-	go test -race -tags browser,terminal,shells -timeout 25m ./...
-	go test ./sim/step ./metric ./internal/hostile ./compare # what they skip under the race detector: the fit to the seeds, ten million token events, most shapes, the power of comparisons
-	go test -run 'TestReadmeCommands|TestSecretsStaySecret' ./cli # the same: every command of the documents, every way to hand a secret to every server
+	go test -race -tags browser,terminal,shells -timeout 1h $$(go list ./... | grep -vxF "$$(go list $(COMPUTING))")
+	go test -timeout 1h $(COMPUTING) ./internal/hostile # under the race detector hostile leaves most shapes out
+	go test -race -run '$(SHARING)' ./token ./workload ./predict ./metric
+	go test -run 'TestReadmeCommands|TestSecretsStaySecret' ./cli # left out there too: every command of the documents, every way to hand a secret to every server
+	go test -run 'TestScripts/(fleet|fit|curve)$$' ./cli # and long runs in virtual time
 
 ## chromium: install the browser that looks at the page, where it is missing (Debian; as root)
 .PHONY: chromium

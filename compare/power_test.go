@@ -110,9 +110,6 @@ func virtual(t *testing.T, tr *trial, seed uint64, slower float64) outcome.Run {
 // 10 % slower. Equal ones must be called "~" in all they are compared by, and
 // the slower one must be found. TRIES is how often: make test-power has 100.
 func TestPower(t *testing.T) {
-	if raced {
-		t.Skip("a virtual run has one goroutine; make test has this test without the race detector")
-	}
 	tries := 12
 	if n, err := strconv.Atoi(os.Getenv("TRIES")); err == nil {
 		tries = n

@@ -460,7 +460,7 @@ func TestGapsByTokenMerge(t *testing.T) {
 // In a long run of short requests only what the classic metrics say of a request stays,
 // and when its tokens came.
 func TestLongRunsStaySmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() {
 		t.Skip("two hundred thousand requests")
 	}
 	const requests = 200_000
@@ -503,7 +503,7 @@ func heap() int64 {
 // Ten million token events: past the limit, which is a tenth of that, memory
 // stays where it is, and every figure is as near to the exact one as it says.
 func TestBoundedMemory(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() {
 		t.Skip("ten million token events")
 	}
 	const tokens, requests = 1000, 10_000

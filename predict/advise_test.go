@@ -9,7 +9,7 @@ import (
 // The run that is advised first tells more than others: measured, and fitted with
 // what was there before, it makes the numbers surer than any other that may be advised.
 func TestAdviceTellsMost(t *testing.T) {
-	if raced || testing.Short() {
+	if testing.Short() {
 		t.Skip("it computes much, on one processor")
 	}
 	p := profile(t)

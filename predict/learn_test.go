@@ -44,7 +44,7 @@ var engines = []struct {
 func TestLearnFindsAnEngine(t *testing.T) {
 	for i, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
-			if i > 0 && (raced || testing.Short()) {
+			if i > 0 && testing.Short() {
 				t.Skip("one of them shows it")
 			}
 			p := profile(t)

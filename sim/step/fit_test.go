@@ -20,7 +20,7 @@ var fitOnce = sync.OnceValues(func() ([]fitRow, error) { return compareAll(conte
 
 func fitRows(t *testing.T) []fitRow {
 	t.Helper()
-	if testing.Short() || raced {
+	if testing.Short() {
 		t.Skip("simulates 130 million tokens")
 	}
 	rows, err := fitOnce()

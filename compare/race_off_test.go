@@ -1,5 +1,0 @@
-//go:build !race
-
-package compare_test
-
-const raced = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package step
-
-const raced = false
