@@ -157,7 +157,7 @@ func fileOf(t *testing.T, text string) string {
 // and whatever the server makes of it. Under the race detector, where all of them
 // take minutes, each way goes to one of the servers; make test runs the rest without.
 func TestSecretsStaySecret(t *testing.T) {
-	servers := map[string]string{"nobody": "http://" + nobody(t)}
+	servers := map[string]string{"nobody": nobody}
 	for name, p := range map[string]parrot{"parrot": {}, "401": {status: 401}, "broken": {broken: true}} {
 		srv := httptest.NewServer(p)
 		t.Cleanup(srv.Close)

@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// nobody is where nobody listens, and no other test may come to: that is not so of a
+// port that was just closed.
+const nobody = "http://127.0.0.1:1"
+
 // TestScripts runs the program as a user does: each file of testdata/script is
 // a session. $SERVER is a simulated server, $NOBODY an address where nobody
 // listens, $SEEDS the reports the project grew from.
@@ -43,7 +47,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SERVER", "http://"+server)
-			e.Setenv("NOBODY", "http://"+nobody(t))
+			e.Setenv("NOBODY", nobody)
 			e.Setenv("SEEDS", seeds)
 			e.Values[signaled{}] = new(*exec.Cmd)
 			return nil
@@ -70,16 +74,6 @@ func serve(t *testing.T) string {
 	}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close() })
-	return l.Addr().String()
-}
-
-func nobody(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 

@@ -88,7 +88,7 @@ func TestExitCodes(t *testing.T) {
 	seed := "../testdata/seeds/003_659e43dd1329acd2.txt"
 	cases := map[string][]string{
 		"0": {"report", seed, "--fail-if", "ttft.mean>10m"},
-		"1": {"bench", "--base-url", "http://" + nobody(t), "--runs-dir", t.TempDir()},
+		"1": {"bench", "--base-url", nobody, "--runs-dir", t.TempDir()},
 		"2": {"bench", "--num-prompts", "many"},
 		"3": {"report", seed, "--fail-if", "ttft.mean>1ms"},
 		"4": {"bench", "--base-url", broken.URL, "--model", "m", "--no-trial", "--num-prompts", "3", "--runs-dir", t.TempDir(), "--no-html"},

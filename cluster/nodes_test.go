@@ -22,11 +22,15 @@ func nodes(t *testing.T) (all []*server.Server, urls string) {
 	var routes []*url.URL
 	var ports []int
 	var addresses []string
+	var free []net.Listener // held until there are three, or one may come twice
 	for range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
 		must(t, err)
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+		free = append(free, l)
+	}
+	for _, l := range free {
 		must(t, l.Close())
 	}
 	for i, port := range ports {

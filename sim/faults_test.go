@@ -328,9 +328,10 @@ func TestPauseStopsEverybody(t *testing.T) {
 	}
 }
 
-// Connections are refused by a real socket and by nothing less.
+// Connections are refused by a real socket and by nothing less. It is refused again and
+// again: on a busy machine no request may be made in the first time.
 func TestRefuse(t *testing.T) {
-	s, err := New(Options{Faults: []string{"refuse@0s+300ms"}})
+	s, err := New(Options{Faults: []string{"refuse@0s+300ms/600ms"}})
 	if err != nil {
 		t.Fatal(err)
 	}
