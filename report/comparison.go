@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"tacho/compare"
 	"tacho/metric"
@@ -54,16 +55,7 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 	if options := levelOptions(c); len(options) > 1 {
 		fmt.Fprintf(out, "Levels are by %s.\n", safe(strings.Join(options, ", ")))
 	}
-	tables := comparisonTables(c)
-	wide := nameWidth(tables)
-	for _, t := range tables {
-		fmt.Fprintf(out, "\n%-*s %9s %9s %8s %s\n", wide, safe(cut(t.title, wide)), letter(0), letter(t.side), "change", "95 % interval")
-		for _, l := range t.lines {
-			change, interval, verdict := deltaWords(l.row, t.side)
-			line := fmt.Sprintf("%-*s %9s %9s %8s %-15s %s", wide, safe(cut(l.name, wide)), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
-			fmt.Fprintln(out, strings.TrimRight(line, " "))
-		}
-	}
+	writeTables(out, comparisonTables(c))
 	for _, line := range alone(c) {
 		fmt.Fprintf(out, "\n%s\n", wrap(safe(line), "  "))
 	}
@@ -71,16 +63,50 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 	return written(w, out)
 }
 
-// nameWidth is how wide the first column is: all fits a terminal of 80 cells.
-func nameWidth(tables []comparisonTable) int {
-	wide := 20
+// writeTables writes all tables with the same columns.
+func writeTables(out io.Writer, tables []comparisonTable) {
+	var texts [][][]string
 	for _, t := range tables {
-		wide = max(wide, len([]rune(t.title)))
+		text := [][]string{{safe(t.title), letter(0), letter(t.side), "change", "95 % interval", ""}}
 		for _, l := range t.lines {
-			wide = max(wide, len([]rune(l.name)))
+			change, interval, verdict := deltaWords(l.row, t.side)
+			text = append(text, []string{safe(l.name), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict})
+		}
+		texts = append(texts, text)
+	}
+	wide := columnWidths(slices.Concat(texts...))
+	for _, text := range texts {
+		fmt.Fprintln(out)
+		for _, row := range text {
+			line := fmt.Sprintf("%-*s %*s %*s %*s %-*s %s", wide[0], cut(row[0], wide[0]), wide[1], row[1], wide[2], row[2], wide[3], row[3], wide[4], row[4], row[5])
+			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
 	}
-	return min(wide, 28)
+}
+
+// columnWidths are how wide the columns of rows are. Where that is more than a terminal
+// has, the figures lose the room around them, and names their ends.
+func columnWidths(rows [][]string) []int {
+	const leastName, usualName, mostName = 16, 20, 28
+	need, room := []int{usualName, 0, 0, 0, 0, 0}, []int{0, 9, 9, 8, 15, 0}
+	for _, row := range rows {
+		for i, cell := range row {
+			need[i] = max(need[i], utf8.RuneCountInString(cell))
+		}
+	}
+	wide := slices.Clone(need)
+	wide[0] = min(wide[0], mostName)
+	over := len(wide) - 1 - textWidth // the gaps
+	for i := range wide {
+		wide[i] = max(wide[i], room[i])
+		over += wide[i]
+	}
+	for i := 1; i < len(wide) && over > 0; i++ {
+		less := min(over, wide[i]-need[i])
+		wide[i], over = wide[i]-less, over-less
+	}
+	wide[0] = max(wide[0]-max(over, 0), leastName)
+	return wide
 }
 
 // A comparisonTable is one side beside the first.

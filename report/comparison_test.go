@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"tacho/compare"
 )
@@ -16,5 +17,27 @@ func TestDeltaWordsAreShort(t *testing.T) {
 		if _, _, verdict := deltaWords(row, 1); len(verdict) > len("p=0.001 better") || !strings.HasSuffix(verdict, "better") {
 			t.Errorf("p %v: %q", p, verdict)
 		}
+	}
+}
+
+// A terminal has 80 columns, whatever the names and the changes are.
+func TestComparisonsFitATerminal(t *testing.T) {
+	first, second, low, high, p := 1234567.8, 98765432.1, 12345678.9, 99999999.9, 0.0001
+	share := (second - first) / first
+	d := &compare.Delta{Difference: second - first, Share: &share, Low: &low, High: &high, Adjusted: &p, Verdict: compare.Better}
+	row := &compare.Row{Values: []*float64{&first, &second}, Deltas: []*compare.Delta{nil, d}}
+	small := &compare.Row{Values: []*float64{&p, &p}, Deltas: []*compare.Delta{nil, {Verdict: compare.Same}}}
+	for _, name := range []string{"short", "request-rate 12.5 max-concurrency 64 (3 runs of A, 3 of B)"} {
+		var out strings.Builder
+		writeTables(&out, []comparisonTable{{title: name, side: 1, lines: []comparisonLine{{name, row}, {name, small}}}})
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > textWidth {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+		if !strings.Contains(out.String(), "better") || !strings.Contains(out.String(), name[:5]) {
+			t.Error(out.String())
+		}
+		t.Log(out.String())
 	}
 }
