@@ -39,6 +39,7 @@ test: chromium tmux shells
 	go test -race -tags browser,terminal,shells -timeout 1h $$(go list ./... | grep -vxF "$$(go list $(COMPUTING))")
 	go test -timeout 1h $(COMPUTING) ./internal/hostile # under the race detector hostile leaves most shapes out
 	go test -race -run '$(SHARING)' ./token ./workload ./predict ./metric
+	test $$(go test -list '$(SHARING)' ./token ./workload ./predict ./metric | grep -c ^Test) = 4 # a name of SHARING is of a test
 	go test -run 'TestReadmeCommands|TestSecretsStaySecret' ./cli # left out there too: every command of the documents, every way to hand a secret to every server
 	go test -run 'TestScripts/(fleet|fit|curve)$$' ./cli # and long runs in virtual time
 
