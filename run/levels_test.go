@@ -127,8 +127,8 @@ func TestListEndsWhereAllFails(t *testing.T) {
 // A sweep goes from one at a time past saturation, and places what is left of its
 // levels in between.
 func TestSweep(t *testing.T) {
-	url, _ := serve(t, slow(4, 20*time.Millisecond))
-	for option, least := range map[string]float64{"max-concurrency": 4, "request-rate": 150} {
+	url, _ := serve(t, slow(4, 50*time.Millisecond))
+	for option, least := range map[string]float64{"max-concurrency": 4, "request-rate": 60} {
 		out := do(t, planFor(url, func(p *plan.Plan) {
 			p.NumPrompts, p.SweepPoints = 24, 5
 			list(p, option, plan.Sweep)
