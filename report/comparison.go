@@ -64,7 +64,7 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 }
 
 // writeTables writes all tables with the same columns.
-func writeTables(out io.Writer, tables []comparisonTable) {
+func writeTables(out *strings.Builder, tables []comparisonTable) {
 	var texts [][][]string
 	for _, t := range tables {
 		text := [][]string{{safe(t.title), letter(0), letter(t.side), "change", "95 % interval", ""}}
