@@ -6,17 +6,6 @@ package transport
 // lastChunk ends an answer.
 const lastChunk = "0\r\n\r\n"
 
-// follows says whether what has come is behind several events that came merged. What
-// ends an answer comes merged as a rule, and nothing follows.
-//
-//go:nosplit
-//go:norace
-func (s *seat) follows(p []byte) bool {
-	behind := s.several && !begins(p, lastChunk) && !begins(p, "HTTP/")
-	s.several = several(p)
-	return behind
-}
-
 // several says whether p seems to hold more than one event: more than one TLS
 // record, or a whole chunk that ends a line and then another. The head of an
 // answer is none, nor is its end.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -547,14 +548,108 @@ func TestWhatFollowsMergedEvents(t *testing.T) {
 		"just before":       {[]string{event, event + event, "0\r\n\r\n", event}, false},
 		"the answer before": {[]string{event, event + event, chunkedHead + event, event}, false},
 	} {
-		var s seat
-		got := false
+		p, s := &thread{now: 1}, seat{fd: -1}
 		for _, text := range tc.comes {
-			got = s.follows([]byte(text)) || got
+			p.compare(&s, &arrival{at: 1}, []byte(text))
 		}
-		if got != tc.want {
+		if got := p.merged != 0; got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
+	}
+}
+
+// Events that one segment brought came when it did. Those of several that lay in the
+// socket together may have come at any time since that was empty.
+func TestEventsOfOneSegmentHaveItsTime(t *testing.T) {
+	event := chunk("data: x\n\n")
+	type step struct {
+		writes []string
+		exact  bool
+	}
+	head := step{[]string{chunkedHead}, true}
+	one := step{[]string{event + event}, true}
+	merged := step{[]string{event, event}, false}
+	for name, steps := range map[string][]step{
+		"one write":              {head, one, one, one},
+		"head and events":        {{[]string{chunkedHead + event + event}, true}, one},
+		"head and event merged":  {{[]string{chunkedHead, event + event}, false}, one},
+		"two writes":             {head, merged, one, merged, merged, one},
+		"one write behind half":  {head, {[]string{event[:7], event[7:] + event}, false}, one},
+		"several beside one":     {head, {[]string{event + event, event}, false}, one},
+		"halves merged before":   {head, {[]string{event[:7], event[7:]}, false}, {one.writes, false}, one},
+		"more than one can take": {head, {[]string{chunk(strings.Repeat("data: x\n\n", 40_000)) + event}, false}, one},
+	} {
+		c, peer := pair(t, false)
+		for i, s := range steps {
+			goOn := holdUp(c.poller)
+			size := 0
+			for _, w := range s.writes {
+				if _, err := peer.Write([]byte(w)); err != nil {
+					t.Fatal(err)
+				}
+				size += len(w)
+				time.Sleep(time.Millisecond)
+			}
+			goOn()
+			var last stamp
+			for buf := make([]byte, 1<<20); size > 0; {
+				n, at, err := c.receive(buf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size, last = size-n, at
+			}
+			if exact := last.since == 1; exact != s.exact {
+				t.Errorf("%s: step %d is exact: %v, since %v", name, i, exact, time.Duration(last.since))
+			}
+		}
+	}
+}
+
+// That something came in a single segment is not said where a receive ended within
+// one, nor on the ground of a time at which something lay in the socket.
+func TestAloneIsNeverWrong(t *testing.T) {
+	for script, want := range map[string]bool{
+		"wr":       true,
+		"wrwr":     true,
+		"wwr":      false,
+		"wwhr":     false,
+		"wwr?wr":   true,
+		"wrw?wr":   false,
+		"wrw?r?wr": true,
+	} {
+		c, peer := pair(t, false)
+		goOn := holdUp(c.poller)
+		th, s, a := new(thread), &seat{fd: int32(c.fd)}, new(arrival)
+		th.init(c.poller.epoll, -1)
+		lie, alone := 0, false
+		for _, step := range script + "?" {
+			switch step {
+			case 'w': // writes 20 bytes, which come
+				if _, err := peer.Write(make([]byte, 20)); err != nil {
+					t.Fatal(err)
+				}
+				for lie += 20; ; runtime.Gosched() {
+					if n, err := unix.IoctlGetInt(c.fd, unix.TIOCINQ); n == lie || err != nil {
+						break
+					}
+				}
+			case 'h': // receives one and a half of these
+				th.most = 30
+				th.receive(s, 0, a)
+				lie -= 30
+			case 'r': // receives all
+				th.most = receiveMost
+				th.receive(s, 0, a)
+				lie = 0
+			case '?':
+				alone = th.alone(s)
+			}
+		}
+		if alone != want {
+			t.Errorf("%s: alone %v, want %v", script, alone, want)
+		}
+		goOn()
 	}
 }
 

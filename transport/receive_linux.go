@@ -49,6 +49,9 @@ type thread struct {
 	iov     [2]uintptr // a unix.Iovec without a pointer: where, and how much
 	control control
 
+	info     unix.TCPInfo
+	infoSize uint32
+
 	now      int64 // when it last looked at the clock
 	heard    int64 // when it last received
 	merged   int64 // when that was last more than one event
@@ -189,8 +192,8 @@ func (t *thread) serve(e *unix.EpollEvent) {
 		flags := load32(&s.flags)
 		got := t.receive(s, flags, a)
 		p := t.bytes[t.next : t.next+a.size]
-		if got && s.follows(p) {
-			t.merged = t.now
+		if got {
+			t.compare(s, a, p)
 		}
 		s.leave(who.generation)
 		if !got {
@@ -256,11 +259,48 @@ func (t *thread) receive(s *seat, flags uint32, a *arrival) bool {
 	if a.size = int(n); a.size > 0 {
 		t.heard = t.now
 		t.count(&s.counted, t.now)
+		if s.bytes += uint64(n); a.size < t.most { // or it may be the first half of a segment
+			s.receives++
+		}
 	}
 	if c := &t.control; t.msg.Controllen > 0 && c.level == unix.SOL_SOCKET && c.kind == unix.SO_TIMESTAMPING {
 		a.at = int64(c.at[0])*int64(time.Second) + int64(c.at[1])
 	}
 	return true
+}
+
+// compare notes whether several events came together, and whether a segment brought
+// them so. What ends an answer comes merged as a rule, and nothing follows.
+//
+//go:nosplit
+//go:norace
+func (t *thread) compare(s *seat, a *arrival, p []byte) {
+	head := begins(p, "HTTP/")
+	if s.several && !head && !begins(p, lastChunk) {
+		t.merged = t.now
+	}
+	if s.several = several(p); (s.several || head) && t.alone(s) && a.at != 0 {
+		a.empty = a.at
+	}
+}
+
+// alone says whether what was just received came in a single segment, so that all of it
+// came when that did. The kernel counts segments, repeated ones too, and bytes. If all
+// bytes that came were received, and since that was last so there were as many segments
+// as receives, each had one: none had less, as none ended within a segment.
+//
+//go:nosplit
+//go:norace
+func (t *thread) alone(s *seat) bool {
+	const want = unsafe.Offsetof(t.info.Data_segs_in) + unsafe.Sizeof(t.info.Data_segs_in)
+	t.infoSize = uint32(want)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.IPPROTO_TCP, unix.TCP_INFO, uintptr(unsafe.Pointer(&t.info)), uintptr(unsafe.Pointer(&t.infoSize)), 0)
+	if errno != 0 || t.infoSize < uint32(want) || t.info.Bytes_received != s.bytes {
+		return false
+	}
+	alone := t.info.Data_segs_in-s.segments == s.receives
+	s.segments, s.receives = t.info.Data_segs_in, 0
+	return alone
 }
 
 // emptyOf is when nothing lay in a socket but what is received from it now.

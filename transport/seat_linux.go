@@ -14,7 +14,10 @@ import (
 type seat struct {
 	away, back int64  // the poller did not look from then until then: atomically
 	counted           // of the thread, while it is busy with the connection,
-	several    bool   // as is whether what came last was several events
+	several    bool   // as is whether what came last was several events;
+	bytes      uint64 // how much was received in all;
+	segments   uint32 // in how many segments that had come, when it was last asked,
+	receives   uint32 // and in how many receives what came since
 	state      uint32 // the generation of who sits there, and the bits below: atomically
 	flags      uint32 // atomically
 	received   uint32 // how often something was: atomically
