@@ -16,8 +16,8 @@ type seat struct {
 	counted           // of the thread, while it is busy with the connection,
 	several    bool   // as is whether what came last was several events;
 	bytes      uint64 // how much was received in all;
-	segments   uint32 // in how many segments that had come, when it was last asked,
-	receives   uint32 // and in how many receives what came since
+	segments   uint32 // how many had come when all of them were received (see alone),
+	receives   uint32 // and how many receives there were since
 	state      uint32 // the generation of who sits there, and the bits below: atomically
 	flags      uint32 // atomically
 	received   uint32 // how often something was: atomically
