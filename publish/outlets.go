@@ -32,13 +32,9 @@ func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page.Bytes()) // who asked may be gone
 }
 
-// Listen shows the page at an address until the returned function is called. It
-// tells the address where the page is.
-func (b *Board) Listen(ctx context.Context, address string) (at string, stop func(), err error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return "", nil, err
-	}
+// Serve shows the page to the clients of a listener until stop is called. at is
+// the page's URL.
+func (b *Board) Serve(l net.Listener) (at string, stop func()) {
 	server := &http.Server{Handler: b, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() {
@@ -48,7 +44,7 @@ func (b *Board) Listen(ctx context.Context, address string) (at string, stop fun
 	return "http://" + l.Addr().String() + "/metrics", func() {
 		_ = server.Close() // nobody is left waiting
 		<-done
-	}, nil
+	}
 }
 
 // A Collector takes figures over OTLP/HTTP.

@@ -14,6 +14,7 @@ import (
 
 	"tacho"
 	"tacho/internal/exposition"
+	"tacho/internal/memnet"
 )
 
 const ms = time.Millisecond
@@ -111,12 +112,11 @@ func TestEndedLevel(t *testing.T) {
 	}
 }
 
-func TestListen(t *testing.T) {
-	at, stop, err := filled(t).Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.Get(at)
+func TestServe(t *testing.T) {
+	l := memnet.Listen()
+	at, stop := filled(t).Serve(l)
+	client := &http.Client{Transport: &http.Transport{DialContext: l.Dial}}
+	resp, err := client.Get(at) //nolint:noctx // it ends with the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +124,8 @@ func TestListen(t *testing.T) {
 		t.Error(resp.Status, err)
 	}
 	stop()
-	if _, _, err := New(time.Now()).Listen(t.Context(), "127.0.0.1:none"); err == nil {
-		t.Error("listens nowhere")
+	if _, err := client.Get(at); err == nil { //nolint:noctx,bodyclose // there is no answer
+		t.Error("the page answers after stop")
 	}
 }
 
