@@ -98,6 +98,14 @@ test-image:
 	@command -v buildah >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends buildah; }
 	go test -tags image -run TestImage -count 1 -timeout 30m -v ./internal/release
 
+N ?= 20
+
+## test-stress: run every test of PKG N times (20) per condition: quiet, busy, one-proc, crowded, quota, pulse; print a table of failures (PKG="./run ./cli" RUN='^TestX' TAGS=real RACE=1 COND=busy,pulse TIMEOUT=5m)
+.PHONY: test-stress
+test-stress:
+	go build -o bin/stress ./internal/stress
+	bin/stress -n $(N) -run '$(RUN)' -tags '$(TAGS)' -race=$(if $(RACE),true,false) -cond '$(COND)' -timeout $(or $(TIMEOUT),5m) $(PKG)
+
 ## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
 .PHONY: test-oracles
 test-oracles:

@@ -49,6 +49,7 @@ var layers = map[string]string{
 	"internal/browser/shoot":        "internal/browser",
 	"internal/wav":                  "",
 	"internal/release":              "",
+	"internal/stress":               "",
 	"internal/exposition":           "",
 	"internal/fakehub":              "",
 	"sim/step":                      "internal/spelling internal/wholefile sim/profiles",
