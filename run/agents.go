@@ -186,7 +186,7 @@ func (r *Runner) Share(ctx context.Context, t *Task, part Share, sink tacho.Sink
 		return nil, nil, err
 	}
 	stage.Begin = func(epoch time.Time) {
-		health = newHealth()
+		health = r.newHealth()
 		if part.Begin != nil {
 			part.Begin(epoch, health.soFar)
 		}

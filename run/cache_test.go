@@ -1,9 +1,9 @@
 package run_test
 
 import (
-	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"tacho/metric"
 	"tacho/plan"
@@ -16,45 +16,47 @@ import (
 // run of one seed is told so. Levels under one seed, and prompts that share a
 // prefix by design, are not.
 func TestPromptsFoundInACache(t *testing.T) {
-	engine, err := sim.New(sim.Options{Profile: &step.Profile{
-		Policy: "chunked", MaxSequences: 16, StepTokens: 4096, KV: step.KV{BlockTokens: 16, Blocks: 10_000, PrefixCache: true},
-		Output: step.Lengths{Mean: 5, Max: 8},
-		Cost:   step.Cost{Step: []step.Knot{{Tokens: 1, Ms: 1}}, Prefill: []step.Knot{{Tokens: 1, Ms: 1}}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = engine.Close() }()
-	srv := httptest.NewServer(engine)
-	defer srv.Close()
-	found := func(seed uint64, change func(*plan.Plan)) (out []bool) {
-		p := planFor(srv.URL, func(p *plan.Plan) {
-			p.Seed, p.NumPrompts, p.RandomInputLen, p.NumWarmups = &seed, 20, workload.Fixed(200), 2
-			change(p)
-		})
-		for _, s := range do(t, p).summaries {
-			out = append(out, slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool {
-				return r.Code == "cache" && r.Severity == metric.Degraded
-			}))
-			if s.Config.SharedShare == nil {
-				t.Error("nobody knows what prompts share")
+	synctest.Test(t, func(t *testing.T) {
+		engine, err := sim.New(sim.Options{Profile: &step.Profile{
+			Policy: "chunked", MaxSequences: 16, StepTokens: 4096, KV: step.KV{BlockTokens: 16, Blocks: 10_000, PrefixCache: true},
+			Output: step.Lengths{Mean: 5, Max: 8},
+			Cost:   step.Cost{Step: []step.Knot{{Tokens: 1, Ms: 1}}, Prefill: []step.Knot{{Tokens: 1, Ms: 1}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = engine.Close() }()
+		srv := listen(t, engine)
+		defer srv.Close()
+		found := func(seed uint64, change func(*plan.Plan)) (out []bool) {
+			p := planFor(srv.URL, func(p *plan.Plan) {
+				p.Seed, p.NumPrompts, p.RandomInputLen, p.NumWarmups = &seed, 20, workload.Fixed(200), 2
+				change(p)
+			})
+			for _, s := range do(t, p).summaries {
+				out = append(out, slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool {
+					return r.Code == "cache" && r.Severity == metric.Degraded
+				}))
+				if s.Config.SharedShare == nil {
+					t.Error("nobody knows what prompts share")
+				}
+			}
+			return out
+		}
+		for _, c := range []struct {
+			name   string
+			seed   uint64
+			change func(*plan.Plan)
+			want   []bool
+		}{
+			{"two levels under one seed", 7, func(p *plan.Plan) { list(p, "num-prompts", "20,20") }, []bool{false, false}},
+			{"the same seed again", 7, func(*plan.Plan) {}, []bool{true}},
+			{"a prefix by design", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{false}},
+			{"the same again", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{true}},
+		} {
+			if got := found(c.seed, c.change); !slices.Equal(got, c.want) {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
 			}
 		}
-		return out
-	}
-	for _, c := range []struct {
-		name   string
-		seed   uint64
-		change func(*plan.Plan)
-		want   []bool
-	}{
-		{"two levels under one seed", 7, func(p *plan.Plan) { list(p, "num-prompts", "20,20") }, []bool{false, false}},
-		{"the same seed again", 7, func(*plan.Plan) {}, []bool{true}},
-		{"a prefix by design", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{false}},
-		{"the same again", 8, func(p *plan.Plan) { p.RandomPrefixLen = 400 }, []bool{true}},
-	} {
-		if got := found(c.seed, c.change); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
+	})
 }

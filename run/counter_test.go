@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"tacho"
 	"tacho/internal/fakehub"
@@ -66,47 +67,51 @@ func tinyTokenizer(t *testing.T, dir string) string {
 // A tokenizer at hand counts: prompts have its number of tokens, with what the
 // server puts around them.
 func TestTokenizerCountsPrompts(t *testing.T) {
-	dir := tinyTokenizer(t, t.TempDir())
-	for backend, around := range map[string]int{"tgi": 1, "openai-chat": 3} {
-		url, _ := serve(t, nil)
-		out := do(t, planFor(url, func(p *plan.Plan) {
-			p.Backend, p.Tokenizer, p.RandomInputLen = backend, dir, workload.Fixed(200)
-		}))
-		if !out.runner.Counter().Exact() || !strings.Contains(out.runner.Counter().Name(), "tokenizer.json") {
-			t.Errorf("%s: counted by %s", backend, out.runner.Counter().Name())
-		}
-		for _, r := range out.records {
-			if r.Input != 200 {
-				t.Errorf("%s: a prompt of %d tokens (%d around it)", backend, r.Input, around)
+	synctest.Test(t, func(t *testing.T) {
+		dir := tinyTokenizer(t, t.TempDir())
+		for backend, around := range map[string]int{"tgi": 1, "openai-chat": 3} {
+			url, _ := serve(t, nil)
+			out := do(t, planFor(url, func(p *plan.Plan) {
+				p.Backend, p.Tokenizer, p.RandomInputLen = backend, dir, workload.Fixed(200)
+			}))
+			if !out.runner.Counter().Exact() || !strings.Contains(out.runner.Counter().Name(), "tokenizer.json") {
+				t.Errorf("%s: counted by %s", backend, out.runner.Counter().Name())
+			}
+			for _, r := range out.records {
+				if r.Input != 200 {
+					t.Errorf("%s: a prompt of %d tokens (%d around it)", backend, r.Input, around)
+				}
 			}
 		}
-	}
+	})
 }
 
 // The local cache of Hugging Face is looked into by the model's name.
 func TestTokenizerFromCache(t *testing.T) {
-	home := t.TempDir()
-	model := filepath.Join(home, "hub", "models--tiny--model")
-	tinyTokenizer(t, filepath.Join(model, "snapshots", "abc123"))
-	if err := os.MkdirAll(filepath.Join(model, "refs"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(model, "refs", "main"), []byte("abc123"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	url, _ := serve(t, nil)
-	p := planFor(url, func(p *plan.Plan) { p.Backend, p.Model = "tgi", "tiny/model" })
-	out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
-	if out.err != nil || !strings.Contains(out.runner.Counter().Name(), "tiny/model") {
-		t.Fatalf("counted by %v, %v", out.runner.Counter(), out.err)
-	}
-	for revision, want := range map[string]bool{"abc123": true, "main": true, "v2": false} {
-		p := planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer = "tgi", "tiny/model@"+revision })
-		out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
-		if (out.err == nil) != want || !want && !strings.Contains(out.err.Error(), "not at revision v2") {
-			t.Errorf("at %s: %v", revision, out.err)
+	synctest.Test(t, func(t *testing.T) {
+		home := t.TempDir()
+		model := filepath.Join(home, "hub", "models--tiny--model")
+		tinyTokenizer(t, filepath.Join(model, "snapshots", "abc123"))
+		if err := os.MkdirAll(filepath.Join(model, "refs"), 0o755); err != nil {
+			t.Fatal(err)
 		}
-	}
+		if err := os.WriteFile(filepath.Join(model, "refs", "main"), []byte("abc123"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		url, _ := serve(t, nil)
+		p := planFor(url, func(p *plan.Plan) { p.Backend, p.Model = "tgi", "tiny/model" })
+		out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
+		if out.err != nil || !strings.Contains(out.runner.Counter().Name(), "tiny/model") {
+			t.Fatalf("counted by %v, %v", out.runner.Counter(), out.err)
+		}
+		for revision, want := range map[string]bool{"abc123": true, "main": true, "v2": false} {
+			p := planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer = "tgi", "tiny/model@"+revision })
+			out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
+			if (out.err == nil) != want || !want && !strings.Contains(out.err.Error(), "not at revision v2") {
+				t.Errorf("at %s: %v", revision, out.err)
+			}
+		}
+	})
 }
 
 // What is not in the cache is downloaded from the hub, with the template, and
@@ -150,109 +155,119 @@ func TestTokenizerFromHub(t *testing.T) {
 
 // Where the server does not count what it generates, the tokenizer does.
 func TestTokenizerCountsOutput(t *testing.T) {
-	dir := tinyTokenizer(t, t.TempDir())
-	url, _ := serve(t, func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = w.Write([]byte("data: {\"choices\":[{\"text\":\"three\"}]}\n\ndata: {\"choices\":[{\"text\":\" more\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
+	synctest.Test(t, func(t *testing.T) {
+		dir := tinyTokenizer(t, t.TempDir())
+		url, _ := serve(t, func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = w.Write([]byte("data: {\"choices\":[{\"text\":\"three\"}]}\n\ndata: {\"choices\":[{\"text\":\" more\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
+			})
 		})
-	})
-	out := do(t, planFor(url, func(p *plan.Plan) { p.Model, p.Tokenizer, p.Backend = "m", dir, "vllm" }))
-	for _, r := range out.records {
-		if r.Output != len("three more") || r.OutputFrom != tacho.FromTokenizer || r.Text != "" {
-			t.Errorf("%d tokens by %s, text %q", r.Output, r.OutputFrom, r.Text)
+		out := do(t, planFor(url, func(p *plan.Plan) { p.Model, p.Tokenizer, p.Backend = "m", dir, "vllm" }))
+		for _, r := range out.records {
+			if r.Output != len("three more") || r.OutputFrom != tacho.FromTokenizer || r.Text != "" {
+				t.Errorf("%d tokens by %s, text %q", r.Output, r.OutputFrom, r.Text)
+			}
 		}
-	}
+	})
 }
 
 func TestTokenizerThatIsNotThere(t *testing.T) {
-	url, _ := serve(t, nil)
-	out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.Tokenizer = "no/such-model" }), run.Env{})
-	if out.err == nil || !strings.Contains(out.err.Error(), "--tokenizer no/such-model") || !strings.Contains(out.err.Error(), "o200k_base") {
-		t.Errorf("error %v", out.err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		url, _ := serve(t, nil)
+		out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.Tokenizer = "no/such-model" }), run.Env{})
+		if out.err == nil || !strings.Contains(out.err.Error(), "--tokenizer no/such-model") || !strings.Contains(out.err.Error(), "o200k_base") {
+			t.Errorf("error %v", out.err)
+		}
+	})
 }
 
 // The encodings of OpenAI's models need no file.
 func TestBuiltinTokenizer(t *testing.T) {
-	for name, want := range map[string]string{"cl100k_base": "built-in cl100k_base", "gpt-4o-mini": "built-in o200k_base of gpt-4o-mini"} {
-		url, _ := serve(t, nil)
-		out := do(t, planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer, p.RandomInputLen = "tgi", name, workload.Fixed(200) }))
-		if c := out.runner.Counter(); !c.Exact() || c.Name() != want {
-			t.Errorf("%s: counted by %s (exact: %v), want %s", name, c.Name(), c.Exact(), want)
+	synctest.Test(t, func(t *testing.T) {
+		for name, want := range map[string]string{"cl100k_base": "built-in cl100k_base", "gpt-4o-mini": "built-in o200k_base of gpt-4o-mini"} {
+			url, _ := serve(t, nil)
+			out := do(t, planFor(url, func(p *plan.Plan) { p.Backend, p.Tokenizer, p.RandomInputLen = "tgi", name, workload.Fixed(200) }))
+			if c := out.runner.Counter(); !c.Exact() || c.Name() != want {
+				t.Errorf("%s: counted by %s (exact: %v), want %s", name, c.Name(), c.Exact(), want)
+			}
 		}
-	}
+	})
 }
 
 // A server that cannot count is believed when it says it is an OpenAI model; one
 // that can count is asked.
 func TestBuiltinTokenizerByModelName(t *testing.T) {
-	mute := func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "tokenize") {
-				http.NotFound(w, r)
-				return
+	synctest.Test(t, func(t *testing.T) {
+		mute := func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, "tokenize") {
+					http.NotFound(w, r)
+					return
+				}
+				h.ServeHTTP(w, r)
+			})
+		}
+		for _, test := range []struct {
+			backend, model, want string
+			wrap                 func(http.Handler) http.Handler
+			exact                bool
+		}{
+			{"openai-chat", "gpt-4o", "built-in o200k_base of gpt-4o without a chat template", mute, false},
+			{"tgi", "gpt-3.5-turbo", "built-in cl100k_base of gpt-3.5-turbo", mute, true},
+			{"openai-chat", "gpt-4o", "server /tokenize", nil, true},
+			{"openai-chat", "tiny", "estimate", mute, false},
+		} {
+			url, _ := serve(t, test.wrap)
+			out := execute(t.Context(), planFor(url, func(p *plan.Plan) {
+				p.Backend, p.Model, p.RandomInputLen = test.backend, test.model, workload.Fixed(50)
+			}), run.Env{Random: 1})
+			if out.runner == nil {
+				t.Fatal(out.err)
 			}
-			h.ServeHTTP(w, r)
-		})
-	}
-	for _, test := range []struct {
-		backend, model, want string
-		wrap                 func(http.Handler) http.Handler
-		exact                bool
-	}{
-		{"openai-chat", "gpt-4o", "built-in o200k_base of gpt-4o without a chat template", mute, false},
-		{"tgi", "gpt-3.5-turbo", "built-in cl100k_base of gpt-3.5-turbo", mute, true},
-		{"openai-chat", "gpt-4o", "server /tokenize", nil, true},
-		{"openai-chat", "tiny", "estimate", mute, false},
-	} {
-		url, _ := serve(t, test.wrap)
-		out := execute(t.Context(), planFor(url, func(p *plan.Plan) {
-			p.Backend, p.Model, p.RandomInputLen = test.backend, test.model, workload.Fixed(50)
-		}), run.Env{Random: 1})
-		if out.runner == nil {
-			t.Fatal(out.err)
+			if c := out.runner.Counter(); c.Exact() != test.exact || c.Name() != test.want {
+				t.Errorf("%s, %s: counted by %s (exact: %v), want %s", test.backend, test.model, c.Name(), c.Exact(), test.want)
+			}
 		}
-		if c := out.runner.Counter(); c.Exact() != test.exact || c.Name() != test.want {
-			t.Errorf("%s, %s: counted by %s (exact: %v), want %s", test.backend, test.model, c.Name(), c.Exact(), test.want)
-		}
-	}
+	})
 }
 
 // Questions go to a completions endpoint under the model's chat template, with
 // one start token and not two, and so do conversations and those in a mix; as they are, if asked,
 // and where the reference sends a set of the hub so.
 func TestTemplatedPrompts(t *testing.T) {
-	dir := tinyTokenizer(t, t.TempDir())
-	for _, c := range []struct {
-		set, hub, row string
-		skip, mixed   bool
-		want          string
-		tokens        int
-	}{
-		{set: "custom", row: `{"prompt":"why"}`, want: "[why]", tokens: 6},
-		{set: "custom", row: `{"prompt":"why"}`, mixed: true, want: "[why]", tokens: 6},
-		{set: "custom", row: `{"prompt":"why"}`, skip: true, want: "why", tokens: 4},
-		{set: "custom", row: `{"messages":[{"role":"system","content":"so"},{"role":"user","content":"why"}]}`, want: "[so][why]", tokens: 10},
-		{set: "hf", row: `{"system":"so","question":"why"}`, want: "[so][why]", tokens: 10},
-		{set: "hf", hub: "philschmid/mt-bench", row: `{"turns":["why","how"]}`, want: "[why]", tokens: 6},
-		{set: "hf", hub: "AI-MO/NuminaMath-CoT", row: `{"problem":"why","solution":"because"}`, want: "why", tokens: 4},
-	} {
-		data := filepath.Join(t.TempDir(), "q.jsonl")
-		if err := os.WriteFile(data, []byte(c.row+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		url, got := serve(t, nil)
-		out := do(t, planFor(url, func(p *plan.Plan) {
-			p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate, p.HFName = "vllm", dir, c.set, data, c.skip, c.hub
-			if c.mixed {
-				p.DatasetName, p.Mix = "random", []string{"dataset-name=" + c.set}
+	synctest.Test(t, func(t *testing.T) {
+		dir := tinyTokenizer(t, t.TempDir())
+		for _, c := range []struct {
+			set, hub, row string
+			skip, mixed   bool
+			want          string
+			tokens        int
+		}{
+			{set: "custom", row: `{"prompt":"why"}`, want: "[why]", tokens: 6},
+			{set: "custom", row: `{"prompt":"why"}`, mixed: true, want: "[why]", tokens: 6},
+			{set: "custom", row: `{"prompt":"why"}`, skip: true, want: "why", tokens: 4},
+			{set: "custom", row: `{"messages":[{"role":"system","content":"so"},{"role":"user","content":"why"}]}`, want: "[so][why]", tokens: 10},
+			{set: "hf", row: `{"system":"so","question":"why"}`, want: "[so][why]", tokens: 10},
+			{set: "hf", hub: "philschmid/mt-bench", row: `{"turns":["why","how"]}`, want: "[why]", tokens: 6},
+			{set: "hf", hub: "AI-MO/NuminaMath-CoT", row: `{"problem":"why","solution":"because"}`, want: "why", tokens: 4},
+		} {
+			data := filepath.Join(t.TempDir(), "q.jsonl")
+			if err := os.WriteFile(data, []byte(c.row+"\n"), 0o644); err != nil {
+				t.Fatal(err)
 			}
-			p.NumPrompts = 1
-		}))
-		bodies, _ := got.generated()
-		if want := fmt.Sprintf(`"prompt":%q`, c.want); len(bodies) != 1 || !strings.Contains(bodies[0], want) || out.records[0].Input != c.tokens {
-			t.Errorf("%s %s: %q, %d tokens, want %s, %d tokens", c.row, c.hub, bodies, out.records[0].Input, want, c.tokens)
+			url, got := serve(t, nil)
+			out := do(t, planFor(url, func(p *plan.Plan) {
+				p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate, p.HFName = "vllm", dir, c.set, data, c.skip, c.hub
+				if c.mixed {
+					p.DatasetName, p.Mix = "random", []string{"dataset-name=" + c.set}
+				}
+				p.NumPrompts = 1
+			}))
+			bodies, _ := got.generated()
+			if want := fmt.Sprintf(`"prompt":%q`, c.want); len(bodies) != 1 || !strings.Contains(bodies[0], want) || out.records[0].Input != c.tokens {
+				t.Errorf("%s %s: %q, %d tokens, want %s, %d tokens", c.row, c.hub, bodies, out.records[0].Input, want, c.tokens)
+			}
 		}
-	}
+	})
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tacho"
 	"tacho/outcome"
@@ -27,12 +28,6 @@ func TestEveryFailureIsReported(t *testing.T) {
 			_, _ = io.WriteString(w, events)
 		}
 	}
-	over := make(chan struct{})
-	t.Cleanup(func() { close(over) })
-	hang := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-over
-	}
 	for name, tc := range map[string]struct {
 		fault string           // of the simulator
 		serve http.HandlerFunc // instead of it
@@ -47,43 +42,46 @@ func TestEveryFailureIsReported(t *testing.T) {
 		"reset":          {fault: "reset:0", line: "reset: +6, first at", words: "."},
 		"empty":          {serve: stream("data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"), line: "empty 200: +6, first at", words: "no token"},
 		"stalled":        {fault: "stall:2", line: "timeout in phase stream 200: +6, first at", words: "deadline"},
-		"no answer":      {serve: hang, line: "timeout in phase wait: +6, first at", words: "deadline"},
-		"nobody reads":   {serve: func(http.ResponseWriter, *http.Request) { <-over }, large: true, line: "timeout in phase send: +6, first at", words: "deadline"},
+		"no answer":      {serve: hang(true), line: "timeout in phase wait: +6, first at", words: "deadline"},
+		"nobody reads":   {serve: hang(false), large: true, line: "timeout in phase send: +6, first at", words: "deadline"},
 		"reset half-way": {fault: "reset:2", line: "reset 200: +6, first at", words: "."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, err := sim.New(sim.Options{Model: "tiny"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if tc.serve != nil && strings.HasSuffix(r.URL.Path, "completions") {
-					tc.serve(w, r)
-					return
-				}
-				s.ServeHTTP(w, r)
-			}))
-			stop := func() { srv.CloseClientConnections(); srv.Close(); _ = s.Close() }
-			if tc.serve == nil {
-				t.Cleanup(stop)
-			} else {
-				go func() { <-over; stop() }()
-			}
-			out := do(t, planFor(srv.URL, func(p *plan.Plan) {
-				p.RequestTimeout = 60 // others must not end by it on a busy machine
-				if strings.Contains(tc.line, "timeout") {
-					p.RequestTimeout = 1
-				}
-				if tc.fault != "" {
-					p.Header = []string{"X-Sim-Fault=" + tc.fault}
-				}
-				if tc.large {
-					p.ExtraBody = plan.JSONObject{"padding": strings.Repeat("x", 16<<20)}
-				}
-			}))
-			checkReported(t, out, tc.line, tc.words)
+			synctest.Test(t, func(t *testing.T) {
+				s := newSim(t, sim.Options{})
+				srv := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if tc.serve != nil && strings.HasSuffix(r.URL.Path, "completions") {
+						tc.serve(w, r)
+						return
+					}
+					s.ServeHTTP(w, r)
+				}))
+				defer srv.Close()
+				out := do(t, planFor(srv.URL, func(p *plan.Plan) {
+					p.RequestTimeout = 60 // others end before
+					if strings.Contains(tc.line, "timeout") {
+						p.RequestTimeout = 1
+					}
+					if tc.fault != "" {
+						p.Header = []string{"X-Sim-Fault=" + tc.fault}
+					}
+					if tc.large {
+						p.ExtraBody = plan.JSONObject{"padding": strings.Repeat("x", 16<<20)}
+					}
+				}))
+				checkReported(t, out, tc.line, tc.words)
+			})
 		})
+	}
+}
+
+// hang is a handler that never answers. It reads the request, or does not.
+func hang(read bool) http.HandlerFunc {
+	return func(_ http.ResponseWriter, r *http.Request) {
+		if read {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		time.Sleep(time.Hour) // longer than any request is waited for
 	}
 }
 
@@ -108,46 +106,48 @@ func checkReported(t *testing.T, out result, line, words string) {
 // A server that is gone refuses; requests under way when a run is stopped are
 // canceled, and no failures of the server's.
 func TestGoneAndStopped(t *testing.T) {
-	s, err := sim.New(sim.Options{Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	srv := httptest.NewUnstartedServer(nil)
-	srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "completions") {
-			_ = srv.Listener.Close()
-			w.Header().Set("Connection", "close")
+	synctest.Test(t, func(t *testing.T) {
+		s, err := sim.New(sim.Options{Model: "tiny"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		s.ServeHTTP(w, r)
-	})
-	srv.Start()
-	defer srv.Close()
-	out := do(t, planFor(srv.URL, func(p *plan.Plan) { p.MaxConcurrency = 1 }))
-	checkReported(t, out, "refused: +[1-5], first at", "nobody listens")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var arrived atomic.Int64
-	hanging := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "completions") {
-			_, _ = io.Copy(io.Discard, r.Body)
-			if arrived.Add(1) == 6 {
-				cancel()
+		defer func() { _ = s.Close() }()
+		srv := unstarted(t, nil)
+		srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "completions") {
+				_ = srv.Listener.Close()
+				w.Header().Set("Connection", "close")
 			}
-			<-r.Context().Done()
-			return
+			s.ServeHTTP(w, r)
+		})
+		srv.Start()
+		defer srv.Close()
+		out := do(t, planFor(srv.URL, func(p *plan.Plan) { p.MaxConcurrency = 1 }))
+		checkReported(t, out, "refused: +[1-5], first at", "nobody listens")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var arrived atomic.Int64
+		hanging := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "completions") {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if arrived.Add(1) == 6 {
+					cancel()
+				}
+				<-r.Context().Done()
+				return
+			}
+			s.ServeHTTP(w, r)
+		}))
+		defer hanging.Close()
+		stopped := execute(ctx, planFor(hanging.URL, func(p *plan.Plan) { p.Model = "tiny" }), run.Env{})
+		if len(stopped.summaries) != 1 || stopped.summaries[0].Canceled != 6 {
+			t.Fatalf("%v, %+v", stopped.err, stopped.summaries)
 		}
-		s.ServeHTTP(w, r)
-	}))
-	defer hanging.Close()
-	stopped := execute(ctx, planFor(hanging.URL, func(p *plan.Plan) { p.Model = "tiny" }), run.Env{})
-	if len(stopped.summaries) != 1 || stopped.summaries[0].Canceled != 6 {
-		t.Fatalf("%v, %+v", stopped.err, stopped.summaries)
-	}
-	for _, r := range stopped.records {
-		if r.Failure == nil || r.Failure.Cause != tacho.Canceled {
-			t.Errorf("%+v", r.Failure)
+		for _, r := range stopped.records {
+			if r.Failure == nil || r.Failure.Cause != tacho.Canceled {
+				t.Errorf("%+v", r.Failure)
+			}
 		}
-	}
+	})
 }

@@ -4,28 +4,22 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho/plan"
 	"tacho/run"
 )
 
-// on serves h on a loopback address.
+// on serves h at a host of the network.
 func on(t *testing.T, addr string, h http.HandlerFunc) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", addr+":0")
-	if err != nil {
-		t.Skip(err) // not every system has all of 127/8
-	}
-	s := httptest.NewUnstartedServer(h)
-	s.Listener.Close()
-	s.Listener = ln
+	s := unstarted(t, h)
+	s.Listener = listener(t, addr)
 	s.Start()
 	t.Cleanup(s.Close)
 	return s.URL
@@ -34,55 +28,54 @@ func on(t *testing.T, addr string, h http.HandlerFunc) string {
 // Whatever is asked before and beside a run, no redirect makes it tell our keys
 // to another server.
 func TestKeysStayAtHome(t *testing.T) {
-	var mu sync.Mutex
-	asked := map[string]bool{}
-	away := on(t, "127.0.0.2", func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the other server was asked for %s with %v", r.URL, r.Header)
-	})
-	home := on(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked[r.URL.Path] = true
-		mu.Unlock()
-		http.Redirect(w, r, away+r.URL.Path, http.StatusTemporaryRedirect)
-	})
-	env := run.Env{APIKey: "sk-verysecret"}
-	for _, change := range []func(*plan.Plan){
-		func(p *plan.Plan) { p.Backend = "auto" },
-		func(*plan.Plan) {},
-		func(p *plan.Plan) { p.Model = "m"; p.FlushCache = true },
-		func(p *plan.Plan) { p.Model = "m"; p.Profile = true },
-		func(p *plan.Plan) {
-			p.Model = "m"
-			p.MetricsURL = []string{strings.Replace(home, "://", "://me:sk-verysecret@", 1) + "/page"}
-		},
-		func(p *plan.Plan) { p.Backend, p.Model = "anthropic", "m" },
-		func(p *plan.Plan) { p.Backend = "gemini" },
-	} {
-		p := planFor(strings.Replace(home, "://", "://me:sk-verysecret@", 1), change)
-		p.Header = []string{"X-Team=sk-verysecret"}
-		out := execute(t.Context(), p, env)
-		for _, said := range append(out.said, fmt.Sprint(out.err)) {
-			if strings.Contains(said, "verysecret") {
-				t.Errorf("told: %s", said)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		asked := map[string]bool{}
+		away := on(t, "127.0.0.2", func(_ http.ResponseWriter, r *http.Request) {
+			t.Errorf("the other server was asked for %s with %v", r.URL, r.Header)
+		})
+		home := on(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			asked[r.URL.Path] = true
+			mu.Unlock()
+			http.Redirect(w, r, away+r.URL.Path, http.StatusTemporaryRedirect)
+		})
+		env := run.Env{APIKey: "sk-verysecret"}
+		for _, change := range []func(*plan.Plan){
+			func(p *plan.Plan) { p.Backend = "auto" },
+			func(*plan.Plan) {},
+			func(p *plan.Plan) { p.Model = "m"; p.FlushCache = true },
+			func(p *plan.Plan) { p.Model = "m"; p.Profile = true },
+			func(p *plan.Plan) {
+				p.Model = "m"
+				p.MetricsURL = []string{strings.Replace(home, "://", "://me:sk-verysecret@", 1) + "/page"}
+			},
+			func(p *plan.Plan) { p.Backend, p.Model = "anthropic", "m" },
+			func(p *plan.Plan) { p.Backend = "gemini" },
+		} {
+			p := planFor(strings.Replace(home, "://", "://me:sk-verysecret@", 1), change)
+			p.Header = []string{"X-Team=sk-verysecret"}
+			out := execute(t.Context(), p, env)
+			for _, said := range append(out.said, fmt.Sprint(out.err)) {
+				if strings.Contains(said, "verysecret") {
+					t.Errorf("told: %s", said)
+				}
 			}
 		}
-	}
-	mu.Lock() // a server may still be at what nobody waits for
-	defer mu.Unlock()
-	for _, path := range []string{"/v1/models", "/metrics", "/page", "/v1/completions", "/reset_prefix_cache", "/start_profile"} {
-		if !asked[path] {
-			t.Errorf("%s was never asked for: %v", path, asked)
+		mu.Lock() // a server may still be at what nobody waits for
+		defer mu.Unlock()
+		for _, path := range []string{"/v1/models", "/metrics", "/page", "/v1/completions", "/reset_prefix_cache", "/start_profile"} {
+			if !asked[path] {
+				t.Errorf("%s was never asked for: %v", path, asked)
+			}
 		}
-	}
+	})
 }
 
 // mute servers accept, and then say less than an answer.
 func mute(t *testing.T, says string) (url string, asked <-chan struct{}) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := listener(t, "127.0.0.1")
 	t.Cleanup(func() { ln.Close() })
 	got := make(chan struct{}, 100)
 	go func() {
@@ -121,18 +114,19 @@ func TestSilentServers(t *testing.T) {
 			for _, kind := range []string{"auto", "vllm"} {
 				for _, stop := range []bool{false, true} {
 					t.Run(fmt.Sprint(name, "/", scheme, "/", kind, "/stopped ", stop), func(t *testing.T) {
-						t.Parallel()
-						addr, asked := mute(t, says)
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						p := planFor(scheme+"://"+addr, func(p *plan.Plan) { p.Backend, p.RequestTimeout = kind, 0.2 })
-						if stop {
-							p.RequestTimeout, p.ReadyCheck = 3600, 3600
-							go func() { <-asked; cancel() }()
-						}
-						if out := execute(ctx, p, run.Env{}); out.err == nil {
-							t.Error("no error")
-						}
+						synctest.Test(t, func(t *testing.T) {
+							addr, asked := mute(t, says)
+							ctx, cancel := context.WithCancel(t.Context())
+							defer cancel()
+							p := planFor(scheme+"://"+addr, func(p *plan.Plan) { p.Backend, p.RequestTimeout = kind, 0.2 })
+							if stop {
+								p.RequestTimeout, p.ReadyCheck = 3600, 3600
+								go func() { <-asked; cancel() }()
+							}
+							if out := execute(ctx, p, run.Env{}); out.err == nil {
+								t.Error("no error")
+							}
+						})
 					})
 				}
 			}
@@ -142,34 +136,38 @@ func TestSilentServers(t *testing.T) {
 
 // A length that no model has is not believed.
 func TestAbsurdContextLimit(t *testing.T) {
-	for _, said := range []string{"-1", "-9223372036854775808", "9223372036854775807"} {
-		url, _ := serve(t, func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/v1/models" {
-					h.ServeHTTP(w, r)
-					return
-				}
-				fmt.Fprintf(w, `{"object":"list","data":[{"id":"tiny","max_model_len":%s}]}`, said)
+	synctest.Test(t, func(t *testing.T) {
+		for _, said := range []string{"-1", "-9223372036854775808", "9223372036854775807"} {
+			url, _ := serve(t, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path != "/v1/models" {
+						h.ServeHTTP(w, r)
+						return
+					}
+					fmt.Fprintf(w, `{"object":"list","data":[{"id":"tiny","max_model_len":%s}]}`, said)
+				})
 			})
-		})
-		if s := do(t, planFor(url, nil)).summaries[0]; s.Completed != 6 {
-			t.Errorf("max_model_len %s: %d completed, %+v", said, s.Completed, s.Failures)
+			if s := do(t, planFor(url, nil)).summaries[0]; s.Completed != 6 {
+				t.Errorf("max_model_len %s: %d completed, %+v", said, s.Completed, s.Failures)
+			}
 		}
-	}
+	})
 }
 
 // Waits are bounded, and so is what is read: a list of models without an end.
 func TestEndlessList(t *testing.T) {
-	url := on(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"data":[`)
-		for {
-			if _, err := io.WriteString(w, strings.Repeat("{},", 1<<10)); err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		url := on(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"data":[`)
+			for {
+				if _, err := io.WriteString(w, strings.Repeat("{},", 1<<10)); err != nil {
+					return
+				}
 			}
+		})
+		out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.RequestTimeout = plan.Seconds(time.Hour.Seconds()) }), run.Env{})
+		if out.err == nil || !strings.Contains(out.err.Error(), "more than 2 MiB") {
+			t.Errorf("%v, want an error that names the bound", out.err)
 		}
 	})
-	out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.RequestTimeout = plan.Seconds(time.Hour.Seconds()) }), run.Env{})
-	if out.err == nil || !strings.Contains(out.err.Error(), "more than 2 MiB") {
-		t.Errorf("%v, want an error that names the bound", out.err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"tacho/metric"
 	"tacho/plan"
@@ -39,120 +40,128 @@ func refusing(status int, always bool) func(http.Handler) http.Handler {
 }
 
 func TestServerThatTakesOnlyTextGetsText(t *testing.T) {
-	for _, status := range []int{400, 422, 500, 200} {
-		url, got := serve(t, refusing(status, false))
-		out := do(t, planFor(url, func(p *plan.Plan) { p.NoTrial = false; list(p, "num-prompts", "3,4") }))
-		for i, s := range out.summaries {
-			if s.Failed != 0 || s.Completed != 3+i || s.Tokens.Prompt.Differ != 0 {
-				t.Errorf("%d: %d failed, %+v", status, s.Failed, s.Tokens)
+	synctest.Test(t, func(t *testing.T) {
+		for _, status := range []int{400, 422, 500, 200} {
+			url, got := serve(t, refusing(status, false))
+			out := do(t, planFor(url, func(p *plan.Plan) { p.NoTrial = false; list(p, "num-prompts", "3,4") }))
+			for i, s := range out.summaries {
+				if s.Failed != 0 || s.Completed != 3+i || s.Tokens.Prompt.Differ != 0 {
+					t.Errorf("%d: %d failed, %+v", status, s.Failed, s.Tokens)
+				}
+				told := slices.IndexFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "prompt-text" })
+				if told < 0 || !strings.Contains(s.Verdict.Reasons[told].Text, "valid string") {
+					t.Errorf("%d: the verdict does not tell: %+v", status, s.Verdict)
+				}
 			}
-			told := slices.IndexFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "prompt-text" })
-			if told < 0 || !strings.Contains(s.Verdict.Reasons[told].Text, "valid string") {
-				t.Errorf("%d: the verdict does not tell: %+v", status, s.Verdict)
+			if bodies, _ := got.generated(); len(bodies) != 2+7 { // a trial of each form, and the measured ones
+				t.Errorf("%d: %d requests", status, len(bodies))
+			}
+			if !strings.Contains(strings.Join(out.said, "\n"), "refused a prompt of token ids") {
+				t.Errorf("said %q", out.said)
 			}
 		}
-		if bodies, _ := got.generated(); len(bodies) != 2+7 { // a trial of each form, and the measured ones
-			t.Errorf("%d: %d requests", status, len(bodies))
-		}
-		if !strings.Contains(strings.Join(out.said, "\n"), "refused a prompt of token ids") {
-			t.Errorf("said %q", out.said)
-		}
-	}
+	})
 }
 
 // Where text is refused too, it was not the ids.
 func TestServerThatTakesNothing(t *testing.T) {
-	url, got := serve(t, refusing(400, true))
-	out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.NoTrial = false }), run.Env{Random: 42})
-	if out.err == nil || !strings.Contains(out.err.Error(), "valid string") {
-		t.Errorf("%v", out.err)
-	}
-	if bodies, _ := got.generated(); len(bodies) != 2 {
-		t.Errorf("%d requests, want two trials", len(bodies))
-	}
-	// A server that takes ids is not asked twice.
-	url, got = serve(t, nil)
-	do(t, planFor(url, func(p *plan.Plan) { p.NoTrial = false }))
-	if bodies, _ := got.generated(); len(bodies) != 7 || strings.Contains(bodies[6], `"prompt":"`) {
-		t.Errorf("%q", bodies)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		url, got := serve(t, refusing(400, true))
+		out := execute(t.Context(), planFor(url, func(p *plan.Plan) { p.NoTrial = false }), run.Env{Random: 42})
+		if out.err == nil || !strings.Contains(out.err.Error(), "valid string") {
+			t.Errorf("%v", out.err)
+		}
+		if bodies, _ := got.generated(); len(bodies) != 2 {
+			t.Errorf("%d requests, want two trials", len(bodies))
+		}
+		// A server that takes ids is not asked twice.
+		url, got = serve(t, nil)
+		do(t, planFor(url, func(p *plan.Plan) { p.NoTrial = false }))
+		if bodies, _ := got.generated(); len(bodies) != 7 || strings.Contains(bodies[6], `"prompt":"`) {
+			t.Errorf("%q", bodies)
+		}
+	})
 }
 
 func TestRequestIDs(t *testing.T) {
-	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
-	for name, tc := range map[string]struct {
-		change func(*plan.Plan)
-		want   *regexp.Regexp
-		same   bool
-	}{
-		"by default":         {func(*plan.Plan) {}, regexp.MustCompile(`^bench-[0-9a-f]{8}-(trial-|warmup-)?\d$`), false},
-		"uuid":               {func(p *plan.Plan) { p.RequestIDFormat = "uuid" }, uuid, false},
-		"no prefix":          {func(p *plan.Plan) { p.RequestIDPrefix = "" }, regexp.MustCompile(`^(trial-|warmup-)?\d$`), false},
-		"a header of theirs": {func(p *plan.Plan) { p.Header = []string{"X-Request-Id=mine"} }, regexp.MustCompile(`^mine$`), true},
-	} {
-		url, got := serve(t, nil)
-		do(t, planFor(url, func(p *plan.Plan) {
-			p.NoTrial, p.NumWarmups = false, 3
-			tc.change(p)
-		}))
-		_, ids := got.generated()
-		if len(ids) != 9 {
-			t.Errorf("%s: %d requests", name, len(ids))
-		}
-		for _, id := range ids {
-			if !tc.want.MatchString(id) {
-				t.Errorf("%s: %q", name, id)
+	synctest.Test(t, func(t *testing.T) {
+		uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+		for name, tc := range map[string]struct {
+			change func(*plan.Plan)
+			want   *regexp.Regexp
+			same   bool
+		}{
+			"by default":         {func(*plan.Plan) {}, regexp.MustCompile(`^bench-[0-9a-f]{8}-(trial-|warmup-)?\d$`), false},
+			"uuid":               {func(p *plan.Plan) { p.RequestIDFormat = "uuid" }, uuid, false},
+			"no prefix":          {func(p *plan.Plan) { p.RequestIDPrefix = "" }, regexp.MustCompile(`^(trial-|warmup-)?\d$`), false},
+			"a header of theirs": {func(p *plan.Plan) { p.Header = []string{"X-Request-Id=mine"} }, regexp.MustCompile(`^mine$`), true},
+		} {
+			url, got := serve(t, nil)
+			do(t, planFor(url, func(p *plan.Plan) {
+				p.NoTrial, p.NumWarmups = false, 3
+				tc.change(p)
+			}))
+			_, ids := got.generated()
+			if len(ids) != 9 {
+				t.Errorf("%s: %d requests", name, len(ids))
+			}
+			for _, id := range ids {
+				if !tc.want.MatchString(id) {
+					t.Errorf("%s: %q", name, id)
+				}
+			}
+			slices.Sort(ids)
+			if n := len(slices.Compact(ids)); n != 9 && !tc.same {
+				t.Errorf("%s: %d different ids of 9", name, n)
 			}
 		}
-		slices.Sort(ids)
-		if n := len(slices.Compact(ids)); n != 9 && !tc.same {
-			t.Errorf("%s: %d different ids of 9", name, n)
+		p := planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.RequestIDFormat = "guid" })
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "uuid") {
+			t.Errorf("%v", err)
 		}
-	}
-	p := planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.RequestIDFormat = "guid" })
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "uuid") {
-		t.Errorf("%v", err)
-	}
+	})
 }
 
 // Ids are those of the model: a server of 257 tokens refuses others.
 func TestIDsAreInTheVocabulary(t *testing.T) {
-	meta := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/v1/models" {
-				_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"tiny","object":"model","owned_by":"llamacpp","meta":{"vocab_type":1,"n_vocab":257,"n_ctx_train":2048}}]}`)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}
-	small := tinyTokenizer(t, t.TempDir())
-	for name, tc := range map[string]struct {
-		wrap      func(http.Handler) http.Handler
-		change    func(*plan.Plan)
-		low, high int32
-	}{
-		"nobody tells":       {nil, func(*plan.Plan) {}, 1000, 30_000},
-		"the server tells":   {meta, func(*plan.Plan) {}, 30, 242},
-		"the user tells":     {nil, func(p *plan.Plan) { p.RandomVocab = 250 }, 31, 250},
-		"the tokenizer does": {nil, func(p *plan.Plan) { p.Tokenizer = small }, 1, 257},
-	} {
-		url, got := serve(t, tc.wrap)
-		do(t, planFor(url, func(p *plan.Plan) {
-			p.RandomInputLen = workload.Fixed(400)
-			tc.change(p)
-		}))
-		bodies, _ := got.generated()
-		var all []int32
-		for _, b := range bodies {
-			var body struct{ Prompt []int32 }
-			if err := json.Unmarshal([]byte(b), &body); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, body.Prompt...)
+	synctest.Test(t, func(t *testing.T) {
+		meta := func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v1/models" {
+					_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"tiny","object":"model","owned_by":"llamacpp","meta":{"vocab_type":1,"n_vocab":257,"n_ctx_train":2048}}]}`)
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
 		}
-		if len(all) != 6*400 || slices.Min(all) < tc.low || slices.Max(all) >= tc.high {
-			t.Errorf("%s: %d ids from %d to %d", name, len(all), slices.Min(all), slices.Max(all))
+		small := tinyTokenizer(t, t.TempDir())
+		for name, tc := range map[string]struct {
+			wrap      func(http.Handler) http.Handler
+			change    func(*plan.Plan)
+			low, high int32
+		}{
+			"nobody tells":       {nil, func(*plan.Plan) {}, 1000, 30_000},
+			"the server tells":   {meta, func(*plan.Plan) {}, 30, 242},
+			"the user tells":     {nil, func(p *plan.Plan) { p.RandomVocab = 250 }, 31, 250},
+			"the tokenizer does": {nil, func(p *plan.Plan) { p.Tokenizer = small }, 1, 257},
+		} {
+			url, got := serve(t, tc.wrap)
+			do(t, planFor(url, func(p *plan.Plan) {
+				p.RandomInputLen = workload.Fixed(400)
+				tc.change(p)
+			}))
+			bodies, _ := got.generated()
+			var all []int32
+			for _, b := range bodies {
+				var body struct{ Prompt []int32 }
+				if err := json.Unmarshal([]byte(b), &body); err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, body.Prompt...)
+			}
+			if len(all) != 6*400 || slices.Min(all) < tc.low || slices.Max(all) >= tc.high {
+				t.Errorf("%s: %d ids from %d to %d", name, len(all), slices.Min(all), slices.Max(all))
+			}
 		}
-	}
+	})
 }

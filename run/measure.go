@@ -246,7 +246,7 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	defer cancel()
 	begin := func(epoch time.Time) {
 		out.Epoch, out.Monotonic = epoch, monotonicSeconds()
-		health = newHealth()
+		health = r.newHealth()
 		if r.env.Agents == nil { // else it is theirs that counts
 			feed.Client = health.soFar
 		}
@@ -282,7 +282,7 @@ func (r *Runner) stage(s *level, counts *engine.Live) engine.Stage {
 	speed := r.Speed()
 	return engine.Stage{
 		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
-		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: counts, Enough: r.Enough, Precise: true, Count: r.counting.answerCounter(),
+		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: counts, Enough: r.Enough, Precise: r.env.Dial == nil, Count: r.counting.answerCounter(),
 		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
 	}
 }

@@ -41,7 +41,7 @@ func (t *Target) findPages(ctx context.Context) {
 	}
 	// Connections of their own: the measured ones must not wait for a page.
 	t.pages.client = &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: tlsConfig, Proxy: t.env.Proxy, MaxResponseHeaderBytes: limit.Header},
+		Transport:     &http.Transport{TLSClientConfig: tlsConfig, Proxy: t.env.Proxy, DialContext: t.env.Dial, MaxResponseHeaderBytes: limit.Header},
 		CheckRedirect: transport.SameServer,
 	}
 	t.pages.targets = t.ownPages()

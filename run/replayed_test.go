@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho"
@@ -29,54 +30,56 @@ func TestReplaySendsTheSame(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url, got := serve(t, nil)
-			first := planFor(url, change)
-			before := do(t, first)
-			l := before.levels[1]
-			sent, ids := got.generated()
-			var bodies []string
-			for i, b := range sent {
-				if strings.Contains(ids[i], "L1-") {
-					bodies = append(bodies, b)
-				}
-			}
-			records := times(before.records, 1, l.Concurrency > 0)
-			one, err := first.With(l.Coordinates)
-			if err != nil {
-				t.Fatal(err)
-			}
-			env := run.Env{Random: 43, Replay: func(string) (*run.Replay, error) {
-				s, err := replay.Of(func(yield func(*tacho.Record, error) bool) {
-					for i := range before.records {
-						if r := &before.records[i]; r.Stage == 1 && !yield(r, nil) {
-							return
-						}
+			synctest.Test(t, func(t *testing.T) {
+				url, got := serve(t, nil)
+				first := planFor(url, change)
+				before := do(t, first)
+				l := before.levels[1]
+				sent, ids := got.generated()
+				var bodies []string
+				for i, b := range sent {
+					if strings.Contains(ids[i], "L1-") {
+						bodies = append(bodies, b)
 					}
-				}, l.Concurrency > 0)
-				return &run.Replay{Sessions: s, Dataset: one.Dataset, Seed: run.LevelSeed(42, 1), Inputs: l.Prompts, Endless: one.MaxSeconds > 0}, err
-			}}
-			p := plan.Default()
-			p.BaseURL, p.NoTrial, p.Replay, p.Backend = []string{url}, true, "it", first.Backend
-			after := execute(t.Context(), p, env)
-			if after.err != nil {
-				t.Fatal(after.err)
-			}
-			again, _ := got.generated()
-			again = again[len(sent):]
-			slices.Sort(bodies)
-			slices.Sort(again)
-			if len(bodies) < 2 || !slices.Equal(bodies, again) {
-				t.Errorf("%d bodies, and then %d, the same: %v", len(bodies), len(again), slices.Equal(bodies, again))
-			}
-			now := times(after.records, 0, false)
-			for at := range records {
-				if now[at] < records[at] { // a turn goes when its answer is in, and no earlier than it did
-					t.Errorf("request %v at %v, and then at %v", at, records[at], now[at])
 				}
-			}
-			if name != "conversations" && !maps.Equal(now, records) {
-				t.Errorf("times %v, and then %v", records, now)
-			}
+				records := times(before.records, 1, l.Concurrency > 0)
+				one, err := first.With(l.Coordinates)
+				if err != nil {
+					t.Fatal(err)
+				}
+				env := run.Env{Random: 43, Replay: func(string) (*run.Replay, error) {
+					s, err := replay.Of(func(yield func(*tacho.Record, error) bool) {
+						for i := range before.records {
+							if r := &before.records[i]; r.Stage == 1 && !yield(r, nil) {
+								return
+							}
+						}
+					}, l.Concurrency > 0)
+					return &run.Replay{Sessions: s, Dataset: one.Dataset, Seed: run.LevelSeed(42, 1), Inputs: l.Prompts, Endless: one.MaxSeconds > 0}, err
+				}}
+				p := plan.Default()
+				p.BaseURL, p.NoTrial, p.Replay, p.Backend = []string{url}, true, "it", first.Backend
+				after := execute(t.Context(), p, env)
+				if after.err != nil {
+					t.Fatal(after.err)
+				}
+				again, _ := got.generated()
+				again = again[len(sent):]
+				slices.Sort(bodies)
+				slices.Sort(again)
+				if len(bodies) < 2 || !slices.Equal(bodies, again) {
+					t.Errorf("%d bodies, and then %d, the same: %v", len(bodies), len(again), slices.Equal(bodies, again))
+				}
+				now := times(after.records, 0, false)
+				for at := range records {
+					if now[at] < records[at] { // a turn goes when its answer is in, and no earlier than it did
+						t.Errorf("request %v at %v, and then at %v", at, records[at], now[at])
+					}
+				}
+				if name != "conversations" && !maps.Equal(now, records) {
+					t.Errorf("times %v, and then %v", records, now)
+				}
+			})
 		})
 	}
 }
@@ -98,24 +101,26 @@ func times(list records, stage int, slot bool) map[[2]uint64]time.Duration {
 
 // Data that is not what it was is refused before anything is sent.
 func TestReplayOfOtherData(t *testing.T) {
-	url, got := serve(t, nil)
-	before := do(t, planFor(url, nil))
-	env := run.Env{Replay: func(string) (*run.Replay, error) {
-		s, err := replay.Of(func(yield func(*tacho.Record, error) bool) {
-			for i := range before.records {
-				if !yield(&before.records[i], nil) {
-					return
+	synctest.Test(t, func(t *testing.T) {
+		url, got := serve(t, nil)
+		before := do(t, planFor(url, nil))
+		env := run.Env{Replay: func(string) (*run.Replay, error) {
+			s, err := replay.Of(func(yield func(*tacho.Record, error) bool) {
+				for i := range before.records {
+					if !yield(&before.records[i], nil) {
+						return
+					}
 				}
-			}
-		}, false)
-		return &run.Replay{Sessions: s, Dataset: plan.Default().Dataset, Inputs: 6}, err
-	}}
-	p := plan.Default()
-	p.BaseURL, p.Replay = []string{url}, "it"
-	sent, _ := got.generated()
-	out := execute(t.Context(), p, env)
-	after, _ := got.generated()
-	if out.err == nil || !strings.Contains(out.err.Error(), "the data or its options are not what they were") || len(after) != len(sent) {
-		t.Errorf("%v, %d requests sent", out.err, len(after)-len(sent))
-	}
+			}, false)
+			return &run.Replay{Sessions: s, Dataset: plan.Default().Dataset, Inputs: 6}, err
+		}}
+		p := plan.Default()
+		p.BaseURL, p.Replay = []string{url}, "it"
+		sent, _ := got.generated()
+		out := execute(t.Context(), p, env)
+		after, _ := got.generated()
+		if out.err == nil || !strings.Contains(out.err.Error(), "the data or its options are not what they were") || len(after) != len(sent) {
+			t.Errorf("%v, %d requests sent", out.err, len(after)-len(sent))
+		}
+	})
 }

@@ -33,14 +33,18 @@ func (t *Target) roundTrip(ctx context.Context) *float64 {
 	if port == "" {
 		port = base.Scheme // a name of a port, too
 	}
-	addresses, err := net.DefaultResolver.LookupHost(ctx, base.Hostname()) // its time is no part of the way
+	addresses, dial := []string{base.Hostname()}, t.env.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+		addresses, err = net.DefaultResolver.LookupHost(ctx, base.Hostname()) // its time is no part of the way
+	}
 	if err != nil || len(addresses) == 0 {
 		return nil
 	}
 	least := handshakePatience
 	for range handshakes {
 		began := time.Now()
-		nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(addresses[0], port))
+		nc, err := dial(ctx, "tcp", net.JoinHostPort(addresses[0], port))
 		if err != nil {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -33,8 +34,13 @@ type Env struct {
 	// added. Nil is none yet.
 	Secrets *redact.Secrets
 	Proxy   func(*http.Request) (*url.URL, error)
-	Random  uint64                             // the seed where the plan has none
-	Replay  func(name string) (*Replay, error) // reads what is to be sent again; nil where that cannot be
+	// Dial makes the connections to the servers and to their metrics pages; nil
+	// uses the network. The kernel does not time what such connections receive: a
+	// run with Dial stamps arrivals when it reads them, waits on Go's timers and
+	// does not watch the process. So it can run in a testing/synctest bubble.
+	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	Random uint64                             // the seed where the plan has none
+	Replay func(name string) (*Replay, error) // reads what is to be sent again; nil where that cannot be
 
 	Tokenizers Tokenizers
 	Agents     Agents // send the load instead of this process; nil where it does
@@ -178,6 +184,9 @@ func (r *Runner) Counter() token.Counter { return r.counting.counter }
 func (r *Runner) Close() {
 	for _, c := range r.Target.clients {
 		c.Close()
+	}
+	if pages := r.Target.pages; pages != nil && pages.client != nil {
+		pages.client.CloseIdleConnections()
 	}
 	if r.stop != nil {
 		r.stop()

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho"
@@ -63,7 +64,7 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) (url string, got 
 	if wrap != nil {
 		h = wrap(h)
 	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(b))
 		got.mu.Lock()
@@ -110,7 +111,13 @@ func list(p *plan.Plan, name, values string) {
 	}
 }
 
-func execute(ctx context.Context, p plan.Plan, env run.Env) (out result) {
+// execute carries out a plan over the network in memory.
+func execute(ctx context.Context, p plan.Plan, env run.Env) result {
+	env.Dial = network.Dial
+	return executeIn(ctx, p, env)
+}
+
+func executeIn(ctx context.Context, p plan.Plan, env run.Env) (out result) {
 	hooks := run.Hooks{
 		Say:   func(s string) { out.said = append(out.said, s) },
 		Begin: func(*outcome.Level, *live.Feed) error { return nil },
@@ -141,23 +148,25 @@ func TestEveryBackend(t *testing.T) {
 		"vllm": "/v1/completions", "openai": "/v1/completions", "openai-chat": "/v1/chat/completions", "tgi": "/generate_stream",
 	} {
 		t.Run(backend, func(t *testing.T) {
-			url, got := serve(t, nil)
-			out := do(t, planFor(url, func(p *plan.Plan) { p.Backend = backend }))
-			s := out.summaries[0]
-			if s.Completed != 6 || s.Failed != 0 || s.Tokens.Output != 30 || s.Tokens.Input != 120 || s.Tokens.Prompt.Differ != 0 {
-				t.Errorf("%d ok, %d failed, %+v", s.Completed, s.Failed, s.Tokens)
-			}
-			if !got.asked(path) {
-				t.Errorf("asked %q", got.paths)
-			}
-			if out.runner.Target.Model != "tiny" && backend != "tgi" {
-				t.Errorf("model %q was not found out", out.runner.Target.Model)
-			}
-			for _, r := range out.records {
-				if r.Due > r.Slot || r.Slot > r.Start || r.Start > r.Conn || r.Conn > r.Sent || r.Sent > r.Wrote || r.Wrote > r.End || r.Head > r.First() {
-					t.Errorf("out of order: %+v", r.Timeline)
+			synctest.Test(t, func(t *testing.T) {
+				url, got := serve(t, nil)
+				out := do(t, planFor(url, func(p *plan.Plan) { p.Backend = backend }))
+				s := out.summaries[0]
+				if s.Completed != 6 || s.Failed != 0 || s.Tokens.Output != 30 || s.Tokens.Input != 120 || s.Tokens.Prompt.Differ != 0 {
+					t.Errorf("%d ok, %d failed, %+v", s.Completed, s.Failed, s.Tokens)
 				}
-			}
+				if !got.asked(path) {
+					t.Errorf("asked %q", got.paths)
+				}
+				if out.runner.Target.Model != "tiny" && backend != "tgi" {
+					t.Errorf("model %q was not found out", out.runner.Target.Model)
+				}
+				for _, r := range out.records {
+					if r.Due > r.Slot || r.Slot > r.Start || r.Start > r.Conn || r.Conn > r.Sent || r.Sent > r.Wrote || r.Wrote > r.End || r.Head > r.First() {
+						t.Errorf("out of order: %+v", r.Timeline)
+					}
+				}
+			})
 		})
 	}
 }
@@ -166,84 +175,88 @@ func TestEveryBackend(t *testing.T) {
 // a warm-up or a ready check never sends a prompt that is measured. With a seed
 // the first level is what a run of that level alone would be.
 func TestPromptsDiffer(t *testing.T) {
-	bodiesOf := func(change func(*plan.Plan), random uint64) (measured, others map[string]int) {
-		url, got := serve(t, nil)
-		p := planFor(url, func(p *plan.Plan) {
-			list(p, "num-prompts", "3,3")
-			p.NumWarmups, p.ReadyCheck = 4, 10
-			change(p)
-		})
-		if out := execute(t.Context(), p, run.Env{Random: random}); out.err != nil {
-			t.Fatal(out.err)
+	synctest.Test(t, func(t *testing.T) {
+		bodiesOf := func(change func(*plan.Plan), random uint64) (measured, others map[string]int) {
+			url, got := serve(t, nil)
+			p := planFor(url, func(p *plan.Plan) {
+				list(p, "num-prompts", "3,3")
+				p.NumWarmups, p.ReadyCheck = 4, 10
+				change(p)
+			})
+			if out := execute(t.Context(), p, run.Env{Random: random}); out.err != nil {
+				t.Fatal(out.err)
+			}
+			measured, others = map[string]int{}, map[string]int{}
+			bodies, ids := got.generated()
+			for i, b := range bodies {
+				if strings.Contains(ids[i], "warmup") || strings.Contains(ids[i], "trial") {
+					others[b]++
+				} else {
+					measured[b]++
+				}
+			}
+			return measured, others
 		}
-		measured, others = map[string]int{}, map[string]int{}
-		bodies, ids := got.generated()
-		for i, b := range bodies {
-			if strings.Contains(ids[i], "warmup") || strings.Contains(ids[i], "trial") {
-				others[b]++
-			} else {
-				measured[b]++
+		for _, text := range []bool{false, true} {
+			seed := uint64(7)
+			asText := func(p *plan.Plan) { p.PromptText = text }
+			a, warm := bodiesOf(asText, 1)
+			b, _ := bodiesOf(asText, 2)
+			if len(a) != 6 || len(warm) != 9 {
+				t.Errorf("%d different prompts in two levels of 3, %d of 9 before them", len(a), len(warm))
+			}
+			for body := range a {
+				if warm[body] > 0 || b[body] > 0 {
+					t.Errorf("sent before: %.80s", body)
+				}
+			}
+			seeded := func(p *plan.Plan) { asText(p); p.Seed = &seed }
+			c, warm := bodiesOf(seeded, 1)
+			d, _ := bodiesOf(seeded, 2)
+			if len(c) != 6 || len(d) != 6 || len(warm) != 9 {
+				t.Errorf("with a seed: %d and %d different prompts in two levels of 3, %d of 9 before them", len(c), len(d), len(warm))
+			}
+			for body := range c {
+				if d[body] != 1 || warm[body] > 0 {
+					t.Errorf("with a seed: a prompt came %d times in a second run", d[body])
+				}
+			}
+			alone, _ := bodiesOf(func(p *plan.Plan) { seeded(p); list(p, "num-prompts", "3") }, 3)
+			for body := range alone {
+				if c[body] != 1 {
+					t.Errorf("with a seed: a run of one level sends what no level of several does: %.80s", body)
+				}
 			}
 		}
-		return measured, others
-	}
-	for _, text := range []bool{false, true} {
-		seed := uint64(7)
-		asText := func(p *plan.Plan) { p.PromptText = text }
-		a, warm := bodiesOf(asText, 1)
-		b, _ := bodiesOf(asText, 2)
-		if len(a) != 6 || len(warm) != 9 {
-			t.Errorf("%d different prompts in two levels of 3, %d of 9 before them", len(a), len(warm))
-		}
-		for body := range a {
-			if warm[body] > 0 || b[body] > 0 {
-				t.Errorf("sent before: %.80s", body)
-			}
-		}
-		seeded := func(p *plan.Plan) { asText(p); p.Seed = &seed }
-		c, warm := bodiesOf(seeded, 1)
-		d, _ := bodiesOf(seeded, 2)
-		if len(c) != 6 || len(d) != 6 || len(warm) != 9 {
-			t.Errorf("with a seed: %d and %d different prompts in two levels of 3, %d of 9 before them", len(c), len(d), len(warm))
-		}
-		for body := range c {
-			if d[body] != 1 || warm[body] > 0 {
-				t.Errorf("with a seed: a prompt came %d times in a second run", d[body])
-			}
-		}
-		alone, _ := bodiesOf(func(p *plan.Plan) { seeded(p); list(p, "num-prompts", "3") }, 3)
-		for body := range alone {
-			if c[body] != 1 {
-				t.Errorf("with a seed: a run of one level sends what no level of several does: %.80s", body)
-			}
-		}
-	}
+	})
 }
 
 // Secrets are sent, and appear nowhere else, even if the server quotes them.
 func TestSecretsAreNotKept(t *testing.T) {
-	url, got := serve(t, func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "bad key "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Other"), http.StatusUnauthorized)
+	synctest.Test(t, func(t *testing.T) {
+		url, got := serve(t, func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				http.Error(w, "bad key "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Other"), http.StatusUnauthorized)
+			})
 		})
+		p := planFor(url, func(p *plan.Plan) { p.Model, p.Header = "m", []string{"X-Other=hush-hush-1"} })
+		out := execute(t.Context(), p, run.Env{APIKey: "sk-secret-2"})
+		if out.err != nil {
+			t.Fatal(out.err)
+		}
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		if got.header.Get("Authorization") != "Bearer sk-secret-2" || got.header.Get("X-Other") != "hush-hush-1" {
+			t.Errorf("headers %v", got.header)
+		}
+		all := fmt.Sprintf("%+v %+v %+v %+v", out.records[0].Failure, out.summaries, out.said, out.records)
+		if strings.Contains(all, "sk-secret-2") || strings.Contains(all, "hush-hush-1") || !strings.Contains(all, "[redacted]") {
+			t.Errorf("kept: %s", all)
+		}
+		if s := out.summaries[0]; s.Failed != 6 || s.Verdict.Severity != metric.Invalid || s.Failures[0].Status != 401 {
+			t.Errorf("%+v", s)
+		}
 	})
-	p := planFor(url, func(p *plan.Plan) { p.Model, p.Header = "m", []string{"X-Other=hush-hush-1"} })
-	out := execute(t.Context(), p, run.Env{APIKey: "sk-secret-2"})
-	if out.err != nil {
-		t.Fatal(out.err)
-	}
-	got.mu.Lock()
-	defer got.mu.Unlock()
-	if got.header.Get("Authorization") != "Bearer sk-secret-2" || got.header.Get("X-Other") != "hush-hush-1" {
-		t.Errorf("headers %v", got.header)
-	}
-	all := fmt.Sprintf("%+v %+v %+v %+v", out.records[0].Failure, out.summaries, out.said, out.records)
-	if strings.Contains(all, "sk-secret-2") || strings.Contains(all, "hush-hush-1") || !strings.Contains(all, "[redacted]") {
-		t.Errorf("kept: %s", all)
-	}
-	if s := out.summaries[0]; s.Failed != 6 || s.Verdict.Severity != metric.Invalid || s.Failures[0].Status != 401 {
-		t.Errorf("%+v", s)
-	}
 }
 
 // Servers that misbehave give counted failures, with their own words.
@@ -270,117 +283,124 @@ func TestBadServers(t *testing.T) {
 		}, tacho.Timeout, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url, _ := serve(t, c.serve)
-			out := do(t, planFor(url, func(p *plan.Plan) { p.Model, p.RequestTimeout = "m", 0.2 }))
-			s := out.summaries[0]
-			if s.Failed != 6 || len(s.Failures) != 1 || s.Failures[0].Cause != c.cause || !strings.Contains(s.Failures[0].Example, c.words) {
-				t.Errorf("%d failed: %+v", s.Failed, s.Failures)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				url, _ := serve(t, c.serve)
+				out := do(t, planFor(url, func(p *plan.Plan) { p.Model, p.RequestTimeout = "m", 0.2 }))
+				s := out.summaries[0]
+				if s.Failed != 6 || len(s.Failures) != 1 || s.Failures[0].Cause != c.cause || !strings.Contains(s.Failures[0].Example, c.words) {
+					t.Errorf("%d failed: %+v", s.Failed, s.Failures)
+				}
+			})
 		})
 	}
 }
 
 // A server that dies in the middle fails what is in flight and what follows.
 func TestServerDies(t *testing.T) {
-	engineSim, err := sim.New(sim.Options{TTFT: time.Millisecond, ITL: 20 * time.Millisecond, Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = engineSim.Close() }()
-	var served int
-	var mu sync.Mutex
-	srv := httptest.NewUnstartedServer(nil)
-	srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		if strings.HasSuffix(r.URL.Path, "completions") {
-			served++
+	synctest.Test(t, func(t *testing.T) {
+		engineSim, err := sim.New(sim.Options{TTFT: time.Millisecond, ITL: 20 * time.Millisecond, Model: "tiny"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if served == 10 {
-			served++
-			go func() {
-				_ = srv.Listener.Close()
-				srv.CloseClientConnections()
-			}()
+		defer func() { _ = engineSim.Close() }()
+		var served int
+		var mu sync.Mutex
+		srv := unstarted(t, nil)
+		srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			if strings.HasSuffix(r.URL.Path, "completions") {
+				served++
+			}
+			if served == 10 {
+				served++
+				go func() {
+					_ = srv.Listener.Close()
+					srv.CloseClientConnections()
+				}()
+			}
+			mu.Unlock()
+			engineSim.ServeHTTP(w, r)
+		})
+		srv.Start()
+		defer srv.Close()
+		out := do(t, planFor(srv.URL, func(p *plan.Plan) {
+			p.NumPrompts, p.MaxConcurrency = 40, 2
+		}))
+		s := out.summaries[0]
+		if s.Completed == 0 || s.Completed+s.Failed != 40 || s.Failed < 28 {
+			t.Errorf("%d ok, %d failed: %+v", s.Completed, s.Failed, s.Failures)
 		}
-		mu.Unlock()
-		engineSim.ServeHTTP(w, r)
+		for _, f := range s.Failures {
+			if !slices.Contains([]tacho.Cause{tacho.Reset, tacho.Refused, tacho.Truncated}, f.Cause) {
+				t.Errorf("%+v", f)
+			}
+		}
 	})
-	srv.Start()
-	defer srv.Close()
-	out := do(t, planFor(srv.URL, func(p *plan.Plan) {
-		p.NumPrompts, p.MaxConcurrency = 40, 2
-	}))
-	s := out.summaries[0]
-	if s.Completed == 0 || s.Completed+s.Failed != 40 || s.Failed < 28 {
-		t.Errorf("%d ok, %d failed: %+v", s.Completed, s.Failed, s.Failures)
-	}
-	for _, f := range s.Failures {
-		if !slices.Contains([]tacho.Cause{tacho.Reset, tacho.Refused, tacho.Truncated}, f.Cause) {
-			t.Errorf("%+v", f)
-		}
-	}
 }
 
 func TestUnreachable(t *testing.T) {
-	const url = "http://127.0.0.1:1" // a port that no test is given
-	for name, change := range map[string]func(*plan.Plan){
-		"no model":    func(*plan.Plan) {},
-		"model":       func(p *plan.Plan) { p.Model = "m" },
-		"ready check": func(p *plan.Plan) { p.Model, p.ReadyCheck = "m", 0.3 },
-	} {
-		out := execute(t.Context(), planFor(url, change), run.Env{})
-		if out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot reach the server at "+url) || strings.Contains(out.err.Error(), "\n") {
-			t.Errorf("%s: %v", name, out.err)
+	synctest.Test(t, func(t *testing.T) {
+		const url = "http://127.0.0.1:1" // a port that no test is given
+		for name, change := range map[string]func(*plan.Plan){
+			"no model":    func(*plan.Plan) {},
+			"model":       func(p *plan.Plan) { p.Model = "m" },
+			"ready check": func(p *plan.Plan) { p.Model, p.ReadyCheck = "m", 0.3 },
+		} {
+			out := execute(t.Context(), planFor(url, change), run.Env{})
+			if out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot reach the server at "+url) || strings.Contains(out.err.Error(), "\n") {
+				t.Errorf("%s: %v", name, out.err)
+			}
 		}
-	}
+	})
 }
 
 // A server that is still loading is waited for.
 func TestReadyCheckWaits(t *testing.T) {
-	var mu sync.Mutex
-	refusals := 2
-	url, got := serve(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			if strings.HasSuffix(r.URL.Path, "completions") && refusals > 0 {
-				refusals--
-				http.Error(w, "loading", http.StatusServiceUnavailable)
-				return
-			}
-			h.ServeHTTP(w, r)
+	synctest.Test(t, func(t *testing.T) {
+		var refusals atomic.Int64
+		refusals.Store(2)
+		url, got := serve(t, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "completions") && refusals.Add(-1) >= 0 {
+					http.Error(w, "loading", http.StatusServiceUnavailable)
+					return
+				}
+				h.ServeHTTP(w, r)
+			})
 		})
+		out := do(t, planFor(url, func(p *plan.Plan) { p.ReadyCheck = 30 }))
+		if _, ids := got.generated(); len(ids) != 9 || out.summaries[0].Completed != 6 {
+			t.Errorf("%q", ids)
+		}
 	})
-	out := do(t, planFor(url, func(p *plan.Plan) { p.ReadyCheck = 30 }))
-	if _, ids := got.generated(); len(ids) != 9 || out.summaries[0].Completed != 6 {
-		t.Errorf("%q", ids)
-	}
 }
 
 func TestInterrupted(t *testing.T) {
-	url, _ := serve(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	p := planFor(url, func(p *plan.Plan) { p.NumPrompts, p.MaxConcurrency = 100_000, 4 })
-	n := 0
-	var out result
-	r, err := run.Open(ctx, p, run.Env{}, run.Hooks{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	err = r.Run(ctx, sinkFunc(func(*tacho.Record) error {
-		if n++; n == 20 {
-			cancel()
+	synctest.Test(t, func(t *testing.T) {
+		url, _ := serve(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		p := planFor(url, func(p *plan.Plan) { p.NumPrompts, p.MaxConcurrency = 100_000, 4 })
+		n := 0
+		var out result
+		r, err := run.Open(ctx, p, run.Env{Dial: network.Dial}, run.Hooks{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	}), out.take)
-	if !errors.Is(err, context.Canceled) || len(out.summaries) != 1 {
-		t.Fatalf("%v, %d summaries", err, len(out.summaries))
-	}
-	if s := out.summaries[0]; s.Completed < 10 || s.Failed != 0 || !s.Config.Interrupted ||
-		!slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "interrupted" && r.Severity == metric.Degraded }) {
-		t.Errorf("%d ok, %d failed, %d canceled, %+v", s.Completed, s.Failed, s.Canceled, s.Verdict)
-	}
+		defer r.Close()
+		err = r.Run(ctx, sinkFunc(func(*tacho.Record) error {
+			if n++; n == 20 {
+				cancel()
+			}
+			return nil
+		}), out.take)
+		if !errors.Is(err, context.Canceled) || len(out.summaries) != 1 {
+			t.Fatalf("%v, %d summaries", err, len(out.summaries))
+		}
+		if s := out.summaries[0]; s.Completed < 10 || s.Failed != 0 || !s.Config.Interrupted ||
+			!slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "interrupted" && r.Severity == metric.Degraded }) {
+			t.Errorf("%d ok, %d failed, %d canceled, %+v", s.Completed, s.Failed, s.Canceled, s.Verdict)
+		}
+	})
 }
 
 type sinkFunc func(*tacho.Record) error
@@ -390,25 +410,27 @@ func (f sinkFunc) Close() error              { return nil }
 
 // The profiler waits until the server is full, and runs for as long as asked.
 func TestProfileWhenFull(t *testing.T) {
-	for users, want := range map[int]bool{6: true, 2: false} {
-		url, got := serve(t, func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if !strings.HasSuffix(r.URL.Path, "_profile") {
-					h.ServeHTTP(w, r)
-				}
+	synctest.Test(t, func(t *testing.T) {
+		for users, want := range map[int]bool{6: true, 2: false} {
+			url, got := serve(t, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !strings.HasSuffix(r.URL.Path, "_profile") {
+						h.ServeHTTP(w, r)
+					}
+				})
 			})
-		})
-		do(t, planFor(url, func(p *plan.Plan) {
-			p.NumPrompts, p.MaxConcurrency, p.RandomOutputLen = 12, users, workload.Fixed(200)
-			p.Profile, p.ProfileAt, p.ProfileFor, p.MetricsInterval = true, 6, 0.1, 0.02
-		}))
-		if got.asked("/start_profile") != want || got.asked("/stop_profile") != want {
-			t.Errorf("%d requests at once: profiled %v, stopped %v", users, got.asked("/start_profile"), got.asked("/stop_profile"))
+			do(t, planFor(url, func(p *plan.Plan) {
+				p.NumPrompts, p.MaxConcurrency, p.RandomOutputLen = 12, users, workload.Fixed(200)
+				p.Profile, p.ProfileAt, p.ProfileFor, p.MetricsInterval = true, 6, 0.1, 0.02
+			}))
+			if got.asked("/start_profile") != want || got.asked("/stop_profile") != want {
+				t.Errorf("%d requests at once: profiled %v, stopped %v", users, got.asked("/start_profile"), got.asked("/stop_profile"))
+			}
+			if want && !generatedBefore(got.paths, "/start_profile") {
+				t.Errorf("%q", got.paths)
+			}
 		}
-		if want && !generatedBefore(got.paths, "/start_profile") {
-			t.Errorf("%q", got.paths)
-		}
-	}
+	})
 }
 
 // generatedBefore says whether a request was served before a path was asked for.
@@ -417,50 +439,54 @@ func generatedBefore(paths []string, path string) bool {
 }
 
 func TestAdaptersProbesAndProfile(t *testing.T) {
-	url, got := serve(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !strings.HasSuffix(r.URL.Path, "_profile") {
-				h.ServeHTTP(w, r)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		url, got := serve(t, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasSuffix(r.URL.Path, "_profile") {
+					h.ServeHTTP(w, r)
+				}
+			})
 		})
-	})
-	out := do(t, planFor(url, func(p *plan.Plan) {
-		p.LoraModules, p.LoraAssignment = []string{"red", "blue"}, "round-robin"
-		p.Profile, p.ProbeRate, p.RandomOutputLen = true, 50, workload.Fixed(60)
-	}))
-	bodies, ids := got.generated()
-	models := map[string]int{}
-	for i, b := range bodies {
-		if !strings.Contains(ids[i], "probe") {
-			models[b[:strings.Index(b, ",")]]++
+		out := do(t, planFor(url, func(p *plan.Plan) {
+			p.LoraModules, p.LoraAssignment = []string{"red", "blue"}, "round-robin"
+			p.Profile, p.ProbeRate, p.RandomOutputLen = true, 50, workload.Fixed(60)
+		}))
+		bodies, ids := got.generated()
+		models := map[string]int{}
+		for i, b := range bodies {
+			if !strings.Contains(ids[i], "probe") {
+				models[b[:strings.Index(b, ",")]]++
+			}
 		}
-	}
-	if models[`{"model":"red"`] != 3 || models[`{"model":"blue"`] != 3 {
-		t.Errorf("%v", models)
-	}
-	if !got.asked("/start_profile") || !got.asked("/stop_profile") {
-		t.Errorf("%q", got.paths)
-	}
-	s := out.summaries[0]
-	if s.Probe == nil || s.Probe.Completed == 0 || s.Completed != 6 {
-		t.Errorf("probes %+v, %d requests", s.Probe, s.Completed)
-	}
+		if models[`{"model":"red"`] != 3 || models[`{"model":"blue"`] != 3 {
+			t.Errorf("%v", models)
+		}
+		if !got.asked("/start_profile") || !got.asked("/stop_profile") {
+			t.Errorf("%q", got.paths)
+		}
+		s := out.summaries[0]
+		if s.Probe == nil || s.Probe.Completed == 0 || s.Completed != 6 {
+			t.Errorf("probes %+v, %d requests", s.Probe, s.Completed)
+		}
+	})
 }
 
 func TestMaxSeconds(t *testing.T) {
-	url, _ := serve(t, nil)
-	out := do(t, planFor(url, func(p *plan.Plan) {
-		p.NumPrompts = plan.Default().NumPrompts
-		p.MaxSeconds, p.RequestRate = 0.5, 100
-	}))
-	for _, r := range out.records {
-		if r.Due >= 500*time.Millisecond {
-			t.Errorf("due at %v", r.Due)
+	synctest.Test(t, func(t *testing.T) {
+		url, _ := serve(t, nil)
+		out := do(t, planFor(url, func(p *plan.Plan) {
+			p.NumPrompts = plan.Default().NumPrompts
+			p.MaxSeconds, p.RequestRate = 0.5, 100
+		}))
+		for _, r := range out.records {
+			if r.Due >= 500*time.Millisecond {
+				t.Errorf("due at %v", r.Due)
+			}
 		}
-	}
-	if n := len(out.records); n == 0 || n > 90 {
-		t.Errorf("%d requests at 100/s in half a second", n)
-	}
+		if n := len(out.records); n == 0 || n > 90 {
+			t.Errorf("%d requests at 100/s in half a second", n)
+		}
+	})
 }
 
 // A server may refuse the field, and then it can be left out.

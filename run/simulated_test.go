@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho/plan"
@@ -22,7 +22,7 @@ func fast(t *testing.T, page http.HandlerFunc, change func(*plan.Plan)) result {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if page != nil && r.URL.Path == "/sim/lateness" {
 			page(w, r)
 			return
@@ -92,18 +92,20 @@ func TestSimulatedEngineThatIsLate(t *testing.T) {
 // A computed metrics page is read as often as is asked for, until there are so many
 // readings that fewer do: what it costs does not grow with the run.
 func TestComputedReadingsAreBounded(t *testing.T) {
-	url, _ := serve(t, nil)
-	out := do(t, planFor(url, func(p *plan.Plan) {
-		p.Virtual, p.Sim, p.MetricsInterval = true, "vllm-8b-h200", plan.Seconds(1e-9)
-	}))
-	samples := out.levels[0].Samples
-	if len(samples) < 2048 || len(samples) > 4096 {
-		t.Fatalf("%d readings are kept", len(samples))
-	}
-	gap := samples[1].At - samples[0].At
-	for i := 1; i < len(samples); i++ {
-		if got := samples[i].At - samples[i-1].At; got != gap {
-			t.Fatalf("reading %d is %v after the one before, the first %v", i, got, gap)
+	synctest.Test(t, func(t *testing.T) {
+		url, _ := serve(t, nil)
+		out := do(t, planFor(url, func(p *plan.Plan) {
+			p.Virtual, p.Sim, p.MetricsInterval = true, "vllm-8b-h200", plan.Seconds(1e-9)
+		}))
+		samples := out.levels[0].Samples
+		if len(samples) < 2048 || len(samples) > 4096 {
+			t.Fatalf("%d readings are kept", len(samples))
 		}
-	}
+		gap := samples[1].At - samples[0].At
+		for i := 1; i < len(samples); i++ {
+			if got := samples[i].At - samples[i-1].At; got != gap {
+				t.Fatalf("reading %d is %v after the one before, the first %v", i, got, gap)
+			}
+		}
+	})
 }

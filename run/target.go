@@ -164,7 +164,7 @@ func (t *Target) dial(base string) (*transport.Client, error) {
 		return nil, err
 	}
 	return transport.New(transport.Options{
-		BaseURL: base, Clock: t.clock, TLS: tlsConfig, Proxy: t.env.Proxy, HTTP2: t.Plan.HTTP2, DialTimeout: t.askTimeout(),
+		BaseURL: base, Clock: t.clock, TLS: tlsConfig, Proxy: t.env.Proxy, HTTP2: t.Plan.HTTP2, DialTimeout: t.askTimeout(), Dial: t.env.Dial,
 	})
 }
 
@@ -175,6 +175,11 @@ func (t *Target) chooseClock(ctx context.Context) error {
 		if err := t.clock.UnmarshalText([]byte(t.Plan.Clock)); err != nil {
 			return fmt.Errorf("--clock: %w", err)
 		}
+	}
+	if t.env.Dial != nil {
+		t.clock = tacho.ReadClock
+	}
+	if t.Plan.Clock != plan.AutoClock || t.env.Dial != nil {
 		return nil
 	}
 	t.clock = tacho.WireClock

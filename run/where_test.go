@@ -3,14 +3,16 @@ package run_test
 import (
 	"fmt"
 	"net"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"tacho/internal/memnet"
 	"tacho/metric"
 	"tacho/plan"
+	"tacho/run"
 	"tacho/sim"
 	"tacho/sim/step"
 	"tacho/workload"
@@ -34,10 +36,7 @@ func far(t *testing.T, to string, delay time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listener(t, "127.0.0.1")
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -45,8 +44,7 @@ func far(t *testing.T, to string, delay time.Duration) string {
 			if err != nil {
 				return
 			}
-			var d net.Dialer
-			there, err := d.DialContext(t.Context(), "tcp", server.Host)
+			there, err := network.Dial(t.Context(), "tcp", server.Host)
 			if err != nil {
 				_ = near.Close()
 				return
@@ -137,30 +135,21 @@ func TestBottlenecksAreFound(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.change != nil {
-				c.change(c.profile)
-			}
-			const tries = 5
-			for try := 1; ; try++ {
+			synctest.Test(t, func(t *testing.T) {
+				if c.change != nil {
+					c.change(c.profile)
+				}
 				out, truth := throttled(t, c.profile, c.engine, c.delay, c.load)
 				w := out.summaries[0].Where
-				var faults []string
 				if w.Bottleneck != c.want || !strings.Contains(w.Sentence, c.says) || w.Note != "" {
-					faults = append(faults, fmt.Sprintf("%q: %s %s, want %q: %s\n%+v", w.Bottleneck, w.Sentence, w.Note, c.want, c.says, w.All.Parts))
+					t.Errorf("%q: %s %s, want %q: %s\n%+v", w.Bottleneck, w.Sentence, w.Note, c.want, c.says, w.All.Parts)
 				}
 				if c.engine == "" {
-					faults = append(faults, unlikeTruth(truth, &w.All)...)
+					for _, fault := range unlikeTruth(truth, &w.All) {
+						t.Error(fault)
+					}
 				}
-				absent := absence(out.summaries[0].Config.Client)
-				switch {
-				case len(faults) == 0:
-					return
-				case absent == "":
-					t.Fatal(strings.Join(faults, "\n"))
-				case try == tries:
-					t.Skipf("no run of %d had the processors for itself: %s\n%s", tries, absent, strings.Join(faults, "\n"))
-				}
-			}
+			})
 		})
 	}
 }
@@ -174,7 +163,7 @@ func throttled(t *testing.T, profile *step.Profile, engine string, delay time.Du
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	srv := httptest.NewServer(s)
+	srv := listen(t, s)
 	defer srv.Close()
 	base := srv.URL
 	if delay > 0 {
@@ -186,15 +175,6 @@ func throttled(t *testing.T, profile *step.Profile, engine string, delay time.Du
 		load(p)
 	}))
 	return out, s.Truth()
-}
-
-// absence says how the processors were missing in a run: the server, which is in the
-// same process, and the way to it are slow then, and the run is right to say so.
-func absence(c *metric.Client) string {
-	if c.StolenShare > 0.01 || c.Pauses.LongestMillis > 10 || c.WakeMillis > 5 {
-		return fmt.Sprintf("%.0f %% were taken, none for %.0f ms, a wake-up took %.0f ms", 100*c.StolenShare, c.Pauses.LongestMillis, c.WakeMillis)
-	}
-	return ""
 }
 
 // unlikeTruth holds the parts that a page tells against what the server noted.
@@ -229,16 +209,29 @@ func unlikeTruth(all []sim.Truth, split *metric.TimeSplit) (faults []string) {
 	return faults
 }
 
-// A handshake knows the way to one server, and to nothing between.
+// A handshake takes one round trip to one server. It says nothing of several.
 func TestRoundTrip(t *testing.T) {
-	base, _ := serve(t, nil)
-	trip := do(t, planFor(base, nil)).summaries[0].Config.RoundTripMillis
-	if trip == nil || *trip <= 0 || *trip > 1000 {
-		t.Errorf("a round trip of %v ms on loopback", trip)
-	}
-	other, _ := serve(t, nil)
-	two := do(t, planFor(base, func(p *plan.Plan) { p.BaseURL = append(p.BaseURL, other) }))
-	if trip := two.summaries[0].Config.RoundTripMillis; trip != nil {
-		t.Errorf("one round trip of %v ms to two servers", *trip)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		far := &memnet.Network{Delay: 3 * time.Millisecond}
+		env := run.Env{Random: 42, Dial: far.Dial}
+		var bases []string
+		for range 2 {
+			srv := unstarted(t, newSim(t, sim.Options{}))
+			var err error
+			if srv.Listener, err = far.Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+				t.Fatal(err)
+			}
+			srv.Start()
+			defer srv.Close()
+			bases = append(bases, srv.URL)
+		}
+		one := executeIn(t.Context(), planFor(bases[0], nil), env)
+		if trip := one.summaries[0].Config.RoundTripMillis; trip == nil || *trip != 6 {
+			t.Errorf("a round trip of %v ms, want 6", trip)
+		}
+		two := executeIn(t.Context(), planFor(bases[0], func(p *plan.Plan) { p.BaseURL = bases }), env)
+		if trip := two.summaries[0].Config.RoundTripMillis; trip != nil {
+			t.Errorf("one round trip of %v ms to two servers", *trip)
+		}
+	})
 }

@@ -1,6 +1,9 @@
+//go:build real
+
 package run_test
 
 import (
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +17,7 @@ import (
 
 // The clock of the plan stamps the records. Where it is left open that is the
 // best there is, and where the best cannot be had the run says why.
-func TestClock(t *testing.T) {
+func TestRealClock(t *testing.T) {
 	missing := transport.CheckWire(t.Context())
 	best := tacho.WireClock
 	if missing != nil {
@@ -22,7 +25,7 @@ func TestClock(t *testing.T) {
 	}
 	for name, want := range map[string]tacho.Clock{"kernel": tacho.KernelClock, "read": tacho.ReadClock, "wire": tacho.WireClock, "auto": best} {
 		t.Run(name, func(t *testing.T) {
-			out := execute(t.Context(), planFor(pose(t, sim.Options{}), func(p *plan.Plan) { p.Clock = name }), run.Env{Random: 42})
+			out := loopback(t, planFor(realServer(t), func(p *plan.Plan) { p.Clock = name }))
 			if name == "wire" && missing != nil {
 				if out.err == nil || out.err.Error() != missing.Error() {
 					t.Errorf("the error is %v, want %v", out.err, missing)
@@ -47,9 +50,16 @@ func TestClock(t *testing.T) {
 	}
 }
 
-func TestUnknownClock(t *testing.T) {
-	out := execute(t.Context(), planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.Clock = "sun" }), run.Env{})
-	if out.err == nil || !strings.Contains(out.err.Error(), "write kernel or wire or auto or read") {
-		t.Error(out.err)
-	}
+// realServer serves a simulated engine on a loopback socket.
+func realServer(t *testing.T) string {
+	t.Helper()
+	srv := httptest.NewServer(newSim(t, sim.Options{}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// loopback carries out a plan over the kernel's network.
+func loopback(t *testing.T, p plan.Plan) result {
+	t.Helper()
+	return executeIn(t.Context(), p, run.Env{Random: 42})
 }
