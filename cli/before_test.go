@@ -6,16 +6,15 @@ import (
 	"io"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho/cli"
-	"tacho/sim"
 )
 
 // A said is what a run of the program came to.
@@ -34,7 +33,7 @@ func tacho(t *testing.T, env map[string]string, interrupt chan os.Signal, args .
 	}
 	var out, errors bytes.Buffer
 	code := cli.Main(&cli.Env{
-		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errors, Width: func() int { return 80 },
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errors, Network: &network, Width: func() int { return 80 },
 		Getenv: func(name string) string { return env[name] }, Interrupt: interrupt, Kill: func(int) { panic("killed") },
 	})
 	return said{code, out.String(), errors.String(), runs}
@@ -51,12 +50,9 @@ func (s *said) left(t *testing.T) bool {
 // counts the requests that generate.
 func site(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) bool) (url string, generated *atomic.Int64) {
 	t.Helper()
-	s, err := sim.New(sim.Options{Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := simulated(t)
 	generated = new(atomic.Int64)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "completions") {
 			generated.Add(1)
 		}
@@ -64,7 +60,7 @@ func site(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) bool
 			s.ServeHTTP(w, r)
 		}
 	}))
-	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close(); _ = s.Close() })
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	return srv.URL, generated
 }
 
@@ -85,10 +81,9 @@ const fewTokens = "--num-prompts 5 --random-input-len 8 --random-output-len 2 --
 // A server that refuses is found out by one request, or by two where it may have
 // been the token ids, and the error says what is wrong and what to do.
 func TestOneRequestFindsOut(t *testing.T) {
-	plain, _ := site(t, nil)
 	for name, tc := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request) bool
-		url    string
+		tls    bool // to a server without it
 		args   string
 		env    map[string]string
 		sent   int64
@@ -107,253 +102,279 @@ func TestOneRequestFindsOut(t *testing.T) {
 		"bad question":     {answer: refusing("models", 400, "no"), says: []string{"does not say what it serves", "status 400: no"}},
 		"a page of models": {answer: refusing("models", 200, "<html><title>Welcome to nginx!</title></html>"), says: []string{"GET /v1/models", "is this its address?", "Welcome to nginx", "--model"}, not: []string{"is it up", "cannot reach"}},
 		"TLS on a plain port": {
-			url: strings.Replace(plain, "http:", "https:", 1), says: []string{"does not speak TLS", "write http://"}, not: []string{"is the server up"},
+			tls: true, says: []string{"does not speak TLS", "write http://"}, not: []string{"is the server up"},
 		},
 		"with warm-ups": {answer: refusing("completions", 400, "no"), args: "--num-warmups 9", sent: 2, says: []string{"status 400"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url, generated := site(t, tc.answer)
-			if tc.url != "" {
-				url = tc.url
-			}
-			s := tacho(t, tc.env, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+tc.args)...)...)
-			if s.code != 1 || generated.Load() != tc.sent || strings.Contains(s.out, "Serving") {
-				t.Errorf("exit %d after %d requests, want 1 after %d: %s", s.code, generated.Load(), tc.sent, s.errors)
-			}
-			if s.left(t) {
-				t.Errorf("a directory of the run is left behind")
-			}
-			last := s.errors[strings.LastIndex(strings.TrimSpace(s.errors), "\n")+1:]
-			for _, words := range tc.says {
-				if !strings.Contains(last, words) {
-					t.Errorf("%q does not say %q", last, words)
+			synctest.Test(t, func(t *testing.T) {
+				url, generated := site(t, tc.answer)
+				if tc.tls {
+					url = strings.Replace(url, "http:", "https:", 1)
 				}
-			}
-			for _, words := range tc.not {
-				if strings.Contains(s.errors, words) {
-					t.Errorf("%q says %q", s.errors, words)
+				s := tacho(t, tc.env, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+tc.args)...)...)
+				if s.code != 1 || generated.Load() != tc.sent || strings.Contains(s.out, "Serving") {
+					t.Errorf("exit %d after %d requests, want 1 after %d: %s", s.code, generated.Load(), tc.sent, s.errors)
 				}
-			}
+				if s.left(t) {
+					t.Errorf("a directory of the run is left behind")
+				}
+				last := s.errors[strings.LastIndex(strings.TrimSpace(s.errors), "\n")+1:]
+				for _, words := range tc.says {
+					if !strings.Contains(last, words) {
+						t.Errorf("%q does not say %q", last, words)
+					}
+				}
+				for _, words := range tc.not {
+					if strings.Contains(s.errors, words) {
+						t.Errorf("%q says %q", s.errors, words)
+					}
+				}
+			})
 		})
 	}
 }
 
 // Plain HTTP sent to a port of TLS is told as such.
 func TestPlainOnTLS(t *testing.T) {
-	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-	srv.StartTLS()
-	defer srv.Close()
-	s := tacho(t, nil, nil, append([]string{"bench", "--base-url", strings.Replace(srv.URL, "https:", "http:", 1)}, strings.Fields(fewTokens)...)...)
-	if s.code != 1 || !strings.Contains(s.errors, "HTTPS server") || !strings.Contains(s.errors, "write https://") {
-		t.Errorf("exit %d: %s", s.code, s.errors)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := unstarted(t, http.NotFoundHandler())
+		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+		srv.StartTLS()
+		defer srv.Close()
+		s := tacho(t, nil, nil, append([]string{"bench", "--base-url", strings.Replace(srv.URL, "https:", "http:", 1)}, strings.Fields(fewTokens)...)...)
+		if s.code != 1 || !strings.Contains(s.errors, "HTTPS server") || !strings.Contains(s.errors, "write https://") {
+			t.Errorf("exit %d: %s", s.code, s.errors)
+		}
+	})
 }
 
 // The trial is one request for each server, one of the warm-ups, and none where
 // it is not wanted.
 func TestTrialsAreCounted(t *testing.T) {
-	for args, want := range map[string]int64{
-		"":                                  6,
-		"--no-trial":                        5,
-		"--num-warmups 3":                   8,
-		"--num-warmups 3 --no-trial":        8,
-		"--ready-check-timeout-sec 20":      6,
-		"--num-prompts 2,3":                 6,
-		"--num-prompts 2,3 --num-warmups 2": 9,
-	} {
-		url, generated := site(t, nil)
-		s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+args)...)...)
-		if n := generated.Load(); s.code != 0 && s.code != 4 || n != want {
-			t.Errorf("%s: exit %d, %d requests, want %d\n%s", args, s.code, n, want, s.errors)
+	synctest.Test(t, func(t *testing.T) {
+		for args, want := range map[string]int64{
+			"":                                  6,
+			"--no-trial":                        5,
+			"--num-warmups 3":                   8,
+			"--num-warmups 3 --no-trial":        8,
+			"--ready-check-timeout-sec 20":      6,
+			"--num-prompts 2,3":                 6,
+			"--num-prompts 2,3 --num-warmups 2": 9,
+		} {
+			url, generated := site(t, nil)
+			s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+args)...)...)
+			if n := generated.Load(); s.code != 0 && s.code != 4 || n != want {
+				t.Errorf("%s: exit %d, %d requests, want %d\n%s", args, s.code, n, want, s.errors)
+			}
 		}
-	}
-	good, _ := site(t, nil)
-	bad, generated := site(t, refusing("completions", 500, "broken"))
-	s := tacho(t, nil, nil, append([]string{"bench", "--base-url", good, bad}, strings.Fields(fewTokens)...)...)
-	if s.code != 1 || generated.Load() != 1 || !strings.Contains(s.errors, "the server at "+bad+" did not answer") {
-		t.Errorf("exit %d after %d requests to the second server: %s", s.code, generated.Load(), s.errors)
-	}
+		good, _ := site(t, nil)
+		bad, generated := site(t, refusing("completions", 500, "broken"))
+		s := tacho(t, nil, nil, append([]string{"bench", "--base-url", good, bad}, strings.Fields(fewTokens)...)...)
+		if s.code != 1 || generated.Load() != 1 || !strings.Contains(s.errors, "the server at "+bad+" did not answer") {
+			t.Errorf("exit %d after %d requests to the second server: %s", s.code, generated.Load(), s.errors)
+		}
+	})
 }
 
 // Ctrl-C before the first request is no fault of the server.
 func TestStoppedWhileAsking(t *testing.T) {
-	for _, path := range []string{"models", "completions"} {
-		interrupt := make(chan os.Signal, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		url, _ := site(t, func(_ http.ResponseWriter, r *http.Request) bool {
-			if !strings.HasSuffix(r.URL.Path, path) {
-				return false
+	synctest.Test(t, func(t *testing.T) {
+		for _, path := range []string{"models", "completions"} {
+			interrupt := make(chan os.Signal, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			url, _ := site(t, func(_ http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasSuffix(r.URL.Path, path) {
+					return false
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				interrupt <- os.Interrupt
+				select {
+				case <-r.Context().Done():
+				case <-ctx.Done():
+				}
+				return true
+			})
+			s := tacho(t, nil, interrupt, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens)...)...)
+			if s.code != 130 || s.left(t) || strings.Contains(s.errors, "cannot reach") || !strings.Contains(s.errors, "stopped before anything was measured") {
+				t.Errorf("%s: exit %d: %s", path, s.code, s.errors)
 			}
-			_, _ = io.Copy(io.Discard, r.Body)
-			interrupt <- os.Interrupt
-			select {
-			case <-r.Context().Done():
-			case <-ctx.Done():
-			}
-			return true
-		})
-		s := tacho(t, nil, interrupt, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens)...)...)
-		if s.code != 130 || s.left(t) || strings.Contains(s.errors, "cannot reach") || !strings.Contains(s.errors, "stopped before anything was measured") {
-			t.Errorf("%s: exit %d: %s", path, s.code, s.errors)
+			cancel()
 		}
-		cancel()
-	}
+	})
 }
 
 // A number of requests that was asked for is kept, though it is the default and
 // there is time for more.
 func TestNumberGivenBesideTime(t *testing.T) {
-	url, generated := site(t, nil)
-	s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(
-		"--num-prompts 1000 --max-seconds 60 --max-concurrency 16 --random-input-len 2 --random-output-len 1 --metrics-url none --no-trial")...)...)
-	if n := generated.Load(); n != 1000 || !strings.Contains(s.out, "Successful requests:                     1000 ") {
-		t.Errorf("%d requests, exit %d: %s", n, s.code, s.errors)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		url, generated := site(t, nil)
+		s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(
+			"--num-prompts 1000 --max-seconds 60 --max-concurrency 16 --random-input-len 2 --random-output-len 1 --metrics-url none --no-trial")...)...)
+		if n := generated.Load(); n != 1000 || !strings.Contains(s.out, "Successful requests:                     1000 ") {
+			t.Errorf("%d requests, exit %d: %s", n, s.code, s.errors)
+		}
+	})
 }
 
 // What SDKs take for an address is one here.
 func TestVersionInTheAddress(t *testing.T) {
-	for _, args := range []string{"/v1", "/v1/", "/v1 --endpoint /v1/completions", "/v1 --endpoint completions", "/ --endpoint /v1/completions"} {
-		url, generated := site(t, nil)
-		s := tacho(t, nil, nil, append([]string{"bench", "--base-url"}, strings.Fields(url+args+" "+fewTokens)...)...)
-		if s.code != 0 && s.code != 4 || generated.Load() != 6 || !strings.Contains(s.out, "Successful requests:                     5 ") {
-			t.Errorf("%s: exit %d after %d requests: %s", args, s.code, generated.Load(), s.errors)
+	synctest.Test(t, func(t *testing.T) {
+		for _, args := range []string{"/v1", "/v1/", "/v1 --endpoint /v1/completions", "/v1 --endpoint completions", "/ --endpoint /v1/completions"} {
+			url, generated := site(t, nil)
+			s := tacho(t, nil, nil, append([]string{"bench", "--base-url"}, strings.Fields(url+args+" "+fewTokens)...)...)
+			if s.code != 0 && s.code != 4 || generated.Load() != 6 || !strings.Contains(s.out, "Successful requests:                     5 ") {
+				t.Errorf("%s: exit %d after %d requests: %s", args, s.code, generated.Load(), s.errors)
+			}
 		}
-	}
+	})
 }
 
 // Keys can be given in three ways; errors say which was taken, and files hold
 // none of them.
 func TestAPIKeys(t *testing.T) {
-	const key = "sk-given-key-1"
-	file := filepath.Join(t.TempDir(), "key")
-	writeText(t, file, key+"\n")
-	url, _ := site(t, func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Header.Get("Authorization") == "Bearer "+key {
-			return false
-		}
-		http.Error(w, "who are you?", http.StatusUnauthorized)
-		return true
-	})
-	for _, tc := range []struct {
-		env, args string
-		code      int
-		says      string
-	}{
-		{key, "", 0, ""},
-		{"", "--api-key " + key, 0, ""},
-		{"another", "--api-key-file " + file, 0, ""},
-		{"another", "", 1, "does not accept the API key of OPENAI_API_KEY"},
-		{"", "--api-key another", 1, "does not accept the API key of --api-key"},
-		{"", "", 1, "wants an API key"},
-		{"", "--api-key-file " + file + ".none", 2, "--api-key-file"},
-		{"", "--api-key a --api-key-file b", 2, "one of them"},
-	} {
-		s := tacho(t, map[string]string{"OPENAI_API_KEY": tc.env}, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+tc.args)...)...)
-		if s.code != tc.code && (tc.code != 0 || s.code != 4) || !strings.Contains(s.errors, tc.says) || strings.Contains(s.errors+s.out, key) {
-			t.Errorf("%q %s: exit %d: %s", tc.env, tc.args, s.code, s.errors)
-		}
-		_ = filepath.WalkDir(s.runs, func(path string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
+	synctest.Test(t, func(t *testing.T) {
+		const key = "sk-given-key-1"
+		file := filepath.Join(t.TempDir(), "key")
+		writeText(t, file, key+"\n")
+		url, _ := site(t, func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Header.Get("Authorization") == "Bearer "+key {
+				return false
 			}
-			if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, []byte(key)) {
-				t.Errorf("%s has the key, or cannot be read: %v", path, err)
-			}
-			return nil
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return true
 		})
-	}
+		for _, tc := range []struct {
+			env, args string
+			code      int
+			says      string
+		}{
+			{key, "", 0, ""},
+			{"", "--api-key " + key, 0, ""},
+			{"another", "--api-key-file " + file, 0, ""},
+			{"another", "", 1, "does not accept the API key of OPENAI_API_KEY"},
+			{"", "--api-key another", 1, "does not accept the API key of --api-key"},
+			{"", "", 1, "wants an API key"},
+			{"", "--api-key-file " + file + ".none", 2, "--api-key-file"},
+			{"", "--api-key a --api-key-file b", 2, "one of them"},
+		} {
+			s := tacho(t, map[string]string{"OPENAI_API_KEY": tc.env}, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+tc.args)...)...)
+			if s.code != tc.code && (tc.code != 0 || s.code != 4) || !strings.Contains(s.errors, tc.says) || strings.Contains(s.errors+s.out, key) {
+				t.Errorf("%q %s: exit %d: %s", tc.env, tc.args, s.code, s.errors)
+			}
+			_ = filepath.WalkDir(s.runs, func(path string, d os.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, []byte(key)) {
+					t.Errorf("%s has the key, or cannot be read: %v", path, err)
+				}
+				return nil
+			})
+		}
+	})
 }
 
 // Places that cannot be written to are found before anything is sent, and the
 // check leaves nothing there.
 func TestPlacesAreChecked(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	writeText(t, file, "x")
-	for args, says := range map[string]string{
-		"--runs-dir " + file:                                         "--runs-dir: " + file + " is not a directory",
-		"--save-result --result-dir " + file + "/sub":                "--result-dir",
-		"--save-result --result-dir " + dir + " --result-filename .": "is a directory",
-		"--plot-timeline --result-dir " + file:                       "--result-dir: " + file + " is not a directory",
-		"--ca-cert " + dir + "/none.pem":                             "none.pem",
-		"--dataset-name custom --dataset-path " + dir + "/none":      "none",
-		"--tokenizer " + dir + "/none.json":                          "none.json",
-	} {
-		var asked atomic.Int64
-		url, _ := site(t, func(http.ResponseWriter, *http.Request) bool { asked.Add(1); return false })
-		args := append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+args)...)
-		s := tacho(t, nil, nil, args...)
-		if s.code != 2 || asked.Load() != 0 || !strings.Contains(s.errors, says) || s.left(t) {
-			t.Errorf("%s: exit %d after %d questions: %s", args, s.code, asked.Load(), s.errors)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "file")
+		writeText(t, file, "x")
+		for args, says := range map[string]string{
+			"--runs-dir " + file:                                         "--runs-dir: " + file + " is not a directory",
+			"--save-result --result-dir " + file + "/sub":                "--result-dir",
+			"--save-result --result-dir " + dir + " --result-filename .": "is a directory",
+			"--plot-timeline --result-dir " + file:                       "--result-dir: " + file + " is not a directory",
+			"--ca-cert " + dir + "/none.pem":                             "none.pem",
+			"--dataset-name custom --dataset-path " + dir + "/none":      "none",
+			"--tokenizer " + dir + "/none.json":                          "none.json",
+		} {
+			var asked atomic.Int64
+			url, _ := site(t, func(http.ResponseWriter, *http.Request) bool { asked.Add(1); return false })
+			args := append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+args)...)
+			s := tacho(t, nil, nil, args...)
+			if s.code != 2 || asked.Load() != 0 || !strings.Contains(s.errors, says) || s.left(t) {
+				t.Errorf("%s: exit %d after %d questions: %s", args, s.code, asked.Load(), s.errors)
+			}
 		}
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
 }
 
 // A file of which the dataset is not named is what it must be, or is asked for.
 func TestDatasetOfAFile(t *testing.T) {
-	dir := t.TempDir()
-	for name, tc := range map[string]struct {
-		text string
-		code int
-		says string
-	}{
-		"chats.json":  {`[{"id":"1","conversations":[{"from":"human","value":"how are you today my friend"},{"from":"gpt","value":"I am well and you my friend"}]}]`, 0, "is taken for --dataset-name sharegpt"},
-		"own.jsonl":   {`{"prompt":"what is one"}`, 0, "is taken for --dataset-name custom"},
-		"azure.csv":   {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,8,2\n", 0, "is taken for --dataset-name azure"},
-		"text.txt":    {"a text of some words", 2, "--dataset-name: book, sonnet"},
-		"trace.jsonl": {`{"timestamp":0,"input_length":8,"output_length":2,"hash_ids":[1]}`, 2, "--dataset-name: mooncake, bailian, timed_trace"},
-		"what.jsonl":  {`{"x":1}`, 2, "what is this? name it with --dataset-name"},
-		"list.jsonl":  {`[1,2]`, 2, "what is this? name it with --dataset-name"},
-		"junk.bin":    {"\x00\x01", 2, "what is this? name it with --dataset-name"},
-	} {
-		path := filepath.Join(dir, name)
-		writeText(t, path, tc.text)
-		url, generated := site(t, nil)
-		s := tacho(t, nil, nil, "bench", "--base-url", url, "--dataset-path", path, "--num-prompts", "1", "--output-len", "2", "--metrics-url", "none", "--skip-chat-template")
-		if s.code != tc.code && (tc.code != 0 || s.code != 4) || !strings.Contains(s.errors, tc.says) || (generated.Load() > 0) != (tc.code == 0) || strings.Contains(s.errors, "Go ") {
-			t.Errorf("%s: exit %d after %d requests: %s", name, s.code, generated.Load(), s.errors)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		for name, tc := range map[string]struct {
+			text string
+			code int
+			says string
+		}{
+			"chats.json":  {`[{"id":"1","conversations":[{"from":"human","value":"how are you today my friend"},{"from":"gpt","value":"I am well and you my friend"}]}]`, 0, "is taken for --dataset-name sharegpt"},
+			"own.jsonl":   {`{"prompt":"what is one"}`, 0, "is taken for --dataset-name custom"},
+			"azure.csv":   {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,8,2\n", 0, "is taken for --dataset-name azure"},
+			"text.txt":    {"a text of some words", 2, "--dataset-name: book, sonnet"},
+			"trace.jsonl": {`{"timestamp":0,"input_length":8,"output_length":2,"hash_ids":[1]}`, 2, "--dataset-name: mooncake, bailian, timed_trace"},
+			"what.jsonl":  {`{"x":1}`, 2, "what is this? name it with --dataset-name"},
+			"list.jsonl":  {`[1,2]`, 2, "what is this? name it with --dataset-name"},
+			"junk.bin":    {"\x00\x01", 2, "what is this? name it with --dataset-name"},
+		} {
+			path := filepath.Join(dir, name)
+			writeText(t, path, tc.text)
+			url, generated := site(t, nil)
+			s := tacho(t, nil, nil, "bench", "--base-url", url, "--dataset-path", path, "--num-prompts", "1", "--output-len", "2", "--metrics-url", "none", "--skip-chat-template")
+			if s.code != tc.code && (tc.code != 0 || s.code != 4) || !strings.Contains(s.errors, tc.says) || (generated.Load() > 0) != (tc.code == 0) || strings.Contains(s.errors, "Go ") {
+				t.Errorf("%s: exit %d after %d requests: %s", name, s.code, generated.Load(), s.errors)
+			}
 		}
-	}
-	// Errors speak of the file, not of the program.
-	path := filepath.Join(dir, "array.jsonl")
-	writeText(t, path, `[1,2]`)
-	s := tacho(t, nil, nil, "data", "--dataset-name", "custom", "--dataset-path", path)
-	if s.code != 2 || strings.Contains(s.errors, "Go ") || strings.Contains(s.errors, "workload.") || !strings.Contains(s.errors, "array.jsonl") {
-		t.Errorf("exit %d: %s", s.code, s.errors)
-	}
+		// Errors speak of the file, not of the program.
+		path := filepath.Join(dir, "array.jsonl")
+		writeText(t, path, `[1,2]`)
+		s := tacho(t, nil, nil, "data", "--dataset-name", "custom", "--dataset-path", path)
+		if s.code != 2 || strings.Contains(s.errors, "Go ") || strings.Contains(s.errors, "workload.") || !strings.Contains(s.errors, "array.jsonl") {
+			t.Errorf("exit %d: %s", s.code, s.errors)
+		}
+	})
 }
 
 // A book that is shorter than a prompt is told of.
 func TestShortBook(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "book.txt")
-	writeText(t, path, strings.Repeat("once upon a time there was a book. ", 50))
-	for tokens, want := range map[string]bool{"100": false, "3000": true} {
-		s := tacho(t, nil, nil, "data", "--dataset-name", "book", "--dataset-path", path, "--book-input-len", tokens, "--num-prompts", "2")
-		if s.code != 0 || strings.Contains(s.out, "is shorter than the prompts asked for") != want {
-			t.Errorf("%s tokens: exit %d: %s%s", tokens, s.code, s.out, s.errors)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "book.txt")
+		writeText(t, path, strings.Repeat("once upon a time there was a book. ", 50))
+		for tokens, want := range map[string]bool{"100": false, "3000": true} {
+			s := tacho(t, nil, nil, "data", "--dataset-name", "book", "--dataset-path", path, "--book-input-len", tokens, "--num-prompts", "2")
+			if s.code != 0 || strings.Contains(s.out, "is shorter than the prompts asked for") != want {
+				t.Errorf("%s tokens: exit %d: %s%s", tokens, s.code, s.out, s.errors)
+			}
 		}
-	}
+	})
 }
 
 // Mistakes of the command line have the exit code of mistakes.
 func TestUsageExits(t *testing.T) {
-	for _, words := range []string{"benhc", "bench stray", "bench http://127.0.0.1:1", "bench --bakend x", "bench --backend vlm", "bench --dataset-name sharegtp --base-url http://127.0.0.1:1", "bench --port x", "find", "find --slo x", "find --slo ttft:p99<5ms --max-seconds 3 --base-url http://127.0.0.1:1"} {
-		if s := tacho(t, nil, nil, strings.Fields(words)...); s.code != 2 || s.left(t) {
-			t.Errorf("%s: exit %d: %s", words, s.code, s.errors)
+	synctest.Test(t, func(t *testing.T) {
+		for _, words := range []string{"benhc", "bench stray", "bench http://127.0.0.1:1", "bench --bakend x", "bench --backend vlm", "bench --dataset-name sharegtp --base-url http://127.0.0.1:1", "bench --port x", "find", "find --slo x", "find --slo ttft:p99<5ms --max-seconds 3 --base-url http://127.0.0.1:1"} {
+			if s := tacho(t, nil, nil, strings.Fields(words)...); s.code != 2 || s.left(t) {
+				t.Errorf("%s: exit %d: %s", words, s.code, s.errors)
+			}
 		}
-	}
+	})
 }
 
 // An SLO that holds at no load has an exit code of its own.
 func TestFindExits(t *testing.T) {
-	if s := tacho(t, nil, nil, "find", "--runs-dir="+t.TempDir(), "--slo=ttft:p99<1ms", "--base-url=http://"+serve(t), "--random-input-len=5", "--random-output-len=5"); s.code != 3 {
-		t.Errorf("exit %d: %s", s.code, s.errors)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := listen(t, simulated(t))
+		defer srv.Close()
+		if s := tacho(t, nil, nil, "find", "--runs-dir="+t.TempDir(), "--slo=ttft:p99<1ms", "--base-url="+srv.URL, "--random-input-len=5", "--random-output-len=5"); s.code != 3 {
+			t.Errorf("exit %d: %s", s.code, s.errors)
+		}
+	})
 }
 
 func writeText(t *testing.T, path, text string) {

@@ -20,7 +20,6 @@ import (
 
 	"tacho"
 	"tacho/archive"
-	"tacho/engine"
 	"tacho/internal/redact"
 	"tacho/live"
 	"tacho/metric"
@@ -160,9 +159,9 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	if err != nil {
 		return nil, err
 	}
-	engine.Tune()
+	env.tune()
 	b := &benchRun{env: env, given: given, progress: newProgress(env, &p)}
-	b.around = run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
+	b.around = run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
 	b.around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
 	if serve == nil {
 		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // canary has in it what URLs, JSON and HTML escape.
@@ -157,48 +157,50 @@ func fileOf(t *testing.T, text string) string {
 // and whatever the server makes of it. Under the race detector, where all of them
 // take minutes, each way goes to one of the servers; make test runs the rest without.
 func TestSecretsStaySecret(t *testing.T) {
-	servers := map[string]string{"nobody": nobody}
-	for name, p := range map[string]parrot{"parrot": {}, "401": {status: 401}, "broken": {broken: true}} {
-		srv := httptest.NewServer(p)
-		t.Cleanup(srv.Close)
-		servers[name] = srv.URL
-	}
-	common := strings.Fields("--num-prompts 1,2 --random-input-len 3 --random-output-len 1 --skip-tokenizer-init --no-trial " +
-		"--save-result --save-detailed --plot-timeline --metrics-interval 100ms --disable-tqdm=false")
-	ways := handing(t)
-	kept, measured := 0, 0
-	for i, way := range slices.Sorted(maps.Keys(ways)) {
-		for j, server := range slices.Sorted(maps.Keys(servers)) {
-			if raced && j != i%len(servers) {
-				continue
-			}
-			where := fmt.Sprintf("%s, %s", way, server)
-			dir := t.TempDir()
-			args, vars := ways[way](servers[server])
-			runs := filepath.Join(dir, "runs")
-			code, out, errs := program(vars, slices.Concat([]string{"bench", "--runs-dir", runs, "--result-dir", filepath.Join(dir, "results")}, common, args)...)
-			look(t, where+": stdout", out)
-			look(t, where+": stderr", errs)
-			if code == 0 || code == 4 {
-				measured++
-			}
-			if way == "wrong header" && code != 2 {
-				t.Errorf("%s: exit %d", where, code)
-			}
-			_, out, errs = program(vars, slices.Concat([]string{"data", "--write", filepath.Join(dir, "data.jsonl"), "--num-prompts", "1"}, args[2*min(1, len(args)-1):])...)
-			look(t, where+": data", out+errs)
-			kept += lookInto(t, where, dir)
-			for _, run := range directories(t, runs) {
-				for _, format := range []string{"text", "json", "csv"} {
-					_, out, errs = program(vars, "report", "--format", format, run)
-					look(t, where+": report "+format, out+errs)
+	synctest.Test(t, func(t *testing.T) {
+		servers := map[string]string{"nobody": nobody}
+		for name, p := range map[string]parrot{"parrot": {}, "401": {status: 401}, "broken": {broken: true}} {
+			srv := listen(t, p)
+			t.Cleanup(srv.Close)
+			servers[name] = srv.URL
+		}
+		common := strings.Fields("--num-prompts 1,2 --random-input-len 3 --random-output-len 1 --skip-tokenizer-init --no-trial " +
+			"--save-result --save-detailed --plot-timeline --metrics-interval 100ms --disable-tqdm=false")
+		ways := handing(t)
+		kept, measured := 0, 0
+		for i, way := range slices.Sorted(maps.Keys(ways)) {
+			for j, server := range slices.Sorted(maps.Keys(servers)) {
+				if raced && j != i%len(servers) {
+					continue
+				}
+				where := fmt.Sprintf("%s, %s", way, server)
+				dir := t.TempDir()
+				args, vars := ways[way](servers[server])
+				runs := filepath.Join(dir, "runs")
+				code, out, errs := inside(vars, slices.Concat([]string{"bench", "--runs-dir", runs, "--result-dir", filepath.Join(dir, "results")}, common, args)...)
+				look(t, where+": stdout", out)
+				look(t, where+": stderr", errs)
+				if code == 0 || code == 4 {
+					measured++
+				}
+				if way == "wrong header" && code != 2 {
+					t.Errorf("%s: exit %d", where, code)
+				}
+				_, out, errs = inside(vars, slices.Concat([]string{"data", "--write", filepath.Join(dir, "data.jsonl"), "--num-prompts", "1"}, args[2*min(1, len(args)-1):])...)
+				look(t, where+": data", out+errs)
+				kept += lookInto(t, where, dir)
+				for _, run := range directories(t, runs) {
+					for _, format := range []string{"text", "json", "csv"} {
+						_, out, errs = inside(vars, "report", "--format", format, run)
+						look(t, where+": report "+format, out+errs)
+					}
 				}
 			}
 		}
-	}
-	if !raced && (kept < 400 || measured < 60) {
-		t.Errorf("only %d files were kept, by %d runs that measured: has a flag been renamed?", kept, measured)
-	}
+		if !raced && (kept < 400 || measured < 60) {
+			t.Errorf("only %d files were kept, by %d runs that measured: has a flag been renamed?", kept, measured)
+		}
+	})
 }
 
 func look(t *testing.T, where, text string) {

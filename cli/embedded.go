@@ -179,38 +179,72 @@ func startServer(env *Env, args ...string) (url string, stop func(), err error) 
 // the first line that it prints. It ends when it is stopped, and when this
 // process is gone; gone tells that it has.
 func startChild(env *Env, variables []string, args ...string) (line string, stop func(), gone <-chan struct{}, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", nil, nil, err
+	start := startProcess
+	if env.Network != nil {
+		start = startInside
 	}
-	cmd := exec.Command(self, append(args, "--"+childFlag)...) //nolint:noctx // it ends with its standard input
-	cmd.Stderr, cmd.Env = env.Stderr, append(withoutVariables(), variables...)
-	stdin, err := cmd.StdinPipe()
+	c, err := start(env, variables, append(args, "--"+childFlag))
 	if err != nil {
-		return "", nil, nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, nil, err
-	}
-	detach(cmd)
-	if err := cmd.Start(); err != nil {
 		return "", nil, nil, err
 	}
 	over := make(chan struct{})
 	stop = func() {
-		_ = stdin.Close() // which ends it
+		_ = c.stdin.Close() // which ends it
 		<-over
 	}
-	out := bufio.NewReader(stdout)
+	out := bufio.NewReader(c.stdout)
 	if line, err = out.ReadString('\n'); err != nil {
-		_, _ = stdin.Close(), cmd.Wait()
+		_ = c.stdin.Close()
+		c.wait()
 		return "", nil, nil, err
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, out) // or it would wait for a reader
-		_ = cmd.Wait()
+		c.wait()
 		close(over)
 	}()
 	return line, stop, over, nil
+}
+
+// A child is this program, started once more.
+type child struct {
+	stdin  io.Closer // ends it when it is closed
+	stdout io.Reader
+	wait   func() // until it has ended
+}
+
+// startProcess starts a child as a process of its own.
+func startProcess(env *Env, variables, args []string) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, args...) //nolint:noctx // it ends with its standard input
+	cmd.Stderr, cmd.Env = env.Stderr, append(withoutVariables(), variables...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &child{stdin, stdout, func() { _ = cmd.Wait() }}, nil
+}
+
+// startInside starts a child in this process, on env's network.
+func startInside(env *Env, _, args []string) (*child, error) {
+	inner, stdin := io.Pipe()
+	stdout, outer := io.Pipe()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		env.main(&Env{Args: args, Stdin: inner, Stdout: outer, Stderr: env.Stderr, Getenv: func(string) string { return "" }, Network: env.Network})
+		_ = outer.Close()
+	}()
+	return &child{stdin, stdout, func() { <-over }}, nil
 }

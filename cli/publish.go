@@ -63,10 +63,11 @@ func (b *benchRun) publish(ctx context.Context) error {
 		exposition.Label{Name: "model", Value: b.env.secrets.Sweep(b.runner.Target.ModelID)},
 		exposition.Label{Name: "url", Value: strings.Join(p.ShownURLs(), " ")}, exposition.Label{Name: "label", Value: b.env.secrets.Sweep(p.Label)})
 	if p.MetricsListen != "" {
-		at, stop, err := b.board.Listen(ctx, p.MetricsListen)
+		l, err := b.env.listen(ctx, p.MetricsListen)
 		if err != nil {
 			return fmt.Errorf("--metrics-listen: %w", err)
 		}
+		at, stop := b.board.Serve(l)
 		b.outlets = append(b.outlets, stop)
 		b.say("Figures while it runs: " + at)
 	}
@@ -81,12 +82,13 @@ func (b *benchRun) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	client, done := b.env.client()
 	b.outlets = append(b.outlets, b.board.Push(ctx, publish.Collector{
-		URL: address, Headers: headers, Every: pushPeriod, Now: time.Now, Client: http.DefaultClient,
+		URL: address, Headers: headers, Every: pushPeriod, Now: time.Now, Client: client,
 		Trouble: func(err error) {
 			b.say("The figures did not reach the collector; the run goes on: " + visible.Line(b.env.secrets.Sweep(err.Error())))
 		},
-	}))
+	}), done)
 	return nil
 }
 

@@ -12,44 +12,46 @@ import (
 )
 
 // TestReadmeCommands runs every command that a document shows after a $, in a
-// place that has what the document speaks of: a server, a run, a report.
+// place that has what the document speaks of: a server, a run, a report. Commands
+// that need the kernel's clock are left to TestRealReadmeCommands.
 func TestReadmeCommands(t *testing.T) {
-	if raced {
-		t.Skip("make test runs it without the race detector, under which it takes minutes")
-	}
-	docs, err := filepath.Glob("../docs/*.md")
+	params := readme(t, false)
+	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside, "measure": judged("bench"), "serving": serving, "viewing": viewing}
+	params.Setup = inBubble(params.Setup)
+	testscript.RunT(bubbles{t}, params)
+}
+
+// readme makes a script of the commands that documents show: those that need a
+// process of their own, or the others.
+func readme(t *testing.T, process bool) testscript.Params {
+	t.Helper()
+	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var script strings.Builder
 	script.WriteString("cd work\n")
 	n := 0
-	for _, doc := range append(docs, "../README.md") {
+	for _, doc := range append(pages, "../README.md") {
 		b, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, block := range consoleBlocks(string(b)) {
-			fmt.Fprintf(&script, "# %s\n%s\n", filepath.Base(doc), block)
-			n++
+		for _, command := range consoleBlocks(string(b)) {
+			if strings.HasPrefix(command, "check") == process {
+				fmt.Fprintf(&script, "# %s\n%s\n", filepath.Base(doc), command)
+				n++
+			}
 		}
 	}
-	if n < 6 {
+	if n == 0 || !process && n < 6 {
 		t.Fatalf("only %d commands found: has the notation changed?", n)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	server := serve(t)
-	testscript.Run(t, testscript.Params{
-		Dir:  dir,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"measure": measure, "check": check, "serving": serving, "viewing": viewing},
-		Setup: func(e *testscript.Env) error {
-			e.Setenv("SERVER", "http://"+server)
-			return furnish(filepath.Join(e.WorkDir, "work"))
-		},
-	})
+	return testscript.Params{Dir: dir, Setup: func(e *testscript.Env) error { return furnish(filepath.Join(e.WorkDir, "work")) }}
 }
 
 var consoleLine = regexp.MustCompile(`(?m)^\$ (tacho .*)$`)
@@ -84,8 +86,7 @@ var (
 // long to be run, or need what a test has not: those of workflows, those for a GPU.
 // A dry run takes each.
 func TestShownCommandsAreTaken(t *testing.T) {
-	t.Parallel()
-	docs, err := filepath.Glob("../docs/*.md")
+	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestShownCommandsAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var script strings.Builder
-	for _, doc := range append(docs, "../README.md") {
+	for _, doc := range append(pages, "../README.md") {
 		b, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
@@ -118,12 +119,15 @@ func TestShownCommandsAreTaken(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(scripts, "shown.txtar"), []byte(script.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{Dir: scripts, Setup: func(e *testscript.Env) error { e.Cd = dir; return nil }})
+	testscript.RunT(bubbles{t}, testscript.Params{
+		Dir: scripts, Setup: func(e *testscript.Env) error { e.Cd = dir; return nil },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside},
+	})
 }
 
 // serving runs a server that is told that its parent is gone.
 func serving(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Check(ts.Exec("tacho", append(args, "--child")...))
+	tachoInside(ts, false, append(args, "--child"))
 }
 
 // furnish puts in place what the documents speak of.
@@ -132,11 +136,11 @@ func furnish(dir string) error {
 	if err := os.MkdirAll(run, 0o755); err != nil {
 		return err
 	}
-	report, err := os.ReadFile("../testdata/seeds/003_659e43dd1329acd2.txt")
+	report, err := os.ReadFile(filepath.Join(docs, "../testdata/seeds/003_659e43dd1329acd2.txt"))
 	if err != nil {
 		return err
 	}
-	page, err := os.ReadFile("../docs/workloads.md")
+	page, err := os.ReadFile(filepath.Join(docs, "workloads.md"))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,11 @@ type Env struct {
 	Height    func() int
 	Interrupt <-chan os.Signal // Ctrl-C, or whatever else asks it to end
 	Kill      func(code int)   // ends the process at once
+	// Network is for tests in virtual time; nil is the kernel's. With a Network,
+	// the simulated engine runs in this process and not in one of its own.
+	Network Network
 
+	main    func(*Env) int     // Main, for a child that runs in this process
 	bare    io.Writer          // stdout as it is, for what is no text
 	curtain *curtain           // in front of what is printed
 	seen    func(*outcome.Run) // gets what was measured, before it is kept; for tests
@@ -96,6 +100,7 @@ var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep,
 func Main(process *Env) int {
 	screened := *process
 	env := &screened
+	env.main = Main
 	env.secrets, env.again, env.keeps, env.reads = secretsOf(env), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
 	env.curtain = &curtain{terminal: process.Stderr}
 	defer env.curtain.open() // also when it all breaks down

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	directorySchema = "../docs/run-directory.schema.json"
-	reportSchema    = "../docs/report.schema.json"
+	directorySchema = "run-directory.schema.json" // of docs
+	reportSchema    = "report.schema.json"
 )
 
 // A schema is as much of JSON Schema as ours needs.
@@ -46,8 +46,12 @@ func (o *oneOrMore) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &(*o)[0])
 }
 
-func readSchema(path string) (root schema, err error) {
-	b, err := os.ReadFile(path)
+// docs is the directory of documents, also after a script changed the working
+// directory.
+var docs, _ = filepath.Abs("../docs")
+
+func readSchema(name string) (root schema, err error) {
+	b, err := os.ReadFile(filepath.Join(docs, name))
 	if err != nil {
 		return root, err
 	}

@@ -112,7 +112,7 @@ func (f *simFlags) run(ctx context.Context, env *Env) error {
 		defer func() { _ = file.Close() }() // what was written is there already
 		f.opt.TruthLog = file
 	}
-	f.opt.Precise = true
+	f.opt.Precise = env.Network == nil
 	server, err := sim.New(f.opt)
 	if err != nil {
 		return usage(err)
@@ -124,8 +124,7 @@ func (f *simFlags) serve(ctx context.Context, env *Env, server *sim.Server) erro
 	if f.port < 0 {
 		f.port = sim.DefaultPort(server.Engine())
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+	l, err := env.listen(ctx, net.JoinHostPort(f.host, strconv.Itoa(f.port)))
 	if err != nil {
 		return fmt.Errorf("%w; --port 0 takes any port that is free", err)
 	}

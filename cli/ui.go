@@ -72,7 +72,7 @@ func (f *uiFlags) serve(ctx context.Context, env *Env, dir string) error {
 	if err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+	l, err := env.listen(ctx, net.JoinHostPort(f.host, strconv.Itoa(f.port)))
 	if err != nil {
 		return fmt.Errorf("%w: choose another port with --port", err)
 	}

@@ -1,0 +1,56 @@
+//go:build real
+
+package cli_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestRealGatesOfActions runs the steps that documents have for a job of CI, one after
+// the other as the job does, against a server and runs of before. A gate may close,
+// for what it compares is measured.
+func TestRealGatesOfActions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the steps are for bash")
+	}
+	server := serve(t)
+	for page, before := range map[string]string{"ci.md": "before", "compare.md": "main"} {
+		dir := t.TempDir()
+		plan := "num_prompts: 20\nrequest_rate: 100\nrandom_input_len: 20\nrandom_output_len: 5\n"
+		if err := os.WriteFile(filepath.Join(dir, "bench.yaml"), []byte(plan), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var steps []string
+		for _, m := range actionRun.FindAllStringSubmatch(readPage(t, page), -1) {
+			steps = append(steps, m[1])
+		}
+		if len(steps) < 2 {
+			t.Fatalf("%s has %d steps: has the notation changed?", page, len(steps))
+		}
+		measure := regexp.MustCompile(`--runs-dir [a-z]+`).ReplaceAllString(steps[0], "--runs-dir "+before)
+		for _, step := range append([]string{measure}, steps...) {
+			cmd := exec.Command("bash", "-c", step)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "TACHO_BASE_URL=http://"+server, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && (exit.ExitCode() == 3 || exit.ExitCode() == 4) {
+				err = nil
+			}
+			if err != nil {
+				t.Fatalf("%s: %s: %v\n%s", page, step, err, out)
+			}
+		}
+		summary, err := os.ReadFile(filepath.Join(dir, "summary.md"))
+		if err != nil || !strings.Contains(string(summary), "| TTFT") {
+			t.Errorf("%s: the summary is %q (%v)", page, summary, err)
+		}
+	}
+}
