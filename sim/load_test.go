@@ -24,6 +24,8 @@ import (
 
 // childVar makes the test binary a server of its own, so that the load and
 // what it loads do not share a heap, a scheduler or a processor limit.
+//
+// hermetic: only the benchmark starts a process.
 const childVar = "TACHO_SIM_CHILD"
 
 var (

@@ -216,7 +216,8 @@ func TestReceivedIsStampedByTheKernel(t *testing.T) {
 	}
 	go s.Serve(l)
 	defer s.Close()
-	for range 3 { // on one connection
+	stamped := 0
+	for try := 0; stamped < 3; try++ { // on one connection
 		before := time.Now().UnixNano()
 		res, err := http.Post("http://"+l.Addr().String()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x"}`))
 		if err != nil {
@@ -230,9 +231,13 @@ func TestReceivedIsStampedByTheKernel(t *testing.T) {
 		res.Body.Close()
 		truth := s.Truth()
 		last := truth[len(truth)-1]
-		if last.Received == 0 {
-			t.Skip("this kernel does not stamp")
+		if last.Received == 0 { // the kernel begins to stamp some time after it is first asked
+			if try == 1000 {
+				t.Skip("this kernel does not stamp")
+			}
+			continue
 		}
+		stamped++
 		if last.Received < before || last.Received > last.Arrival {
 			t.Errorf("received at %d, want between the write %d and the arrival %d", last.Received, before, last.Arrival)
 		}

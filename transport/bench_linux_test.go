@@ -25,6 +25,8 @@ import (
 
 // serveVariable makes the test binary the server of the benchmarks: its CPU
 // time and memory must not be counted as ours.
+//
+// hermetic: only benchmarks start a process.
 const serveVariable = "TRANSPORT_TEST_SERVE"
 
 func TestMain(m *testing.M) {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -151,24 +152,35 @@ func knowsNobody(t *testing.T) string {
 	return "server.invalid"
 }
 
-// The failures that real sockets give. Nobody listens on port 1, and no other test is
-// given it, as it may be given one that was closed.
-func TestRealFailures(t *testing.T) {
+// refusing returns a loopback address that refuses connections. It is the client's
+// end of a connection, so that no listener can get it.
+func refusing(t *testing.T) string {
+	t.Helper()
+	nc, err := net.Dial("tcp", rawServer(t, func(_ net.Conn, r *bufio.Reader) { _, _ = r.ReadByte() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	return nc.LocalAddr().String()
+}
+
+// The failures that sockets give.
+func TestFailuresOfSockets(t *testing.T) {
 	untrusted := tlsSite(t, nil)
 	mutual := tlsSite(t, func(s *httptest.Server) { s.TLS.ClientAuth = tls.RequireAnyClientCert })
 	trusting, err := TLSConfig(mutual.tls)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown := knowsNobody(t)
+	unknown, refused := knowsNobody(t), refusing(t)
 	for _, tt := range []struct {
 		name string
 		o    Options
 		want tacho.Cause
 	}{
 		{"no such name", Options{BaseURL: "http://" + unknown}, tacho.DNS},
-		{"nobody listens", Options{BaseURL: "http://127.0.0.1:1"}, tacho.Refused},
-		{"nobody listens by name", Options{BaseURL: "http://localhost:1"}, tacho.Refused},
+		{"nobody listens", Options{BaseURL: "http://" + refused}, tacho.Refused},
+		{"nobody listens by name", Options{BaseURL: "http://" + strings.Replace(refused, "127.0.0.1", "localhost", 1)}, tacho.Refused},
 		{"no such socket", Options{BaseURL: "unix://" + filepath.Join(t.TempDir(), "none.sock")}, tacho.Refused},
 		{"untrusted certificate", Options{BaseURL: untrusted.url}, tacho.TLS},
 		{"TLS to a plain server", Options{BaseURL: strings.Replace(plainSite(t).url, "http:", "https:", 1)}, tacho.TLS},

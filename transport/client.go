@@ -91,7 +91,7 @@ func New(o Options) (*Client, error) {
 		o.DialTimeout = defaultDialTimeout
 	}
 	c := &Client{base: base, addr: hostPort(base)}
-	c.keeping.onBroken = c.closeIdle
+	c.keeping.onBroken, c.keeping.window = c.closeIdle, keptFor
 	c.dialer = newDialer(o, socket, base.Scheme == "https", &c.keeping)
 	proxy, err := proxyOf(o.Proxy, base)
 	if err != nil {
@@ -124,7 +124,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	if c.dialer.clock != nil && proxy == nil && !o.HTTP2 && base.Scheme == "http" && socket == "" && o.Dial == nil {
-		c.lines = &lines{connect: c.connect, spare: c.spare}
+		c.lines = &lines{connect: c.connect, spare: c.spare, idleTimeout: idleTimeout}
 	}
 	return c, nil
 }

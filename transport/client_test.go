@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -364,6 +365,12 @@ func TestResolverForgetsTheDead(t *testing.T) {
 	_, port, _ := net.SplitHostPort(rawServer(t, func(net.Conn, *bufio.Reader) {}))
 	dead, good := netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")
 	r := &resolver{addrs: map[string][]netip.Addr{"server": {dead, good}}}
+	r.dialer.Control = func(_, address string, _ syscall.RawConn) error {
+		if address == net.JoinHostPort(dead.String(), port) {
+			return syscall.ECONNREFUSED
+		}
+		return nil
+	}
 	for range 4 {
 		nc, err := r.dial(t.Context(), "tcp", "server:"+port)
 		if err != nil {

@@ -87,27 +87,29 @@ const (
 // awaitStamps waits until the kernel stamps what it receives: a thread of its
 // own turns that on, which a busy machine may keep waiting for seconds. The
 // socket sends to itself to find out. Where it cannot, nobody waits; and after
-// a second the run begins on the clock of the read, and says so.
-func awaitStamps(fd int) {
+// a second the run begins on the clock of the read, and says so. It returns whether
+// a stamp was seen.
+func awaitStamps(fd int) bool {
 	if unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil {
-		return
+		return false
 	}
 	self, err := unix.Getsockname(fd)
 	if err != nil {
-		return
+		return false
 	}
 	r := newReceiver()
 	for range stampTries {
 		if unix.Sendto(fd, []byte{0}, 0, self) != nil {
-			return
+			return false
 		}
 		for at, _, ok := r.next(fd, 0); ok; at, _, ok = r.next(fd, 0) {
 			if at != 0 {
-				return
+				return true
 			}
 		}
 		time.Sleep(stampAgain)
 	}
+	return false
 }
 
 // take makes a connection with times of nc, or returns nil if nc cannot have

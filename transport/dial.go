@@ -104,19 +104,20 @@ func (d *dialer) dialTarget(ctx context.Context, addr string) (net.Conn, error) 
 // name server in its midst. Where a name has several addresses connections
 // take turns among those that answer.
 type resolver struct {
+	dialer net.Dialer // the zero value; a test refuses an address by its Control
+
 	mu    sync.Mutex
 	addrs map[string][]netip.Addr
 	turn  int
 }
 
 func (r *resolver) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var nd net.Dialer
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
-		return nd.DialContext(ctx, network, addr)
+		return r.dialer.DialContext(ctx, network, addr)
 	}
 	addrs, err := r.lookup(ctx, host)
 	if err != nil {
@@ -124,7 +125,7 @@ func (r *resolver) dial(ctx context.Context, network, addr string) (net.Conn, er
 	}
 	var first error
 	for i, a := range addrs {
-		nc, err := dialOneOf(ctx, &nd, network, net.JoinHostPort(a.String(), port), len(addrs)-i)
+		nc, err := dialOneOf(ctx, &r.dialer, network, net.JoinHostPort(a.String(), port), len(addrs)-i)
 		if err == nil {
 			r.forget(host, addrs[:i])
 			return nc, nil

@@ -199,7 +199,7 @@ func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
 	}))
 	defer s.Close()
 	c = newClient(t, Options{BaseURL: s.URL})
-	for range 20 {
+	for range 10 {
 		var x Exchange
 		sink := new(collector)
 		err := c.Do(t.Context(), ready(t, c, "POST", "/", strings.Repeat("x", 4<<20)), &x, sink, nil)
@@ -210,8 +210,9 @@ func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
 	}
 }
 
-// memory is a client of a server in memory, for use inside a bubble.
-func memory(t *testing.T, o Options, serve func(net.Conn, *bufio.Reader)) *Client {
+// inMemory serves on a network in memory, for use inside a bubble.
+func inMemory(t *testing.T, serve func(net.Conn, *bufio.Reader)) *memnet.Listener {
+	t.Helper()
 	ln := memnet.Listen()
 	t.Cleanup(func() { ln.Close() })
 	go func() {
@@ -226,11 +227,31 @@ func memory(t *testing.T, o Options, serve func(net.Conn, *bufio.Reader)) *Clien
 			}()
 		}
 	}()
+	return ln
+}
+
+// memory is a client of a server in memory, for use inside a bubble.
+func memory(t *testing.T, o Options, serve func(net.Conn, *bufio.Reader)) *Client {
+	t.Helper()
+	ln := inMemory(t, serve)
 	o.BaseURL = "http://mem"
 	if o.Dial == nil {
 		o.Dial = ln.Dial
 	}
 	return newClient(t, o)
+}
+
+// wrapped is memory with connections that wrap changes.
+func wrapped(t *testing.T, serve func(net.Conn, *bufio.Reader), wrap func(net.Conn) (net.Conn, error)) *Client {
+	t.Helper()
+	ln := inMemory(t, serve)
+	return newClient(t, Options{BaseURL: "http://mem", Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := ln.Dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(nc)
+	}})
 }
 
 // What is late, and in which phase, with time that stands still unless all wait.
@@ -399,51 +420,57 @@ func (c dyingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+const keptAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
 // net/http starts over when nothing was written to a reused connection, and
 // the exchange says so.
 func TestStartingOverIsCounted(t *testing.T) {
-	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
-	var dead, writes atomic.Int64
-	c := newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return dyingConn{nc, &writes, &dead}, err
-	}})
-	mustPost(t, c, "")
-	x, _ := mustPost(t, c, "")
-	if dead.Load() != 1 || x.Conns != 2 || x.Reused {
-		t.Errorf("%d broken connections, %+v; want one, and a second tried", dead.Load(), x)
-	}
-	checkOrder(t, x, nil)
+	synctest.Test(t, func(t *testing.T) {
+		var dead, writes atomic.Int64
+		c := wrapped(t, answering(keptAnswer), func(nc net.Conn) (net.Conn, error) { return dyingConn{nc, &writes, &dead}, nil })
+		mustPost(t, c, "")
+		x, _ := mustPost(t, c, "")
+		if dead.Load() != 1 || x.Conns != 2 || x.Reused {
+			t.Errorf("%d broken connections, %+v; want one, and a second tried", dead.Load(), x)
+		}
+		checkOrder(t, x, nil)
+	})
 }
 
 // When the second connection cannot be had, that is where the request failed.
 func TestStartingOverInVain(t *testing.T) {
-	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
-	var dead, writes atomic.Int64
-	c := newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		if writes.Load() > 0 {
-			return nil, syscall.ECONNREFUSED
+	synctest.Test(t, func(t *testing.T) {
+		var dead, writes atomic.Int64
+		c := wrapped(t, answering(keptAnswer), func(nc net.Conn) (net.Conn, error) {
+			if writes.Load() > 0 {
+				_ = nc.Close()
+				return nil, syscall.ECONNREFUSED
+			}
+			return dyingConn{nc, &writes, &dead}, nil
+		})
+		mustPost(t, c, "")
+		var x Exchange
+		err := c.Do(t.Context(), ready(t, c, "POST", "/", ""), &x, nil, nil)
+		if f := Classify(err, &x); f == nil || f.Cause != tacho.Refused || f.Phase != "connect" || x.Conns != 2 {
+			t.Errorf("%+v, %+v; want a refusal while connecting for the second time", f, x)
 		}
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return dyingConn{nc, &writes, &dead}, err
-	}})
-	mustPost(t, c, "")
-	var x Exchange
-	err := c.Do(t.Context(), ready(t, c, "POST", "/", ""), &x, nil, nil)
-	if f := Classify(err, &x); f == nil || f.Cause != tacho.Refused || f.Phase != "connect" || x.Conns != 2 {
-		t.Errorf("%+v, %+v; want a refusal while connecting for the second time", f, x)
-	}
+	})
 }
 
-// tardyConn writes at once and returns from it only when it is closed.
+// tardyConn writes at once, and returns from it some time after it was closed.
 type tardyConn struct {
 	net.Conn
 	closed context.Context
 	close  context.CancelFunc
 }
 
+const tardiness = time.Second
+
 func (c tardyConn) Write(p []byte) (int, error) {
-	defer func() { <-c.closed.Done() }()
+	defer func() {
+		<-c.closed.Done()
+		time.Sleep(tardiness)
+	}()
 	return c.Conn.Write(p)
 }
 
@@ -454,15 +481,15 @@ func (c tardyConn) Close() error {
 
 // The answer can be there before the write it answers has returned.
 func TestAnswerOvertakesTheWrite(t *testing.T) {
-	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"))
-	c := newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-		closed, cancel := context.WithCancel(context.Background())
-		return tardyConn{nc, closed, cancel}, err
-	}})
-	x, sink := mustPost(t, c, "")
-	checkOrder(t, x, sink.reads)
-	if x.Wrote < x.End {
-		t.Errorf("written at %d, before the end at %d", x.Wrote, x.End)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := wrapped(t, answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"), func(nc net.Conn) (net.Conn, error) {
+			closed, cancel := context.WithCancel(context.Background())
+			return tardyConn{nc, closed, cancel}, nil
+		})
+		x, sink := mustPost(t, c, "")
+		checkOrder(t, x, sink.reads)
+		if x.Wrote-x.End != int64(tardiness) {
+			t.Errorf("written at %d, and the end was at %d: want it %v later", x.Wrote, x.End, tardiness)
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -107,36 +106,5 @@ func TestRequestsWaitAtTheGate(t *testing.T) {
 				t.Errorf("%d requests; after %s at %d: %+v", requests.Load(), opened, began, x)
 			}
 		})
-	}
-}
-
-// A server may close a connection while the request that is to go on it waits.
-func TestClosedAtTheGate(t *testing.T) {
-	cut, closed := make(chan struct{}), make(chan struct{})
-	var conns atomic.Int64
-	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
-		if conns.Add(1) == 1 {
-			<-cut
-			_ = nc.Close()
-			close(closed)
-			return
-		}
-		answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")(nc, r)
-	})
-	c := newClient(t, Options{BaseURL: "http://" + addr})
-	if err := c.Warm(t.Context(), 1, 0); err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{reached: make(chan struct{}), opens: make(chan error)}
-	var x Exchange
-	done := make(chan error)
-	req := ready(t, c, "POST", "/", "")
-	go func() { done <- c.Do(context.WithValue(t.Context(), tacho.GateKey{}, g), req, &x, nil, nil) }()
-	<-g.reached
-	close(cut)
-	<-closed
-	g.opens <- nil
-	if err := <-done; err != nil || x.Conns != 2 || x.Status != http.StatusOK {
-		t.Errorf("%v, %+v; want it to go on another connection", err, x)
 	}
 }

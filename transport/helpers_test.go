@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A collector keeps all that it is given, with the ends of reads as offsets in
@@ -45,7 +46,31 @@ func newClient(t testing.TB, o Options) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	if o.Dial == nil {
+		makePatient(c)
+	}
 	return c
+}
+
+// makePatient has a client over sockets do without the limits that count seconds:
+// the machine may stand still for longer.
+func makePatient(c *Client) {
+	c.transport.IdleConnTimeout = time.Hour
+	c.keeping.window = time.Hour
+	if c.lines != nil {
+		c.lines.idleTimeout = time.Hour
+	}
+}
+
+// waitUntil polls a condition until it holds. what names the condition.
+func waitUntil(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("in two minutes: not %s", what)
+			return
+		}
+	}
 }
 
 func newRequest(t testing.TB, c *Client, method, path, body string) *http.Request {

@@ -13,9 +13,10 @@ const keptFor = time.Second
 // it keeps. Some close each of them right behind a streamed answer, so that
 // the next request meets a closed door.
 type keeping struct {
-	kept     atomic.Bool // a connection has served a second request
-	broken   atomic.Bool // connections are closed after an answer, and none was ever kept
-	onBroken func()      // called once
+	kept     atomic.Bool   // a connection has served a second request
+	broken   atomic.Bool   // connections are closed after an answer, and none was ever kept
+	onBroken func()        // called once
+	window   time.Duration // keptFor; tests over sockets set a longer one
 }
 
 // breaks notes a connection that was not kept. It says so once, unless another
@@ -71,7 +72,7 @@ func (l *lease) cut(silent bool) {
 // fresh says whether the promise to keep the connection was made just now.
 func (l *lease) fresh() bool {
 	at := l.promised.Load()
-	return at != 0 && now()-at < int64(keptFor)
+	return at != 0 && now()-at < int64(l.keeping.window)
 }
 
 // untaken says whether the peer has not got a byte of what was sent after the

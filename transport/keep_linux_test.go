@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,7 +64,7 @@ func (c *lateEnd) release() {
 func lateEnds(t *testing.T, addr string) (*Client, <-chan struct{}) {
 	t.Helper()
 	seen := make(chan struct{}, 100)
-	return newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	c := newClient(t, Options{BaseURL: "http://" + addr, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
 		nc, err := d.DialContext(ctx, network, addr)
 		if err != nil {
@@ -72,10 +73,10 @@ func lateEnds(t *testing.T, addr string) (*Client, <-chan struct{}) {
 		c := &lateEnd{TCPConn: nc.(*net.TCPConn), seen: seen}
 		c.again.L = &c.mu
 		return c, nil
-	}}), seen
+	}})
+	makePatient(c)
+	return c, seen
 }
-
-const keptAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 // A request that goes out on a connection which the server has closed already
 // has not been taken, and starts over; and the exchange says so.
@@ -183,5 +184,35 @@ func TestAnnouncedCloseIsNoBrokenPromise(t *testing.T) {
 	}
 	if !c.Keeps() {
 		t.Error("it kept its word")
+	}
+}
+
+// A server may close a connection while the request that is to go on it waits.
+func TestClosedAtTheGate(t *testing.T) {
+	cut := make(chan struct{})
+	var conns atomic.Int64
+	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+		if conns.Add(1) == 1 {
+			<-cut
+			return
+		}
+		answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")(nc, r)
+	})
+	c := newClient(t, Options{BaseURL: "http://" + addr})
+	if err := c.Warm(t.Context(), 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	spare := c.spares.stack[0].conn.(*conn)
+	g := &gate{reached: make(chan struct{}), opens: make(chan error)}
+	var x Exchange
+	done := make(chan error)
+	req := ready(t, c, "POST", "/", "")
+	go func() { done <- c.Do(context.WithValue(t.Context(), tacho.GateKey{}, g), req, &x, nil, nil) }()
+	<-g.reached
+	close(cut)
+	waitUntil(t, "the server has closed the connection", func() bool { return !alive(spare.Conn) })
+	g.opens <- nil
+	if err := <-done; err != nil || x.Conns != 2 || x.Status != http.StatusOK {
+		t.Errorf("%v, %+v; want it to go on another connection", err, x)
 	}
 }

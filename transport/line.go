@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tacho"
 	"tacho/internal/limit"
@@ -34,6 +35,8 @@ const (
 type lines struct {
 	connect func(context.Context) (*conn, error)
 	spare   func() net.Conn // a connection that was made before, or nil
+
+	idleTimeout time.Duration // the constant; tests over sockets set a longer one
 
 	some atomic.Bool // there are idle ones: a thousand requests at once need not queue up to see that there are none
 
@@ -100,7 +103,7 @@ func (ls *lines) ready() (l *line, reused bool) {
 // quiet is an idle line that is good for another request; nil where there is none.
 func (ls *lines) quiet() *line {
 	for l := ls.pop(); l.line != nil; l = ls.pop() {
-		if now()-l.since < int64(idleTimeout) && l.kernel.quiet() {
+		if now()-l.since < int64(ls.idleTimeout) && l.kernel.quiet() {
 			return l.line
 		}
 		if !alive(l.Conn) {
@@ -171,7 +174,7 @@ func (ls *lines) put(l *line) {
 	ls.idle = append(ls.idle, idleLine{l, at})
 	ls.some.Store(true)
 	old := 0
-	for old < len(ls.idle) && at-ls.idle[old].since > int64(idleTimeout) {
+	for old < len(ls.idle) && at-ls.idle[old].since > int64(ls.idleTimeout) {
 		old++
 	}
 	dropped := slices.Clone(ls.idle[:old])

@@ -6,26 +6,24 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 )
 
 // What a server says on a connection that nobody asked it on is not the answer
 // to the next question.
 func TestUnaskedAnswers(t *testing.T) {
-	for name, pause := range map[string]time.Duration{"with the answer": 0, "later": 20 * time.Millisecond} {
+	for name, later := range map[string]bool{"with the answer": false, "later": true} {
 		t.Run(name, func(t *testing.T) {
-			said := make(chan struct{}, 8)
+			onward := make(chan struct{})
 			url := rawServer(t, func(c net.Conn, r *bufio.Reader) {
 				for readHead(r) == nil {
 					const right, wrong = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
-					if pause == 0 {
+					if !later {
 						fmt.Fprint(c, right+wrong)
-					} else {
-						fmt.Fprint(c, right)
-						time.Sleep(pause)
-						fmt.Fprint(c, wrong)
+						continue
 					}
-					said <- struct{}{}
+					fmt.Fprint(c, right)
+					<-onward
+					fmt.Fprint(c, wrong)
 				}
 			})
 			c := newClient(t, Options{BaseURL: "http://" + url})
@@ -34,8 +32,11 @@ func TestUnaskedAnswers(t *testing.T) {
 				if string(got.data) != "right" || x.Reused {
 					t.Fatalf("question %d: %q, on a connection that was used: %v", i, got.data, x.Reused)
 				}
-				<-said
-				time.Sleep(pause) // the loopback is quicker; if not, the test passes for less
+				if later {
+					idle := c.lines.idle[0].kernel
+					onward <- struct{}{}
+					waitUntil(t, "the second answer has arrived", func() bool { return !idle.quiet() })
+				}
 			}
 		})
 	}
@@ -80,6 +81,7 @@ func TestOldLinesAreClosed(t *testing.T) {
 	url := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
 	c := newClient(t, Options{BaseURL: "http://" + url})
 	mustPost(t, c, "")
+	c.lines.idleTimeout = idleTimeout
 	c.lines.idle[0].since -= int64(idleTimeout)
 	if x, _ := mustPost(t, c, ""); x.Reused {
 		t.Error("a line was used that the server may be about to close")

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,17 +43,6 @@ func pair(t *testing.T, mayBeHeld bool) (*polled, *net.TCPConn) {
 	c.look() // as if something had been sent
 	t.Cleanup(func() { c.Close(); peer.Close(); clock.close() })
 	return c, peer.(*net.TCPConn)
-}
-
-// holdUp keeps a poller from receiving: it finds no room.
-func holdUp(p *poller) (goOn func()) {
-	p.sort()
-	p.sorting.Lock()
-	atomic.AddInt64(&p.tail, -int64(len(p.arrivals)))
-	return func() {
-		atomic.AddInt64(&p.tail, int64(len(p.arrivals)))
-		p.sorting.Unlock()
-	}
 }
 
 // What is sent arrives, whatever its size, both ways at once.
@@ -95,13 +83,15 @@ func TestPolledPauses(t *testing.T) {
 		_, err := io.Copy(peer, io.LimitReader(zeros{}, total))
 		sent <- errors.Join(err, peer.CloseWrite())
 	}()
-	for paused := false; !paused; { // the flood reaches the mark
+	most := 0
+	waitUntil(t, "the flood has reached the mark", func() bool {
 		c.mu.Lock()
-		paused = c.paused
-		if len(c.data) > 2*pauseBytes+ringBytes {
-			t.Fatalf("%d bytes wait for a reader", len(c.data))
-		}
-		c.mu.Unlock()
+		defer c.mu.Unlock()
+		most = max(most, len(c.data))
+		return c.paused
+	})
+	if most > 2*pauseBytes+ringBytes {
+		t.Errorf("%d bytes wait for a reader", most)
 	}
 	n, err := io.Copy(io.Discard, c)
 	if err := errors.Join(err, <-sent); n != total || err != nil {
@@ -149,23 +139,26 @@ func TestPolledHolds(t *testing.T) {
 	}
 }
 
-// What is held is read when its time is up, with the time of its arrival.
-func TestPolledReleases(t *testing.T) {
-	c, peer := pair(t, true)
-	before := now()
-	peer.Write([]byte("9\r\ndata: x\n\n\r\n"))
-	wrote := now()
-	p := make([]byte, 100)
-	n, at, err := c.receive(p)
-	read := now()
-	if n != 14 || err != nil || at.kernel && (at.at < before || at.at > read) {
-		t.Errorf("%d bytes, %v, received at %d, written at %d", n, err, at.at, before)
+// The reader of a held connection is woken when its time is up, and not before.
+func TestHeldConnectionsAreReleased(t *testing.T) {
+	const received = int64(1e18)
+	p := new(poller)
+	c := &polled{poller: p, mayBeHeld: true}
+	c.changed.L = &c.mu
+	woken := 0
+	c.told = func(bool) { woken++ }
+	for i := range int64(2) { // the first counts
+		c.take([]byte(chunk("data: x\n\n")), stamp{at: received})
+		p.wakeLater(c, received+i)
 	}
-	if held := read - wrote; held < int64(holdTime)/2 {
-		t.Errorf("it was held for %v only", time.Duration(held))
+	due := received + int64(holdTime)
+	p.release(due - 1)
+	if woken != 0 || !c.held || c.readable() || p.due != due-1+int64(endTime) {
+		t.Errorf("before its time: woken %d times, held %v, due in %v", woken, c.held, time.Duration(p.due-due))
 	}
-	if had := at.at + int64(at.lag); had > read-int64(holdTime)/2 {
-		t.Errorf("the time of holding it is in its lag of %d ns", at.lag)
+	p.release(due)
+	if woken != 1 || c.held || !c.readable() || p.due != never {
+		t.Errorf("when its time was up: woken %d times, held %v, due at %d", woken, c.held, p.due)
 	}
 }
 
@@ -239,11 +232,12 @@ func TestPolledEnds(t *testing.T) {
 			got := make(chan string, 1)
 			go func() { b, _ := io.ReadAll(c); got <- string(b) }()
 			peer.Write([]byte("data: x\n\n\r\n"))
-			for lies := false; !lies; time.Sleep(time.Millisecond) {
+			waitUntil(t, "the event was received", func() bool {
 				c.mu.Lock()
-				lies = c.unread() > 0 || c.lies()
-				c.mu.Unlock()
-			}
+				defer c.mu.Unlock()
+				inRing := atomic.LoadInt64(&c.poller.head) != atomic.LoadInt64(&c.poller.tail)
+				return c.unread() > 0 || c.lies() && inRing
+			})
 			stop(c)
 			if b := <-got; b != "data: x\n\n\r\n" {
 				t.Errorf("the reader had %q of what lay there", b)
@@ -251,24 +245,28 @@ func TestPolledEnds(t *testing.T) {
 		})
 	}
 	t.Run("a flood before it is closed", func(t *testing.T) {
-		c, peer := pair(t, false)
-		go io.Copy(peer, io.LimitReader(zeros{}, 64<<20))
-		for paused := false; !paused; time.Sleep(time.Millisecond) {
-			c.mu.Lock()
-			paused = c.paused
-			c.mu.Unlock()
+		var c *polled
+		for other := -1; c == nil || other != c.fd; { // or another goroutine was given the number
+			var peer *net.TCPConn
+			c, peer = pair(t, false)
+			go io.Copy(peer, io.LimitReader(zeros{}, 64<<20))
+			waitUntil(t, "the flood has reached the mark", func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return c.paused
+			})
+			c.Close()
+			raw, err := peer.SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// other has the number of the socket that was closed
+			raw.Control(func(fd uintptr) { other, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, c.fd) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(other)
 		}
-		c.Close()
-		raw, err := peer.SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var other int // has the number of the socket that was closed
-		raw.Control(func(fd uintptr) { other, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, c.fd) })
-		if err != nil || other != c.fd {
-			t.Fatalf("number %d for %d, %v", other, c.fd, err)
-		}
-		defer unix.Close(other)
 		if n, err := io.Copy(io.Discard, c); n == 0 || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
@@ -446,75 +444,51 @@ func TestPollersShareConnections(t *testing.T) {
 	}
 	ps.close()
 	for _, p := range ps.all {
-		for open := true; open; time.Sleep(time.Millisecond) { // the epoll instance is closed by the thread
-			_, err := unix.FcntlInt(uintptr(p.epoll), unix.F_GETFD, 0)
-			open = err == nil
-		}
+		waitUntil(t, "the thread has ended", func() bool { // which closes the bell last
+			_, err := p.bell.Stat()
+			return errors.Is(err, os.ErrClosed)
+		})
 	}
 }
 
-// What came together came after the socket was last seen empty. That is known to
-// a millisecond where the reader is prompt, and to as much as it was late
-// otherwise.
+// What came together came after the socket was last seen empty, and that was before
+// the first of it was written, however late the reader is.
 func TestPolledKnowsWhenItWasEmpty(t *testing.T) {
 	c, peer := pair(t, false)
-	p := make([]byte, 100)
-	receive := func() stamp {
+	receive := func(want int) stamp {
 		t.Helper()
-		n, at, err := c.receive(p)
-		if n == 0 || err != nil {
+		n, at, err := c.receive(make([]byte, 100))
+		if n != want || err != nil {
 			t.Fatal(n, err)
 		}
 		return at
 	}
 	peer.Write([]byte("first"))
-	receive()
-	time.Sleep(20 * time.Millisecond) // the socket is looked at meanwhile
+	receive(5)
+	awaitChange(&c.poller.empty)
 	before := now()
 	peer.Write([]byte("prompt"))
-	if s := receive(); s.at-int64(s.since) > before {
-		t.Errorf("it cannot have been empty %d ns after it was written to", s.at-int64(s.since)-before)
+	if s := receive(6); emptyAt(s) > before {
+		t.Errorf("it cannot have been empty %d ns after it was written to", emptyAt(s)-before)
 	}
-	goOn := holdUp(c.poller)
-	before = now()
-	peer.Write([]byte("one"))
-	time.Sleep(20 * time.Millisecond)
-	peer.Write([]byte("two"))
-	time.Sleep(20 * time.Millisecond)
-	goOn()
-	if s := receive(); s.at-int64(s.since) > before || s.at-before < int64(20*time.Millisecond) {
-		t.Errorf("what came from %d to %d passes for within %d ns of its time", before, s.at, s.since)
-	}
-	c.hide(0) // the poller looks, but not at this one
-	before = now()
-	peer.Write([]byte("one"))
-	time.Sleep(20 * time.Millisecond)
-	peer.Write([]byte("two"))
-	time.Sleep(20 * time.Millisecond)
-	c.look()
-	if s := receive(); s.at-int64(s.since) > before || s.at-before < int64(20*time.Millisecond) {
-		t.Errorf("what came hidden, from %d to %d, passes for within %d ns of its time", before, s.at, s.since)
-	}
-}
-
-// A bound in one tenth of the gap before it is what a prompt reader has at least
-// sometimes, however busy the machine.
-func TestPolledBoundIsTight(t *testing.T) {
-	c, peer := pair(t, false)
-	const gap = 50 * time.Millisecond
-	p := make([]byte, 100)
-	for try := range 100 {
-		time.Sleep(gap)
-		peer.Write([]byte(chunk("event\n") + chunk("another\n")))
-		_, s, err := c.receive(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if try > 0 && time.Duration(s.since) < gap/10 {
-			return
+	for name, tt := range map[string]struct {
+		hold    func() (goOn func())
+		between func()
+	}{
+		"held up": {func() func() { return holdUp(c.poller) }, func() {}},
+		"hidden":  {func() func() { c.hide(0); return c.look }, func() { awaitChange(&c.poller.empty) }}, // the poller looks, but not at this one
+	} {
+		goOn := tt.hold()
+		before := now()
+		deliver(t, peer, c, "one")
+		tt.between()
+		second := now()
+		deliver(t, peer, c, "two")
+		goOn()
+		if s := receive(6); emptyAt(s) > before || s.at < second {
+			t.Errorf("%s: written at %d and %d, but said to have come by %d, and the socket to be empty at %d", name, before, second, s.at, emptyAt(s))
 		}
 	}
-	t.Error("no burst was known to be one")
 }
 
 func TestSeveralEvents(t *testing.T) {
@@ -584,11 +558,8 @@ func TestEventsOfOneSegmentHaveItsTime(t *testing.T) {
 			goOn := holdUp(c.poller)
 			size := 0
 			for _, w := range s.writes {
-				if _, err := peer.Write([]byte(w)); err != nil {
-					t.Fatal(err)
-				}
+				deliver(t, peer, c, w)
 				size += len(w)
-				time.Sleep(time.Millisecond)
 			}
 			goOn()
 			var last stamp
@@ -619,29 +590,20 @@ func TestAloneIsNeverWrong(t *testing.T) {
 		"wrw?r?wr": true,
 	} {
 		c, peer := pair(t, false)
-		goOn := holdUp(c.poller)
+		c.hide(0) // from its poller
 		th, s, a := new(thread), &seat{fd: int32(c.fd)}, new(arrival)
 		th.init(c.poller.epoll, -1)
-		lie, alone := 0, false
+		alone := false
 		for _, step := range script + "?" {
 			switch step {
 			case 'w': // writes 20 bytes, which come
-				if _, err := peer.Write(make([]byte, 20)); err != nil {
-					t.Fatal(err)
-				}
-				for lie += 20; ; runtime.Gosched() {
-					if n, err := unix.IoctlGetInt(c.fd, unix.TIOCINQ); n == lie || err != nil {
-						break
-					}
-				}
+				deliver(t, peer, c, strings.Repeat("x", 20))
 			case 'h': // receives one and a half of these
 				th.most = 30
 				th.receive(s, 0, a)
-				lie -= 30
 			case 'r': // receives all
 				th.most = receiveMost
 				th.receive(s, 0, a)
-				lie = 0
 			case '?':
 				alone = th.alone(s)
 			}
@@ -649,7 +611,6 @@ func TestAloneIsNeverWrong(t *testing.T) {
 		if alone != want {
 			t.Errorf("%s: alone %v, want %v", script, alone, want)
 		}
-		goOn()
 	}
 }
 

@@ -387,7 +387,8 @@ func (c *polled) look() {
 
 var receivers = sync.Pool{New: func() any { return newReceiver() }}
 
-// takeLeaving takes what the kernel says of segments that left.
+// takeLeaving takes what the kernel says of segments that left. Of one that was sent
+// again the first copy counts.
 func (c *polled) takeLeaving(r *receiver) (any bool) {
 	for c.leftAt == 0 || !any {
 		at, number, ok := r.next(c.fd, unix.MSG_ERRQUEUE)
@@ -395,7 +396,7 @@ func (c *polled) takeLeaving(r *receiver) (any bool) {
 			return any
 		}
 		any = true
-		if number == c.leaving {
+		if number == c.leaving && c.leftAt == 0 {
 			c.leftAt = at
 			return true // there is hardly more, and if there is we will be told
 		}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho"
@@ -160,20 +161,23 @@ func TestConsumerEndsExchange(t *testing.T) {
 // A server that accepts and says nothing, not even to a handshake, is waited
 // for as long as the dial may take, and not at all once the caller is gone.
 func TestSilentHandshake(t *testing.T) {
-	addr := rawServer(t, func(_ net.Conn, r *bufio.Reader) { _, _ = io.Copy(io.Discard, r) })
 	for _, limited := range []bool{false, true} {
-		o := Options{BaseURL: "https://" + addr, DialTimeout: time.Hour}
-		ctx, cancel := context.WithCancel(t.Context())
-		if limited {
-			o.DialTimeout = 50 * time.Millisecond
-		} else {
-			time.AfterFunc(50*time.Millisecond, cancel)
-		}
-		c := newClient(t, o)
-		err := c.Warm(ctx, 1, 0)
-		if err == nil || limited != errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("bounded by the dial %v: %v", limited, err)
-		}
-		cancel()
+		synctest.Test(t, func(t *testing.T) {
+			ln := inMemory(t, func(_ net.Conn, r *bufio.Reader) { _, _ = io.Copy(io.Discard, r) })
+			o := Options{BaseURL: "https://mem", DialTimeout: time.Hour, Dial: ln.Dial}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if limited {
+				o.DialTimeout = time.Minute
+			} else {
+				time.AfterFunc(time.Minute, cancel)
+			}
+			c := newClient(t, o)
+			began := time.Now()
+			err := c.Warm(ctx, 1, 0)
+			if err == nil || limited != errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
+				t.Errorf("bounded by the dial %v: %v after %v, want an error after a minute", limited, err, time.Since(began))
+			}
+		})
 	}
 }

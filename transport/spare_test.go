@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,6 +122,11 @@ func TestClosedSparesAreNotUsed(t *testing.T) {
 		nc.Close()
 	}
 	mu.Unlock()
+	waitUntil(t, "all spares are closed", func() bool {
+		c.spares.mu.Lock()
+		defer c.spares.mu.Unlock()
+		return !slices.ContainsFunc(c.spares.stack, func(sp spare) bool { return alive(connUnder(sp.conn).Conn) })
+	})
 	if x, _ := mustPost(t, c, ""); x.Conns != 1 || c.spares.taken.Load() != 0 {
 		t.Errorf("%+v with %d spares taken, want a fresh connection", x, c.spares.taken.Load())
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"tacho"
 )
@@ -108,9 +107,7 @@ func TestStartOnASpare(t *testing.T) {
 			if err := c.Warm(t.Context(), 1, 1); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			x, sink, finish := started(ctx, t, c)
+			x, sink, finish := started(t.Context(), t, c)
 			if err := finish(); err != nil || string(sink.data) != "data: a\n\n" || x.Reused {
 				t.Errorf("%q, %v; %+v", sink.data, err, x)
 			}
@@ -122,23 +119,29 @@ func TestStartOnASpare(t *testing.T) {
 // counts.
 func TestStartStartsOver(t *testing.T) {
 	var conns atomic.Int64
+	cut := make(chan struct{})
 	url := rawServer(t, func(c net.Conn, r *bufio.Reader) {
 		first := conns.Add(1) == 1
 		for readHead(r) == nil {
-			fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+			fmt.Fprint(c, keptAnswer)
 			if first {
+				<-cut
 				return
 			}
 		}
 	})
 	c := newClient(t, Options{BaseURL: "http://" + url})
 	mustPost(t, c, "")
-	x, sink := new(Exchange), new(collector)
-	told := make(chan func() error, 1)
-	if !c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error, _ bool) { told <- finish }) {
-		t.Skip("the end of the connection was known before")
-	}
-	if err := (<-told)(); err != nil || string(sink.data) != "hi" {
+	idle := c.lines.idle[0].kernel
+	g := &gate{reached: make(chan struct{}), opens: make(chan error)}
+	go func() { // the server closes the connection when the request is about to go
+		<-g.reached
+		close(cut)
+		waitUntil(t, "the server has closed the connection", func() bool { return !idle.alive() })
+		g.opens <- nil
+	}()
+	x, sink, finish := started(context.WithValue(t.Context(), tacho.GateKey{}, g), t, c)
+	if err := finish(); err != nil || string(sink.data) != "ok" || x.Conns != 2 || x.Reused {
 		t.Errorf("%q, %v; %+v", sink.data, err, x)
 	}
 }

@@ -32,19 +32,9 @@ func wireClient(t *testing.T, base string) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	makePatient(c)
+	keepStamping(t)
 	return c
-}
-
-// preparedConn has the next request use a connection that the test knows.
-func preparedConn(t *testing.T, c *Client) *polled {
-	t.Helper()
-	nc, err := c.dialer.dialTarget(t.Context(), hostPort(c.base))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.spares.want = 1
-	c.spares.put(nc)
-	return connUnder(nc).kernel
 }
 
 // A stalled server writes events while the client is kept from receiving. Each
@@ -54,15 +44,16 @@ func stalledServer(t *testing.T, secure bool, targets <-chan *polled) string {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		event := func() {
-			fmt.Fprintf(w, "%d\n", time.Now().UnixNano())
+			fmt.Fprintf(w, "%d ", time.Now().UnixNano()) // it does not end as events do, which are held
 			w.(http.Flusher).Flush()
 		}
 		event()
 		target := <-targets // once the first has been read
 		goOn := holdUp(target.poller)
 		for range stalledEvents {
+			before := queued(target)
 			event()
-			time.Sleep(time.Millisecond)
+			waitUntil(t, "the event has arrived", func() bool { return queued(target) > before })
 		}
 		goOn()
 	}))
@@ -86,7 +77,7 @@ func TestWireClockKeepsMergedWritesApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			targets := make(chan *polled, 1)
 			c := wireClient(t, stalledServer(t, secure, targets))
-			target := preparedConn(t, c)
+			target := preparedConn(t, c).kernel
 			for round := range 3 {
 				var x Exchange
 				sink := new(collector)
@@ -141,7 +132,7 @@ func TestWireClockFallsBack(t *testing.T) {
 		}
 	})
 	c := wireClient(t, "http://"+addr)
-	target := preparedConn(t, c)
+	target := preparedConn(t, c).kernel
 	target.wire.conn.In.Skip(20) // somewhere in the first answer
 	x, sink := mustPost(t, c, "")
 	if x.Clock != tacho.KernelClock || sink.reads[0].Wire || !x.Left {
@@ -166,10 +157,8 @@ func TestWireClockIsNotLaterThanTheRead(t *testing.T) {
 		_ = readHead(r)
 	})
 	c := wireClient(t, "http://"+addr)
-	target := preparedConn(t, c)
-	if _, _, ok := target.wire.conn.In.At(5); !ok {
-		time.Sleep(100 * time.Millisecond) // it may still be on its way
-	}
+	target := preparedConn(t, c).kernel
+	waitUntil(t, "the bytes have arrived", func() bool { return queued(target) == 5 })
 	_, seen, _ := target.wire.conn.In.At(5)
 	if n, s := target.wire.first(5, stamp{at: now(), kernel: true}); n != 5 || !s.wire {
 		t.Errorf("%d bytes with %+v, want 5 with the wire's time", n, s)
@@ -193,15 +182,6 @@ func TestWireClockEnds(t *testing.T) {
 	c.Close()
 	if !taps.Closed() {
 		t.Error("the tap is open after the client was closed")
-	}
-}
-
-func TestCheckWire(t *testing.T) {
-	wireClient(t, "http://127.0.0.1:1") // or skip
-	for range 10 {
-		if err := CheckWire(t.Context()); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
