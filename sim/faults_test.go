@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tacho/internal/memnet"
 	"tacho/sim/words"
 	"tacho/wire/openai"
 	"tacho/wire/sse"
@@ -328,41 +329,31 @@ func TestPauseStopsEverybody(t *testing.T) {
 	}
 }
 
-// Connections are refused by a real socket and by nothing less. It is refused again and
-// again: on a busy machine no request may be made in the first time.
+// Connections are refused for as long as the schedule says, and again and again.
 func TestRefuse(t *testing.T) {
-	s, err := New(Options{Faults: []string{"refuse@0s+300ms/600ms"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	refused, accepted := 0, false
-	for deadline := time.Now().Add(20 * time.Second); !accepted && time.Now().Before(deadline); {
-		switch o := talk(t, c, url, ""); {
-		case o.Failure == "refused":
-			refused++
-		case o.Failure == "":
-			accepted = refused > 0
-		case o.Failure != "reset": // it came as the socket was closed
-			t.Fatalf("failure %q", o.Failure)
+	synctest.Test(t, func(t *testing.T) {
+		var network memnet.Network
+		l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if refused == 0 || !accepted {
-		t.Errorf("%d refused and then accepted: %v", refused, accepted)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+		s, err := New(Options{Faults: []string{"refuse@1s+300ms/600ms"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		c := &http.Client{Transport: &http.Transport{DialContext: network.Dial, DisableKeepAlives: true}}
+		for at, want := range []string{"", "", "", "", "", "", "", "", "", "", "refused", "refused", "refused", "", "", "", "refused", "refused", "refused", ""} {
+			time.Sleep(time.Duration(at)*100*time.Millisecond + time.Millisecond - s.sinceStart(time.Now()))
+			if o := talk(t, c, "http://"+l.Addr().String(), ""); o.Failure != want {
+				t.Errorf("after %d ms: failure %q, want %q", 100*at, o.Failure, want)
+			}
+		}
+		if err := errors.Join(s.Close(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestSlowAccept(t *testing.T) {

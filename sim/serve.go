@@ -119,14 +119,27 @@ func (l *simListener) refuse(length time.Duration) error {
 	defer l.mu.Unlock()
 	if err == nil && !l.closed {
 		var again net.Listener
-		var lc net.ListenConfig
-		if again, err = lc.Listen(l.server.open, addr.Network(), addr.String()); err == nil {
+		if again, err = opener(l.inner).Listen(l.server.open, addr.Network(), addr.String()); err == nil {
 			l.inner = again
 		}
 	}
 	l.reopen = nil // an Accept on a listener that could not be reopened fails, and Serve says why
 	close(reopen)
 	return err
+}
+
+// A listenerOpener opens listeners.
+type listenerOpener interface {
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+}
+
+// opener opens another listener on the network that l is on: that of the kernel,
+// unless l itself can.
+func opener(l net.Listener) listenerOpener {
+	if o, ok := l.(listenerOpener); ok {
+		return o
+	}
+	return new(net.ListenConfig)
 }
 
 // A requestClock tells when the first byte of the request being handled came.

@@ -1,0 +1,65 @@
+//go:build real
+
+package sim
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// The kernel refuses connections to a server that refuses, and accepts them again.
+func TestRealRefuse(t *testing.T) {
+	const tries = 10
+	for range tries {
+		if refusedAndAccepted(t) {
+			return
+		}
+	}
+	t.Errorf("in each of %d tries another process got the port", tries)
+}
+
+// refusedAndAccepted wants a server to refuse and then to accept. It is false if the
+// server ended, because another process got its port while it refused.
+func refusedAndAccepted(t *testing.T) bool {
+	t.Helper()
+	s, err := New(Options{Faults: []string{"refuse@0s+300ms/600ms"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	refused := false
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+		select {
+		case <-served:
+			_ = s.Close()
+			return false
+		default:
+		}
+		switch o := talk(t, c, url, ""); o.Failure {
+		case "refused":
+			refused = true
+		case "reset", "timeout": // it came as the socket was closed, or the machine stood still
+		case "":
+			if refused {
+				if err := errors.Join(s.Close(), <-served); err != nil {
+					t.Error(err)
+				}
+				return true
+			}
+		default:
+			t.Fatalf("failure %q", o.Failure)
+		}
+	}
+	t.Fatalf("in two minutes it refused: %v, and then did not accept", refused)
+	return false
+}
