@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
@@ -47,6 +48,7 @@ func (s says) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = fmt.Fprintf(w, `{"error":{"message":%s}}`, text(s.refusal))
 	default:
+		time.Sleep(10 * time.Millisecond) // of virtual time, or the run would take none
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"text\":\" a\"}]}\n\ndata: {\"choices\":[{\"text\":\"\",\"finish_reason\":%s}]}\n\ndata: [DONE]\n\n", text(s.finish))
 	}
@@ -65,6 +67,11 @@ func program(vars map[string]string, args ...string) (code int, stdout, stderr s
 // A terminal obeys nothing that comes from a server or a file.
 func TestNothingIsObeyed(t *testing.T) {
 	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { nothingIsObeyed(t, dir) })
+}
+
+func nothingIsObeyed(t *testing.T, dir string) {
+	t.Helper()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -77,7 +84,7 @@ func TestNothingIsObeyed(t *testing.T) {
 		t.Fatal(err)
 	}
 	bench := func(s says, more ...string) []string {
-		srv := httptest.NewServer(s)
+		srv := listen(t, s)
 		t.Cleanup(srv.Close)
 		return append([]string{"bench", "--base-url", srv.URL, "--runs-dir", dir, "--num-prompts", "2", "--random-input-len", "3", "--random-output-len", "1", "--tokenizer", "gpt-4o"}, more...)
 	}
@@ -96,7 +103,7 @@ func TestNothingIsObeyed(t *testing.T) {
 		"flag":        {"bench", "--x" + evil},
 		"verb":        {"x" + evil},
 	} {
-		code, out, errs := program(nil, args...)
+		code, out, errs := inside(nil, args...)
 		all := out + errs
 		if i := strings.IndexFunc(all, func(r rune) bool {
 			return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
@@ -129,9 +136,12 @@ func evilTLS(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	l, err := network.Listen(t.Context(), "tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}}
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	return strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
