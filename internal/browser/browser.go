@@ -5,7 +5,6 @@ package browser
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,8 +17,12 @@ import (
 	"time"
 )
 
-// patience is how long an answer may take; pages of tests are small.
-const patience = 60 * time.Second
+// patience bounds how long anything may take, so that a broken page fails a test
+// instead of blocking it. Nothing else depends on it.
+const patience = 3 * time.Minute
+
+// errGone is why nothing more can be asked.
+var errGone = errors.New("the browser is gone")
 
 // A Browser is a running Chromium.
 type Browser struct {
@@ -32,7 +35,7 @@ type Browser struct {
 	mu      sync.Mutex
 	last    int
 	waiting map[int]chan message
-	watch   func(message) // is told every event
+	pages   map[string]*Page // by their sessions
 	ended   error
 }
 
@@ -47,6 +50,15 @@ type message struct {
 	Error   *struct {
 		Message string `json:"message"`
 	} `json:"error,omitempty"`
+}
+
+// flags are those of Chromium. Pages behind others keep their timers and frames, and
+// Chromium does nothing on its own account, because both would change how long a
+// page takes.
+var flags = []string{
+	"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--disable-dev-shm-usage",
+	"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
+	"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-extensions", "--disable-sync",
 }
 
 // Start starts a Chromium that keeps what it needs in a directory of its own. It
@@ -65,8 +77,8 @@ func Start(ctx context.Context) (*Browser, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	b := &Browser{Downloads: filepath.Join(home, "downloads"), write: write, home: home, waiting: map[int]chan message{}, watch: func(message) {}}
-	b.cmd = exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(home, "profile"), "about:blank")
+	b := &Browser{Downloads: filepath.Join(home, "downloads"), write: write, home: home, waiting: map[int]chan message{}, pages: map[string]*Page{}}
+	b.cmd = exec.CommandContext(ctx, program, append(slices.Clone(flags), "--user-data-dir="+filepath.Join(home, "profile"), "about:blank")...)
 	b.cmd.ExtraFiles = []*os.File{fromUs, toUs} // 3 and 4, where it looks for them
 	if err := b.cmd.Start(); err != nil {
 		return nil, err
@@ -78,6 +90,8 @@ func Start(ctx context.Context) (*Browser, error) {
 
 // Close ends it.
 func (b *Browser) Close() error {
+	late := time.AfterFunc(patience, func() { _ = b.cmd.Process.Kill() })
+	defer late.Stop()
 	_ = b.call("", "Browser.close", nil, nil) // it may be gone before it answers
 	_ = b.cmd.Wait()
 	return errors.Join(b.write.Close(), os.RemoveAll(b.home))
@@ -90,7 +104,7 @@ func (b *Browser) listen(read *os.File) {
 		text, err := in.ReadBytes(0)
 		if err != nil {
 			b.mu.Lock()
-			b.ended = fmt.Errorf("the browser is gone: %w", err)
+			b.ended = fmt.Errorf("%w: %w", errGone, err)
 			for id, to := range b.waiting {
 				close(to)
 				delete(b.waiting, id)
@@ -108,13 +122,14 @@ func (b *Browser) listen(read *os.File) {
 		}
 		m.Event = raw.Params
 		b.mu.Lock()
-		to, watch := b.waiting[m.ID], b.watch
+		to, page := b.waiting[m.ID], b.pages[m.Session]
 		delete(b.waiting, m.ID)
 		b.mu.Unlock()
-		if to != nil {
+		switch {
+		case to != nil:
 			to <- m
-		} else {
-			watch(m)
+		case page != nil:
+			page.note(m)
 		}
 	}
 }
@@ -186,7 +201,7 @@ func (b *Browser) Open(address string, v View) (*Page, error) {
 	}
 	p := &Page{browser: b, session: attached.ID}
 	b.mu.Lock()
-	b.watch = p.note
+	b.pages[p.session] = p
 	b.mu.Unlock()
 	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
 		if err := p.call(domain+".enable", nil, nil); err != nil {
@@ -199,27 +214,38 @@ func (b *Browser) Open(address string, v View) (*Page, error) {
 	if err := p.call("Page.navigate", map[string]any{"url": address}, nil); err != nil {
 		return nil, err
 	}
-	return p, wait(address, func() error {
-		loaded := false
-		// While the old page goes there is nobody to ask.
-		err := p.Eval("location.href !== 'about:blank' && document.readyState === 'complete'", &loaded)
-		if !loaded {
-			err = cmp.Or(err, errors.New("still loading"))
-		}
-		return err
-	})
+	return p, p.Wait("location.href !== 'about:blank' && document.readyState === 'complete'")
 }
 
 // wait asks for something again and again until it is there.
-func wait(what string, ask func() error) (err error) {
-	const pause = 10 * time.Millisecond
-	for range patience / pause {
-		if err = ask(); err == nil {
-			return nil
+func wait(what string, ask func() error) error {
+	ended := time.After(patience)
+	for {
+		err := ask()
+		if err == nil || errors.Is(err, errGone) {
+			return err
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ended:
+			return fmt.Errorf("%s: not within %v: %w", what, patience, err)
+		}
 	}
-	return fmt.Errorf("%s was not there within %v: %w", what, patience, err)
+}
+
+// Wait waits until an expression is true in the page. An expression that throws is
+// not true yet: the element that it asks about may still be missing.
+func (p *Page) Wait(condition string) error {
+	return wait(condition, func() error {
+		holds := false
+		if err := p.Eval("!!("+condition+")", &holds); err != nil {
+			return err
+		}
+		if !holds {
+			return errors.New("it is false")
+		}
+		return nil
+	})
 }
 
 func (p *Page) call(method string, params, result any) error {
@@ -227,7 +253,13 @@ func (p *Page) call(method string, params, result any) error {
 }
 
 // Close closes the tab.
-func (p *Page) Close() error { return p.call("Page.close", nil, nil) }
+func (p *Page) Close() error {
+	err := p.call("Page.close", nil, nil)
+	p.browser.mu.Lock()
+	delete(p.browser.pages, p.session)
+	p.browser.mu.Unlock()
+	return err
+}
 
 // Look changes the size and the theme.
 func (p *Page) Look(v View) error {
@@ -242,9 +274,6 @@ func (p *Page) Look(v View) error {
 
 // note keeps what a page must not do, and what it asked for.
 func (p *Page) note(m message) {
-	if m.Session != p.session {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch m.Method {
@@ -349,6 +378,44 @@ func (p *Page) Click(x, y float64) error {
 	return errors.Join(p.Mouse(Mouse{Kind: "mousePressed", X: x, Y: y}), p.Mouse(Mouse{Kind: "mouseReleased", X: x, Y: y}))
 }
 
+// middle is the middle of an element in the window; null while it cannot be clicked,
+// because it is missing, has no size, is disabled or is behind another.
+const middle = `((selector) => {
+	const e = document.querySelector(selector);
+	if (!e || e.disabled) return null;
+	e.scrollIntoView({ block: 'center' });
+	const b = e.getBoundingClientRect(), x = b.x + b.width / 2, y = b.y + b.height / 2;
+	return b.width && e.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
+})(%q)`
+
+// ClickOn clicks on the first element that a selector finds, as soon as it can be
+// clicked. It returns when the element has been clicked once: if the page replaced
+// the element between press and release, the page saw no click, and the next try is
+// the first.
+func (p *Page) ClickOn(selector string) error {
+	listen := fmt.Sprintf(`window.clicked = false; document.addEventListener('click', (e) => { window.clicked = !!e.target.closest(%q) }, { capture: true, once: true }); 0`, selector)
+	var failed error
+	err := wait("a click on "+selector, func() error {
+		if failed = p.Wait(fmt.Sprintf(middle, selector)); failed != nil {
+			return nil
+		}
+		var at *[2]float64
+		if failed = p.Eval(fmt.Sprintf(middle, selector), &at); failed != nil {
+			return nil
+		}
+		if at == nil {
+			return errors.New("it cannot be clicked any more")
+		}
+		clicked := false
+		failed = errors.Join(p.Eval(listen, nil), p.Click(at[0], at[1]), p.Eval("window.clicked", &clicked))
+		if failed == nil && !clicked {
+			return errors.New("the page has seen no click")
+		}
+		return nil
+	})
+	return errors.Join(err, failed)
+}
+
 // Screenshot is a PNG of the whole page.
 func (p *Page) Screenshot() ([]byte, error) {
 	var out struct {
@@ -367,7 +434,8 @@ func (p *Page) Print() ([]byte, error) {
 	return out.Data, err
 }
 
-// Downloaded is a file that the page saved.
+// Downloaded is a file that the page saved. Chromium gives a file its name when all
+// of it is there.
 func (b *Browser) Downloaded(name string) (text []byte, err error) {
 	path := filepath.Join(b.Downloads, name)
 	err = wait(name, func() error {

@@ -1,4 +1,4 @@
-//go:build browser
+//go:build real
 
 package page_test
 
@@ -93,6 +93,14 @@ func eval[T any](p *tab, expression string) (out T) {
 	return out
 }
 
+// wait waits until an expression is true in the page.
+func (p *tab) wait(format string, args ...any) {
+	p.t.Helper()
+	if err := p.Wait(fmt.Sprintf(format, args...)); err != nil {
+		p.t.Fatalf("%v; the page says %.600q", err, eval[string](p, "document.body.innerText"))
+	}
+}
+
 func (p *tab) do(expression string) {
 	p.t.Helper()
 	if err := p.Eval(expression+"; 0", nil); err != nil {
@@ -127,8 +135,7 @@ func (p *tab) place(selector string) (x, y, height float64) {
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	x, y, _ := p.place(selector)
-	if err := p.Click(x, y); err != nil {
+	if err := p.ClickOn(selector); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -153,7 +160,7 @@ func (p *tab) saved(name, button, file string) []byte {
 }
 
 // Every chart is there and draws what the records say.
-func TestMarksAreTheRecords(t *testing.T) {
+func TestRealMarksAreTheRecords(t *testing.T) {
 	lists := levels()
 	run := measured(about, lists...)
 	p := open(t, desk, "", run)
@@ -262,7 +269,7 @@ func checkPlace(p *tab) {
 }
 
 // The same page of several runs draws each on the same axes, and can hide one.
-func TestSeveralRuns(t *testing.T) {
+func TestRealSeveralRuns(t *testing.T) {
 	other := about
 	other.Name, other.Label, other.Model = "other", "plain", "llama-3.1-8b"
 	a, b := measured(about, levels()...), measured(other, requests(0, 50, 10, 0), requests(1, 100, 20, 0))
@@ -276,10 +283,8 @@ func TestSeveralRuns(t *testing.T) {
 			t.Errorf("the page does not say %q", word)
 		}
 	}
-	p.click("[data-run='1']")
-	if n := len(p.values(chart("Throughput") + " .pick")); n != 3 {
-		t.Errorf("%d marks with one run hidden", n)
-	}
+	p.click("[data-run='1']") // hides it
+	p.wait("document.querySelectorAll('%s .pick').length === 3", chart("Throughput"))
 	// What was asked differs in kind: x becomes what both have.
 	for i := range b.Levels {
 		b.Levels[i].Name, b.Levels[i].Rate = fmt.Sprintf("--max-concurrency %d", 8*(i+1)), 0
@@ -291,7 +296,7 @@ func TestSeveralRuns(t *testing.T) {
 }
 
 // The page of the reports that others wrote draws the numbers of their text.
-func TestSeedsAreDrawn(t *testing.T) {
+func TestRealSeedsAreDrawn(t *testing.T) {
 	const dir = "../../testdata/seeds"
 	runs, err := archive.All(dir, nil)
 	if err != nil {
@@ -340,23 +345,21 @@ func TestSeedsAreDrawn(t *testing.T) {
 	}
 }
 
-func TestPicking(t *testing.T) {
+func TestRealPicking(t *testing.T) {
 	p := open(t, desk, "#level=10", measured(about, levels()...))
 	if i := eval[int](p, "state.picked[0]"); i != 0 {
 		t.Fatalf("level %d is picked", i)
 	}
+	const title = "document.getElementById('h-level').textContent === 'At %d requests/s'"
 	p.click(chart("Throughput") + " .pick:nth-of-type(3)")
-	if title := eval[string](p, "document.getElementById('h-level').textContent"); title != "At 30 requests/s" {
-		t.Errorf("after a click on a mark: %q", title)
-	}
-	p.do(`document.querySelector('input[data-pick="0:1"]').focus(); document.querySelector('input[data-pick="0:1"]').click()`)
-	if title := eval[string](p, "document.getElementById('h-level').textContent"); title != "At 20 requests/s" {
-		t.Errorf("by the table: %q", title)
-	}
+	p.wait(title, 30)
+	p.do(`document.querySelector('input[data-pick="0:1"]').focus(); document.querySelector('input[data-pick="0:1"]').click()`) // in the table
+	p.wait(title, 20)
 	if said := eval[string](p, "document.getElementById('failures').innerText"); !strings.Contains(said, "status 503") {
 		t.Errorf("failures: %q", said)
 	}
 	p.click(`.seg[data-key=shape] button:nth-of-type(3)`)
+	p.wait("document.querySelector('%s .bar')", chart("ITL"))
 	counts := p.values(chart("ITL") + " .bar")
 	n := 0.0
 	for _, v := range counts {
@@ -369,45 +372,34 @@ func TestPicking(t *testing.T) {
 
 // The timeline zooms both ways, by keys, wheel and buttons, and shows what is
 // under the pointer.
-func TestTimeline(t *testing.T) {
+func TestRealTimeline(t *testing.T) {
 	p := open(t, desk, "#level=20", measured(about, levels()...))
 	canvas := chart("Timeline of requests") + " canvas"
 	spans := func() [2]float64 { return eval[[2]float64](p, "[view.t1 - view.t0, view.r1 - view.r0]") }
+	const timeSpan, rowSpan = "view.t1 - view.t0", "view.r1 - view.r0"
 	whole := spans()
 	x, y, height := p.place(canvas)
-	if err := p.Click(x, y); err != nil {
-		t.Fatal(err)
-	}
+	p.click(canvas)
 	p.keys(false, "w")
-	inTime := spans()
+	p.wait("%s < %v && %s === %v", timeSpan, whole[0], rowSpan, whole[1])
 	p.keys(true, "W")
-	inBoth := spans()
-	if inTime[0] >= whole[0] || inTime[1] != whole[1] || inBoth[1] >= whole[1] {
-		t.Errorf("keys: from %v to %v to %v", whole, inTime, inBoth)
-	}
+	p.wait("%s < %v", rowSpan, whole[1])
+	before := spans()
 	p.mouse(browser.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200})
+	p.wait("%s < %v || %[1]s <= 3", timeSpan, before[0])
 	p.mouse(browser.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200, Shift: true})
-	for i, v := range spans() {
-		if v >= inBoth[i] && v > 3 {
-			t.Errorf("wheel: %v after %v", spans(), inBoth)
-		}
-	}
+	p.wait("%s < %v || %[1]s <= 3", rowSpan, before[1])
 	p.keys(false, "0")
-	if spans() != whole {
-		t.Errorf("0 leaves %v of %v", spans(), whole)
-	}
+	p.wait("%s === %v && %s === %v", timeSpan, whole[0], rowSpan, whole[1])
 	p.click(chart("Timeline of requests") + " [data-zoom='0.6']")
-	if v := spans(); v[0] >= whole[0] || v[1] >= whole[1] {
-		t.Errorf("a button leaves %v of %v", v, whole)
-	}
+	p.wait("%s < %v && %s < %v", timeSpan, whole[0], rowSpan, whole[1])
 	p.click(chart("Timeline of requests") + " [data-zoom='0']")
+	p.wait("%s === %v && %s === %v", timeSpan, whole[0], rowSpan, whole[1])
 	// A failure is drawn in its own colour, and tells why when pointed at.
 	place := eval[[2]float64](p, `(() => { const q = rowsOf(timelineLevel()).find((v) => v.error), b = document.querySelector('canvas').getBoundingClientRect();
 		return [b.x + linear(view.t0, view.t1, PAD.left, b.width - PAD.right)(q.end), b.y + linear(view.r0, view.r1, PAD.top, b.height - PAD.bottom)(rowOf(q) + 0.5)] })()`)
 	p.mouse(browser.Mouse{Kind: "mouseMoved", X: place[0], Y: place[1]})
-	if tip := eval[string](p, "document.getElementById('tip').innerText"); !strings.Contains(tip, "503") && !strings.Contains(tip, "busy") {
-		t.Errorf("at a failure it says %q", tip)
-	}
+	p.wait("/503|busy/.test(document.getElementById('tip').innerText)")
 	red := eval[int](p, `(() => { const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, want = rgb(ink('bad'));
 		let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] === want[0] && d[i + 1] === want[1] && d[i + 2] === want[2]) n++; return n })()`)
 	if red < 10*8 || height < 100 {
@@ -417,26 +409,19 @@ func TestTimeline(t *testing.T) {
 
 // Charts tell their values under the pointer and by the arrow keys; a screen
 // reader has the tables.
-func TestHoverAndKeyboard(t *testing.T) {
+func TestRealHoverAndKeyboard(t *testing.T) {
 	p := open(t, desk, "", measured(about, levels()...))
-	tip := func() string {
-		return eval[string](p, "document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText")
-	}
+	const tip = "document.getElementById('tip')"
 	x, y, _ := p.place(chart("Over time") + " .plot")
 	p.mouse(browser.Mouse{Kind: "mouseMoved", X: x, Y: y})
-	if !strings.Contains(tip(), "TTFT p50") {
-		t.Errorf("over time it says %q", tip())
-	}
+	p.wait("!%s.hidden && %[1]s.innerText.includes('TTFT p50')", tip)
 	p.mouse(browser.Mouse{Kind: "mouseMoved", X: 2, Y: 2})
+	p.wait("%s.hidden", tip)
 	p.do(`document.querySelector('[data-figure="TTFT"] .plot').focus()`)
 	p.keys(false, "ArrowRight")
-	if !strings.Contains(tip(), "at or below") {
-		t.Errorf("by the keyboard it says %q", tip())
-	}
+	p.wait("!%s.hidden && %[1]s.innerText.includes('at or below')", tip)
 	p.keys(false, "Escape")
-	if tip() != "" {
-		t.Error("escape leaves the tip")
-	}
+	p.wait("%s.hidden", tip)
 	// From the top, the tabulator reaches every kind of control.
 	p.do(`document.activeElement.blur(); scrollTo(0, 0)`)
 	reached := map[string]bool{}
@@ -451,10 +436,7 @@ func TestHoverAndKeyboard(t *testing.T) {
 	}
 	p.do(`document.querySelector('[data-figure="Over time"] summary').focus()`)
 	p.keys(false, "Enter", "Tab", "Enter") // the menu, its first button
-	rows := eval[int](p, `document.querySelectorAll('[data-figure="Over time"] .data tbody tr').length`)
-	if bins := eval[int](p, "picked(first()).p.bins.asked.length"); rows != bins {
-		t.Errorf("the table behind the chart has %d rows of %d", rows, bins)
-	}
+	p.wait(`document.querySelectorAll('[data-figure="Over time"] .data tbody tr').length === picked(first()).p.bins.asked.length`)
 	unnamed := eval[[]string](p, `[...document.querySelectorAll('button, summary, canvas, .plot[role=img], input')].filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))`)
 	if len(unnamed) > 0 {
 		t.Errorf("without a name: %q", unnamed)
@@ -462,7 +444,7 @@ func TestHoverAndKeyboard(t *testing.T) {
 }
 
 // Charts are saved as pictures and as tables.
-func TestExport(t *testing.T) {
+func TestRealExport(t *testing.T) {
 	run := measured(about, levels()...)
 	p := open(t, desk, "#level=20", run)
 	table, err := csv.NewReader(bytes.NewReader(p.saved("TTFT over load", "csv", "tacho-ttft-over-load.csv"))).ReadAll()
@@ -509,7 +491,7 @@ func TestExport(t *testing.T) {
 }
 
 // Whatever names and messages hold, it is text.
-func TestHostileText(t *testing.T) {
+func TestRealHostileText(t *testing.T) {
 	bad := about
 	bad.Name, bad.Label, bad.Model, bad.Dataset, bad.GPUs, bad.Host, bad.Version, bad.Varies = hostile, hostile, hostile, hostile, hostile, hostile, hostile, hostile
 	bad.URLs, bad.Args, bad.Metadata = []string{hostile}, []string{"bench", hostile}, []outcome.Field{{Name: hostile, Value: hostile}}
@@ -541,7 +523,7 @@ func TestHostileText(t *testing.T) {
 }
 
 // The page reads well on a telephone and on a desk, light and dark, and on paper.
-func TestLooks(t *testing.T) {
+func TestRealLooks(t *testing.T) {
 	runs := map[string][]outcome.Run{
 		"sweep": {measured(about, levels()...)},
 		"one":   {measured(outcome.About{Model: "tiny"}, requests(0, 40, 10, 4))},
@@ -557,6 +539,7 @@ func TestLooks(t *testing.T) {
 				if err := p.Look(view); err != nil {
 					t.Fatal(err)
 				}
+				p.wait("innerWidth === %d && wide === innerWidth && matchMedia('(prefers-color-scheme: dark)').matches === %v", view.Width, view.Dark)
 				p.do(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`) // it is drawn anew
 				checkLook(p, view)
 			}
@@ -597,7 +580,7 @@ func checkOverlap(p *tab) {
 
 // A page of many requests opens, and is used, without a wait. The figures are
 // printed; only its length is a limit, for machines differ.
-func TestManyRequestsInBrowser(t *testing.T) {
+func TestRealManyRequestsInBrowser(t *testing.T) {
 	n, times := 100_000, 1
 	if given, err := strconv.Atoi(os.Getenv("REQUESTS")); err == nil { // make bench-page
 		n, times = given, 5
