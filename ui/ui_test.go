@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -12,8 +13,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"tacho/internal/memnet"
 	"tacho/store"
 	"tacho/ui"
 )
@@ -270,35 +273,57 @@ func TestNoPlainFiles(t *testing.T) {
 	}
 }
 
-// A browser is told how a run stands, and when it is over.
+// A browser is told how a run stands, and that it was cut short when it has been
+// silent for 20 s.
 func TestEvents(t *testing.T) {
 	folder := t.TempDir()
 	dir := keep(t, folder, kept{label: "a", cut: true})
-	runs(t, dir, snapshot(3, "fine"))
-	server := serve(t, ui.Options{Dir: folder})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/events", nil)
+	synctest.Test(t, func(t *testing.T) {
+		runs(t, dir, snapshot(3, "fine"))
+		lines := watch(t, ui.Options{Dir: folder, Host: ui.Loopback})
+		until := func(want string) {
+			t.Helper()
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), want) {
+					return
+				}
+			}
+			t.Fatalf("it never says %q: %v", want, lines.Err())
+		}
+		until("event: runs")
+		until(`"state":"running"`)
+		until("event: live")
+		until(`"at_s":3,`)
+		runs(t, dir, snapshot(4, "fine"))
+		until(`"at_s":4,`)
+		last := time.Now()
+		check(t, os.Chtimes(filepath.Join(dir, store.LiveFile), last, last)) // and no other is written
+		until(`"state":"cut short"`)
+		if silent := time.Since(last); silent != 20*time.Second {
+			t.Errorf("it was cut short after %v", silent)
+		}
+	})
+}
+
+// watch is the stream of events of a server, over a network in memory.
+func watch(t *testing.T, o ui.Options) *bufio.Scanner {
+	t.Helper()
+	handler, err := ui.New(o)
 	check(t, err)
-	answer, err := http.DefaultClient.Do(r)
+	network := memnet.Listen()
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(network) }()
+	t.Cleanup(func() { _ = server.Close() })
+	transport := &http.Transport{DialContext: network.Dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // in virtual time: ends a test that waits for an event in vain
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", nil)
 	check(t, err)
-	defer func() { _ = answer.Body.Close() }()
+	answer, err := transport.RoundTrip(r)
+	check(t, err)
+	t.Cleanup(func() { _ = answer.Body.Close() })
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 1<<20)
-	until := func(want string) {
-		t.Helper()
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), want) {
-				return
-			}
-		}
-		t.Fatalf("it never says %q: %v", want, lines.Err())
-	}
-	until("event: runs")
-	until(`"state":"running"`)
-	until("event: live")
-	until(`"at_s":3,`)
-	runs(t, dir, snapshot(4, "fine"))
-	until(`"at_s":4,`)
-	old := time.Now().Add(-time.Minute)
-	check(t, os.Chtimes(filepath.Join(dir, store.LiveFile), old, old)) // nobody writes it any more
-	until(`"state":"cut short"`)
+	return lines
 }

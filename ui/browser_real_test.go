@@ -1,4 +1,4 @@
-//go:build browser
+//go:build real
 
 package ui_test
 
@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tacho/archive"
 	"tacho/internal/browser"
+	"tacho/internal/wholefile"
 	"tacho/outcome"
 	"tacho/store"
 	"tacho/ui"
@@ -55,34 +55,17 @@ func eval[T any](p *tab, expression string) (out T) {
 	return out
 }
 
-// wait waits until something is true in the page.
+// wait waits until an expression is true in the page.
 func (p *tab) wait(condition string) {
 	p.t.Helper()
-	for range 3000 {
-		if eval[bool](p, "!!("+condition+")") {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	if err := p.Wait(condition); err != nil {
+		p.t.Fatalf("%v: %q; the page says %.600s", err, eval[string](p, "document.getElementById('status')?.textContent || ''"), eval[string](p, "document.body.innerText"))
 	}
-	p.t.Fatalf("never %s: %q; the page says %.600s", condition, eval[string](p, "document.getElementById('status')?.textContent || ''"), eval[string](p, "document.body.innerText"))
 }
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	const middle = `(() => { const e = document.querySelector(%q); if (!e) return [0, 0, 0]; e.scrollIntoView({ block: 'center' });
-		const b = e.getBoundingClientRect(), x = b.x + b.width / 2, y = b.y + b.height / 2; return [x, y, b.width && e.contains(document.elementFromPoint(x, y)) ? 1 : 0] })()`
-	for range 5 { // the browser sometimes loses the release of a button
-		p.wait(fmt.Sprintf(middle+"[2] === 1", selector)) // what the click before it brings may be still to come
-		at := eval[[3]float64](p, fmt.Sprintf(middle, selector))
-		check(p.t, p.Eval("window.clicked = false; document.addEventListener('click', () => { window.clicked = true }, { capture: true, once: true }); 0", nil))
-		if err := p.Click(at[0], at[1]); err != nil {
-			p.t.Log(err)
-		}
-		if eval[bool](p, "new Promise((done) => setTimeout(() => done(window.clicked), 50))") {
-			return
-		}
-	}
-	p.t.Fatalf("nobody hears of a click on %s", selector)
+	check(p.t, p.ClickOn(selector))
 }
 
 func (p *tab) text(selector string) string {
@@ -90,14 +73,14 @@ func (p *tab) text(selector string) string {
 	return eval[string](p, fmt.Sprintf("document.querySelector(%q).innerText", selector))
 }
 
-// shown are the runs of the list, as they stand there.
-func (p *tab) shown() []string {
+// shows waits until the list has these runs and no other.
+func (p *tab) shows(names ...string) {
 	p.t.Helper()
-	return eval[[]string](p, "[...document.querySelectorAll('#runs tbody tr .name a')].map((e) => e.textContent)")
+	p.wait(fmt.Sprintf("[...document.querySelectorAll('#runs tbody tr .name a')].map((e) => e.textContent).join() === %q", strings.Join(names, ",")))
 }
 
 // The whole of it, in one browser and one folder.
-func TestInABrowser(t *testing.T) {
+func TestRealInABrowser(t *testing.T) {
 	b, err := browser.Start(context.Background())
 	check(t, err)
 	t.Cleanup(func() { _ = b.Close() })
@@ -127,18 +110,14 @@ func TestInABrowser(t *testing.T) {
 	})
 	t.Run("search", func(t *testing.T) {
 		search(p, "llama base")
-		if got := p.shown(); len(got) != 1 || got[0] != filepath.Base(base) {
-			t.Errorf("llama base: %q", got)
-		}
+		p.shows(filepath.Base(base))
 		search(p, "nothing is called this")
-		if !strings.Contains(p.text("#runs"), "No run matches") {
-			t.Error(p.text("#runs"))
-		}
+		p.wait("document.getElementById('runs').innerText.includes('No run matches')")
 		search(p, "")
 	})
 	t.Run("live", func(t *testing.T) { testLive(t, b, server, running, desk) })
 	t.Run("compare", func(t *testing.T) { testCompare(t, p, slow, other) })
-	t.Run("notes", func(t *testing.T) { testNotes(t, p) })
+	t.Run("notes", func(t *testing.T) { testNotes(t, p, base) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, p, base) })
 	t.Run("looks", func(t *testing.T) { testLooks(t, b, server) })
 }
@@ -172,8 +151,8 @@ func testLive(t *testing.T, b *browser.Browser, server *httptest.Server, dir str
 	}
 	run, err := archive.Open(dir, nil) // now it is over
 	check(t, err)
+	check(t, wholefile.Write(filepath.Join(dir, store.SummaryFile), []byte(`{"schema":1,"runs":[`+quotedRun(t, run)+`]}`)))
 	check(t, os.Remove(filepath.Join(dir, store.LiveFile)))
-	check(t, os.WriteFile(filepath.Join(dir, store.SummaryFile), []byte(`{"schema":1,"runs":[`+quotedRun(t, run)+`]}`), 0o600))
 	p.wait("document.getElementById('live').hidden && !document.getElementById('page').hidden && document.getElementById('loading').hidden")
 	if said := p.text("#run-bar"); !strings.Contains(said, "Delete") {
 		t.Errorf("after its end: %q", said)
@@ -185,10 +164,11 @@ func testCompare(t *testing.T, p *tab, slow, other string) {
 	if !eval[bool](p, "document.getElementById('compare-button').disabled") {
 		t.Error("nothing is ticked, and can be compared")
 	}
-	search(p, "-base")
-	p.click("#runs tbody input")
-	search(p, "-slow")
-	p.click("#runs tbody input")
+	for n, name := range []string{"-base", "-slow"} {
+		search(p, name)
+		p.click("#runs tbody input")
+		p.wait(fmt.Sprintf("ui.ticked.size === %d", n+1))
+	}
 	search(p, "")
 	p.click("#compare-button")
 	p.wait("document.querySelectorAll('#comparison tbody tr').length > 10")
@@ -206,7 +186,7 @@ func testCompare(t *testing.T, p *tab, slow, other string) {
 	check(p.t, p.Eval("location.hash = ''; 0", nil))
 }
 
-func testNotes(t *testing.T, p *tab) {
+func testNotes(t *testing.T, p *tab, dir string) {
 	search(p, "-base")
 	p.click("#runs tbody .name a")
 	p.wait("document.getElementById('notes-button')")
@@ -220,9 +200,7 @@ func testNotes(t *testing.T, p *tab) {
 	check(t, p.Eval("location.hash = ''; 0", nil))
 	search(p, "")
 	p.click(`#tags [data-tag="good"]`)
-	if got := p.shown(); len(got) != 1 {
-		t.Errorf("with the tag: %q", got)
-	}
+	p.shows(filepath.Base(dir))
 	p.click(`#tags [data-tag="good"]`)
 }
 
