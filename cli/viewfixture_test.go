@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"math"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -19,34 +18,19 @@ import (
 // lines, wide characters, and far too much of it.
 var hostile = "\x1b[2J\x1b[31mno\x07 room\r\nfor 你好，世界 e\u0301\U0001f469\u200d\U0001f680 \u202etxt \x9b31m and so on, and on"
 
-// ShowView is a run whose figures never change, in the view, until Ctrl-C.
-func ShowView() int {
-	env := System()
-	env.curtain, env.again, env.keeps, env.reads = &curtain{terminal: os.Stderr}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
+// newView is the view of a run whose figures never change.
+func newView(env *Env, terminal io.Writer) *progress {
+	env.curtain, env.again, env.keeps, env.reads = &curtain{terminal: terminal}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
 	env.keeps.Store(true)
-	stderr := &screen{to: env.curtain.before(os.Stderr, true)}
-	env.Stderr = stderr
-	ctx, stop := interruptible(context.Background(), env)
-	defer stop()
+	env.Stderr = &screen{to: env.curtain.before(terminal, true)}
 	p := newProgress(env, &plan.Plan{Results: plan.Results{Progress: plan.AutoProgress}})
-	if p.how != plan.LiveProgress {
-		_, _ = fmt.Println("no view:", p.how)
-		return exitFailed
-	}
 	feedView(&p.board)
-	for first := true; ; first = false {
-		p.draw()
-		if first {
-			_, _ = fmt.Fprintf(env.Stderr, "Kept in runs/20260301-120000-vllm\n%s\n", hostile)
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			p.stop()
-			_, _ = fmt.Println("the report")
-			return exitOK
-		}
-	}
+	return p
+}
+
+// sayHostile prints two lines while the view is shown.
+func sayHostile(env *Env) {
+	_, _ = fmt.Fprintf(env.Stderr, "Kept in runs/20260301-120000-vllm\n%s\n", hostile)
 }
 
 // feedView has a board see two levels that are over and one that runs.

@@ -1,15 +1,16 @@
-//go:build terminal
+//go:build real
 
 package cli_test
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -60,25 +61,29 @@ func (p *pane) state(of string) string {
 
 func (p *pane) until(holds func() bool) {
 	p.t.Helper()
-	for range 1200 {
-		if holds() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	p.t.Fatalf("it never came:\n%s", p.screen())
+	until(p.t, p.screen, holds)
 }
 
-// settled is a screen that has something on it and does not change any more.
-func (p *pane) settled(with string) string {
+// shows waits until the screen has all of these words.
+func (p *pane) shows(words ...string) {
 	p.t.Helper()
-	last := ""
 	p.until(func() bool {
-		before := last
-		last = p.screen()
-		return last == before && strings.Contains(last, with)
+		screen := p.screen()
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(screen, w) })
 	})
-	return last
+}
+
+// view waits until a run shows its view, and has drawn a frame there.
+func (p *pane) view() {
+	p.t.Helper()
+	p.until(func() bool { return p.inView() && strings.Contains(p.screen(), "asked 20.0/s") })
+}
+
+// drawn waits until tacho-view has drawn a frame of some size; it draws no other
+// until the size changes.
+func (p *pane) drawn(size string) {
+	p.t.Helper()
+	p.until(func() bool { return p.state("#{pane_title}") == size })
 }
 
 var writeViews = flag.Bool("views", false, "write the golden screens anew")
@@ -100,26 +105,28 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The view is what it should be in terminals of two sizes, and while a terminal
+// The view is what it should be in terminals of several sizes, and while a terminal
 // changes its size, whatever a server says; and it leaves no trace.
-func TestViewInTerminal(t *testing.T) {
+func TestRealViewInTerminal(t *testing.T) {
 	p := openPane(t, "80", "24")
 	p.send("tacho-view", "Enter")
-	const last = "and so on"
-	golden(t, "80x24.txt", p.settled(last))
+	p.drawn("80x24")
+	golden(t, "80x24.txt", p.screen())
 	golden(t, "80x24.ansi", p.colours())
-	p.tmux("resize-window", "-x", "200", "-y", "50")
-	golden(t, "200x50.txt", p.settled(last))
-	p.tmux("resize-window", "-x", "48", "-y", "16")
-	p.until(func() bool { return !strings.Contains(p.screen(), "http://127.0.0.1:8000, random") })
-	golden(t, "48x16.txt", p.settled("Verdict"))
-	p.tmux("resize-window", "-x", "80", "-y", "24")
-	golden(t, "80x24.txt", p.settled(last))
+	for _, size := range [][2]string{{"200", "50"}, {"48", "16"}, {"80", "24"}} {
+		p.tmux("resize-window", "-x", size[0], "-y", size[1])
+		p.drawn(size[0] + "x" + size[1])
+		golden(t, size[0]+"x"+size[1]+".txt", p.screen())
+	}
 	if !p.inView() || p.state("#{cursor_flag}") != "0" {
 		t.Error("the view has no page of its own, or a cursor")
 	}
 	p.send("C-c")
-	after := p.settled("the report")
+	p.until(func() bool {
+		screen := p.screen()
+		return strings.Contains(screen, "the report") && strings.HasSuffix(strings.TrimSpace(screen), "$") // the shell's prompt
+	})
+	after := p.screen()
 	for _, want := range []string{"$ tacho-view", "Kept in runs/20260301-120000-vllm", `\x1b[2J\x1b[31mno\a room`, "Stopping; what is finished is kept.", "the report"} {
 		if !strings.Contains(after, want) {
 			t.Errorf("there is no %q behind it:\n%s", want, after)
@@ -140,65 +147,77 @@ func (p *pane) clean() {
 }
 
 // Without colour, and in a language without block characters, the view has neither.
-func TestViewInPoorTerminal(t *testing.T) {
+func TestRealViewInPoorTerminal(t *testing.T) {
 	p := openPane(t, "80", "24", "NO_COLOR=1", "LC_ALL=C", "LANG=C")
 	p.send("tacho-view", "Enter")
-	p.settled("Verdict")
+	p.drawn("80x24")
 	golden(t, "poor-80x24.ansi", p.colours())
 }
 
-// ended says whether a run is over, whatever its verdict.
-func (p *pane) ended() bool {
-	return strings.Contains(p.screen(), "ended 0") || strings.Contains(p.screen(), "ended 4")
+const load = " --random-input-len 20 --random-output-len 20 --request-rate 20 "
+
+// benchHeld is a run of 20 requests that lasts until the server is told to answer.
+// It says how it ended.
+func benchHeld(t *testing.T, server *heldServer) string {
+	t.Helper()
+	return "cd " + t.TempDir() + "; clear; tacho bench --base-url " + server.URL + " --no-trial --tokenizer gpt-4o --num-prompts 20" + load + "--progress-interval 1; echo ended $?"
+}
+
+// ended waits until the run is over, whatever its verdict.
+func (p *pane) ended() {
+	p.t.Helper()
+	p.until(func() bool {
+		screen := p.screen()
+		return strings.Contains(screen, "ended 0") || strings.Contains(screen, "ended 4")
+	})
 }
 
 // A run shows its view and takes it away again: when it is over, when it is
 // suspended, and when it is stopped, once or twice.
-func TestRunInTerminal(t *testing.T) {
-	p := openPane(t, "80", "24")
-	const bench = "tacho bench --sim vllm-8b-h100 --random-input-len 20 --random-output-len 20 --request-rate 20"
-	p.send("cd "+t.TempDir()+"; clear; "+bench+" --max-seconds 3; echo ended $?", "Enter")
-	p.until(p.inView)
-	p.until(func() bool { return strings.Contains(p.screen(), "asked 20.0/s") })
-	p.until(p.ended)
+func TestRealRunInTerminal(t *testing.T) {
+	p, server := openPane(t, "80", "24"), holdAnswers(t)
+	p.send(benchHeld(t, server), "Enter")
+	p.view()
+	server.answer()
+	p.ended()
 	p.clean()
 	if text := p.tmux("capture-pane", "-p", "-S", "-200"); strings.Contains(text, "so far") || !strings.Contains(text, "Verdict:") {
 		t.Errorf("this is no report:\n%s", text)
 	}
 
-	p.send("clear; "+bench+" --max-seconds 100", "Enter")
-	p.until(p.inView)
+	const endless = "clear; tacho bench --sim vllm-8b-h100 --max-seconds 100000" + load
+	p.send(endless, "Enter")
+	p.view()
 	p.send("C-z")
-	p.until(func() bool { return strings.Contains(p.screen(), "Stopped") })
+	p.shows("Stopped")
 	p.clean()
-	p.send("fg", "Enter")
-	p.until(func() bool { return p.inView() && strings.Contains(p.screen(), "asked 20.0/s") })
+	p.send("clear; fg; echo stopped $?", "Enter")
+	p.view()
 	p.send("C-c")
-	p.until(func() bool { return strings.HasSuffix(strings.TrimSpace(p.screen()), "$") })
-	p.send("echo stopped $?", "Enter")
-	p.until(func() bool { return strings.Contains(p.screen(), "stopped 130") })
+	p.shows("stopped 130")
 	p.clean()
 
-	p.send("clear; "+bench+" --max-seconds 100; echo killed $?", "Enter")
-	p.until(p.inView)
+	p.send(endless+"; echo killed $?", "Enter")
+	p.view()
 	p.send("C-c", "C-c")
-	p.until(func() bool { return strings.Contains(p.screen(), "killed 130") })
+	p.shows("killed 130")
 	p.clean()
 }
 
 // A terminal that knows nothing but lines gets lines.
-func TestRunInDumbTerminal(t *testing.T) {
+func TestRealRunInDumbTerminal(t *testing.T) {
 	for _, env := range []string{"TERM=dumb", "-u TERM", "CI=true"} {
-		p := openPane(t, "150", "50", env)
-		p.send("cd "+t.TempDir()+"; clear; tacho bench --sim vllm-8b-h100 --random-input-len 20 --random-output-len 20 --request-rate 20 --max-seconds 4 --progress-interval 1; echo ended $?", "Enter")
-		p.until(func() bool {
-			if p.inView() {
-				t.Fatalf("%s: a view", env)
-			}
-			return p.ended()
-		})
-		if all := p.tmux("capture-pane", "-p", "-S", "-100"); !strings.Contains(all, "served") {
-			t.Errorf("%s: no line tells how it goes:\n%s", env, all)
+		p, server := openPane(t, "150", "50", env), holdAnswers(t)
+		all := filepath.Join(t.TempDir(), "all")
+		p.tmux("pipe-pane", "cat > "+all)
+		p.send(benchHeld(t, server), "Enter")
+		p.shows("Level 1 of 1", "served 0.00/s")
+		server.answer()
+		p.ended()
+		var printed []byte
+		p.until(func() bool { printed, _ = os.ReadFile(all); return bytes.Contains(printed, []byte("\nended ")) })
+		if bytes.Contains(printed, []byte("\x1b[?1049h")) {
+			t.Errorf("%s: a view:\n%q", env, printed)
 		}
 	}
 }

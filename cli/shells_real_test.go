@@ -1,4 +1,4 @@
-//go:build shells
+//go:build real
 
 package cli_test
 
@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestShells asks the shells themselves what they complete. `make shells` installs
+// TestRealShells asks the shells themselves what they complete. `make shells` installs
 // them.
-func TestShells(t *testing.T) {
+func TestRealShells(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/shells"})
 }
