@@ -27,21 +27,62 @@ run: build
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/tacho ./cmd/tacho
 
-# COMPUTING are the packages that compute, and share next to nothing among goroutines.
-# The race detector makes their tests five times as long. So only SHARING, those of their
-# tests that do share, have it; and the tests of the commands, which use all of them.
-COMPUTING = ./stat ./metric ./search ./compare ./predict ./sim/step ./token/... ./workload ./plan ./internal/jinja ./internal/rows ./internal/arch
+# RACED are the packages in which goroutines share data, as far as they need no NATS: its race build alone takes a
+# minute. The tests of cli and cluster have the race detector in test-real. Of the packages that compute, only the tests
+# in SHARING share anything: the race detector makes the others five times as long.
+RACED = ./engine ./transport/... ./sim ./run ./live/... ./instrument ./publish ./backend ./ui ./store ./archive ./internal/memnet
 SHARING = ConcurrentEncode|EveryKindIsAFunctionOfI|FitFindsAKnownEngine|CacheBeyondSharing
 
-## test: all tests, with the race detector where goroutines share something; those of the page in a real browser, those of the view in a real terminal, those of completion in real shells
+## test: the hermetic tests: no other program, no real time; with the race detector where goroutines share data
 .PHONY: test
-test: chromium tmux shells
-	go test -race -tags browser,terminal,shells -timeout 1h $$(go list ./... | grep -vxF "$$(go list $(COMPUTING))")
-	go test -timeout 1h $(COMPUTING) ./internal/hostile # under the race detector hostile leaves most shapes out
-	go test -race -run '$(SHARING)' ./token ./workload ./predict ./metric
-	test $$(go test -list '$(SHARING)' ./token ./workload ./predict ./metric | grep -c ^Test) = 4 # a name of SHARING is of a test
-	go test -run 'TestReadmeCommands|TestSecretsStaySecret' ./cli # left out there too: every command of the documents, every way to hand a secret to every server
-	go test -run 'TestScripts/(fleet|fit|curve)$$' ./cli # and long runs in virtual time
+test:
+	go test -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
+	go test -vet=off -timeout 20m -race $(RACED)
+	go test -vet=off -timeout 20m -race -run '$(SHARING)' ./token ./workload ./predict ./metric
+	test $$(go test -vet=off -list '$(SHARING)' ./token ./workload ./predict ./metric | grep -c ^Test) = 4 # a name of SHARING is of a test
+
+## test-real: the tests that need the kernel's clock, processes, signals, a browser, a terminal, shells or NATS; failed tests run again, at most twice
+.PHONY: test-real
+test-real: $(GOTESTSUM) chromium tmux shells
+	$(call rerun,test-real,$(REAL),-vet=off -timeout 30m)
+	$(call rerun,test-real-race,$(REAL_RACED),-vet=off -timeout 30m -race)
+
+## test-all: both tiers of tests
+.PHONY: test-all
+test-all: test test-real
+
+# REAL are the packages with real tests; REAL_RACED are those in which goroutines share data.
+REAL = $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' | sed 's,^,./,'))))
+REAL_RACED = ./cli/ ./cluster/ ./run/ ./transport/
+
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
+
+$(GOTESTSUM):
+	@mkdir -p bin
+	GOBIN=$(CURDIR)/bin go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	mv bin/gotestsum $@
+
+# COMPLETE fails if a package failed although none of its tests did, or if a test did not end. gotestsum does not notice that
+# the other tests did not run: it runs no test or only that test again, and succeeds.
+COMPLETE = awk -F'"' '\
+	$$8 == "start" { running[$$12] = failed[$$12] = 0 } \
+	$$14 == "Test" && $$8 == "run" { running[$$12]++ } \
+	$$14 == "Test" && $$8 ~ /^(pass|skip|fail)$$/ { running[$$12]--; failed[$$12] += $$8 == "fail" } \
+	$$14 != "Test" && $$8 == "fail" && (running[$$12] || !failed[$$12]) { print $$12 ": tests did not run, because TestMain failed, a test ended the process, or the package does not compile"; bad = 1 } \
+	END { exit bad }'
+
+# rerun runs the real tests of the packages $(2) with the go test flags $(3), and failed tests again, at most twice. $(1) names the files.
+define rerun
+	@mkdir -p .cache && rm -f .cache/$(1).json .cache/$(1)-reruns.txt
+	status=0; $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --jsonfile .cache/$(1).json \
+		--rerun-fails=2 --rerun-fails-run-root-test --rerun-fails-report .cache/$(1)-reruns.txt --packages "$(2)" \
+		-- -tags real -run '^TestReal' -count 1 $(3) || status=$$?; \
+	$(GOTESTSUM) tool slowest --jsonfile .cache/$(1).json --num 10; \
+	if [ -s .cache/$(1)-reruns.txt ]; then echo "Tests that failed and were run again:"; cat .cache/$(1)-reruns.txt; fi; \
+	$(COMPLETE) .cache/$(1).json || status=1; \
+	exit $$status
+endef
 
 ## chromium: install the browser that looks at the page, where it is missing (Debian; as root)
 .PHONY: chromium
@@ -71,10 +112,10 @@ shots: build chromium
 	bin/tacho report testdata/seeds --format html > $(SHOTS)/logs.html && go run ./internal/browser/shoot $(SHOTS)/logs.html $(SHOTS)/logs
 	bin/tacho ui $(SHOTS)/runs --port 8766 >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; go run ./internal/browser/shoot http://127.0.0.1:8766/ $(SHOTS)/ui
 
-## shells: install the shells that complete words, where they are missing (Debian; as root)
+## shells: install the shells that complete words, and groff for manual pages, if they are missing (Debian; as root)
 .PHONY: shells
 shells:
-	@command -v zsh fish >/dev/null && test -e /usr/share/bash-completion || { apt-get update -qq && apt-get install -y -qq --no-install-recommends zsh fish bash-completion; }
+	@command -v zsh fish groff >/dev/null && test -e /usr/share/bash-completion || { apt-get update -qq && apt-get install -y -qq --no-install-recommends zsh fish bash-completion groff-base; }
 
 ## man: manual pages of all commands, in man/
 .PHONY: man
@@ -194,7 +235,7 @@ FLEET ?= 1200
 ## test-seeds: fits to the text reports 000 and 001, what they foretell of every second run, and reports 000, 002, 003 over HTTP (a quiet machine; ten minutes)
 .PHONY: test-seeds
 test-seeds:
-	FIT_SEEDS=1 go test -run "TestFitToSeeds|TestSeedsOverTheWire" -count 1 -timeout 1h -v ./cli
+	FIT_SEEDS=1 go test -tags real -run "TestRealFitToSeeds|TestRealSeedsOverTheWire" -count 1 -timeout 1h -v ./cli
 
 ## test-fleet: predicted against measured over HTTP, four replicas behind each router, FLEET requests each (a quiet machine; some minutes)
 .PHONY: test-fleet
@@ -217,7 +258,7 @@ test-large:
 ## bench-page: how long a browser takes to open the page of REQUESTS requests, and how long that page is
 .PHONY: bench-page
 bench-page: chromium
-	REQUESTS=$(REQUESTS) go test -tags browser -run TestManyRequestsInBrowser -count 1 -v ./report/page
+	REQUESTS=$(REQUESTS) go test -tags real -run TestRealManyRequestsInBrowser -count 1 -v ./report/page
 
 # The wheel wants a build of torch that is in no registry; the usual one does, and what is for sound and video is not needed.
 $(VLLM):
@@ -256,7 +297,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags browser,terminal,shells,release,image,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
+	go vet -tags real,release,image,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
 
 .PHONY: platforms
 platforms:

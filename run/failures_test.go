@@ -81,7 +81,7 @@ func hang(read bool) http.HandlerFunc {
 		if read {
 			_, _ = io.Copy(io.Discard, r.Body)
 		}
-		time.Sleep(time.Hour) // longer than any request is waited for
+		time.Sleep(3 * time.Second) // longer than the request is waited for
 	}
 }
 

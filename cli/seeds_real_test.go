@@ -1,3 +1,5 @@
+//go:build real
+
 package cli_test
 
 import (
@@ -13,7 +15,7 @@ import (
 
 // A fit to a text report foretells the runs that it had not seen, and explains those
 // that it had. Each fit takes minutes: make test-seeds.
-func TestFitToSeeds(t *testing.T) {
+func TestRealFitToSeeds(t *testing.T) {
 	if os.Getenv("FIT_SEEDS") == "" {
 		t.Skip("make test-seeds")
 	}
@@ -96,7 +98,7 @@ var (
 // lengths. How long requests of 003 queue hangs on the order in which they come, so a
 // mean of orders, computed, is held against the report, and one of them over HTTP
 // against the same one computed. A quiet machine: make test-seeds.
-func TestSeedsOverTheWire(t *testing.T) {
+func TestRealSeedsOverTheWire(t *testing.T) {
 	if os.Getenv("FIT_SEEDS") == "" {
 		t.Skip("make test-seeds")
 	}

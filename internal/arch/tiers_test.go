@@ -1,0 +1,109 @@
+package arch
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// realTag marks the files of the real tier: make test-real builds with it.
+var realTag = regexp.MustCompile(`(?m)^//go:build .*\breal\b`)
+
+// ownTags are those of tests with a make target of their own.
+var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|netns|large|coverage|release|image)\b`)
+
+// testFile is a parsed test file.
+type testFile struct {
+	path string
+	text []byte
+	ast  *ast.File
+}
+
+func testFiles(t *testing.T) (files []testFile) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || len(d.Name()) > 2 && d.Name()[0] == '.') {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f := testFile{path: strings.TrimPrefix(path, root+"/")}
+		if f.text, err = os.ReadFile(path); err != nil {
+			return err
+		}
+		f.ast, err = parser.ParseFile(token.NewFileSet(), path, f.text, parser.ParseComments)
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// A test of the real tier is called TestReal..., and its file has the tag real
+// and _real_ in its name. So make test-real finds all of them, and make test none.
+func TestTiers(t *testing.T) {
+	n := 0
+	for _, f := range testFiles(t) {
+		tagged, named := realTag.Match(f.text), strings.Contains(filepath.Base(f.path), "_real_")
+		if tagged != named {
+			t.Errorf("%s: the tag real and _real_ in the name of the file go together", f.path)
+		}
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Test") || fn.Name.Name == "TestMain" {
+				continue
+			}
+			if strings.HasPrefix(fn.Name.Name, "TestReal") != tagged {
+				t.Errorf("%s: %s: tests of the real tier are called TestReal..., and others are not", f.path, fn.Name.Name)
+			}
+			if tagged {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("the real tier has no tests")
+	}
+}
+
+// mayExec are files of the hermetic tier that import os/exec, with the reason.
+var mayExec = map[string]string{
+	"metric/dialect_test.go": "only with -dialects, which writes the expected values",
+	"sim/load_test.go":       "only for a benchmark",
+}
+
+// maySleep are files with sleeps in real time, with the reason.
+var maySleep = map[string]string{}
+
+// The tests of make test start no other program, and no test sleeps for a fixed
+// time: what they find must not depend on the machine.
+func TestHermetic(t *testing.T) {
+	for _, f := range testFiles(t) {
+		hermetic := !realTag.Match(f.text) && !ownTags.Match(f.text)
+		if hermetic && imports(f.ast, "os/exec") && mayExec[f.path] == "" {
+			t.Errorf("%s imports os/exec: move the test to the real tier, or add the file and the reason to mayExec", f.path)
+		}
+		if bytes.Contains(f.text, []byte("time.Sleep(")) && !imports(f.ast, "testing/synctest") && maySleep[f.path] == "" {
+			t.Errorf("%s sleeps in real time: wait for an event, use a bubble of testing/synctest, or add the file and the reason to maySleep", f.path)
+		}
+	}
+}
+
+func imports(f *ast.File, path string) bool {
+	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
+}
