@@ -471,20 +471,53 @@ func TestAdaptersProbesAndProfile(t *testing.T) {
 	})
 }
 
+// No session starts after --max-seconds, in an open and in a closed loop.
 func TestMaxSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, _ := serve(t, nil)
-		out := do(t, planFor(url, func(p *plan.Plan) {
+		open := do(t, planFor(url, func(p *plan.Plan) {
 			p.NumPrompts = plan.Default().NumPrompts
 			p.MaxSeconds, p.RequestRate = 0.5, 100
 		}))
-		for _, r := range out.records {
+		for _, r := range open.records {
 			if r.Due >= 500*time.Millisecond {
 				t.Errorf("due at %v", r.Due)
 			}
 		}
-		if n := len(out.records); n == 0 || n > 90 {
+		if n := len(open.records); n == 0 || n > 90 {
 			t.Errorf("%d requests at 100/s in half a second", n)
+		}
+		closed := do(t, planFor(url, func(p *plan.Plan) {
+			p.NumPrompts = plan.Default().NumPrompts
+			p.MaxSeconds, p.MaxConcurrency = 0.5, 1
+		}))
+		if n := len(closed.records); n != 56 { // 5 tokens take 5 ms and four times 1 ms
+			t.Errorf("%d requests of 9 ms one after the other in half a second, want 56", n)
+		}
+	})
+}
+
+// In virtual time every figure is exact: the simulated engine's times are the
+// report's, from the first byte sent and from when a request was due.
+func TestTimesAreExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		url, _ := serve(t, nil)
+		out := do(t, planFor(url, func(p *plan.Plan) { p.NumPrompts, p.RequestRate, p.MaxConcurrency = 50, 400, 2 }))
+		s := out.summaries[0]
+		for m, want := range map[*metric.Metric]float64{metric.TTFT: 5, metric.TPOT: 1, metric.ITL: 1, metric.E2EL: 9} {
+			if d := s.Dist(m); d.Stats.Mean != want || d.Stats.Percentile(99) != want {
+				t.Errorf("%s: mean %v ms, p99 %v ms, want %v", m.Name, d.Stats.Mean, d.Stats.Percentile(99), want)
+			}
+		}
+		waited := false
+		for _, r := range out.records {
+			waited = waited || r.Slot > r.Due
+			if r.First()-r.Sent != 5*time.Millisecond || r.End-r.Sent != 9*time.Millisecond || r.Sent != r.Slot {
+				t.Errorf("slot %v, sent %v, first token %v, end %v", r.Slot, r.Sent, r.First(), r.End)
+			}
+		}
+		if !waited {
+			t.Error("no request waited for the limit")
 		}
 	})
 }
