@@ -91,7 +91,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	if err := a.join(ctx); err != nil {
 		return err
 	}
-	defer a.leave()
+	defer a.leave(ctx)
 	a.drainLeft()
 	if o.Joined != nil {
 		o.Joined()
@@ -141,7 +141,14 @@ func (a *Agent) join(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return a.control.FlushTimeout(askTimeout)
+	return flush(context.WithoutCancel(ctx), a.control)
+}
+
+// flush waits until NATS has taken what was sent, though not for long.
+func flush(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return nc.FlushWithContext(ctx)
 }
 
 // connect waits for NATS to be there: whoever starts many machines does not start
@@ -162,10 +169,10 @@ func (a *Agent) connect(ctx context.Context) (err error) {
 }
 
 // leave ends all that is under way. What was not handed over stays in the spool.
-func (a *Agent) leave() {
+func (a *Agent) leave(ctx context.Context) {
 	a.quit()
 	a.over()
-	a.sayLeft()
+	a.sayLeft(ctx)
 	a.working.Wait()
 	a.mu.Lock()
 	a.part()
@@ -203,12 +210,12 @@ func (a *Agent) quit() {
 
 // sayLeft tells the coordinator that it need not wait: neither for what could not be
 // handed over in time, nor for a level that is still to come.
-func (a *Agent) sayLeft() {
+func (a *Agent) sayLeft(ctx context.Context) {
 	a.mu.Lock()
 	run := a.run
 	a.mu.Unlock()
 	if text, err := json.Marshal(beat{Agent: a.about.ID, Left: true}); err == nil && run != "" && a.control.Publish(beatSubject(run), text) == nil {
-		_ = a.control.FlushTimeout(askTimeout) // or its silence tells
+		_ = flush(context.WithoutCancel(ctx), a.control) // or its silence tells
 	}
 }
 

@@ -5,22 +5,167 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
 
 	"tacho"
 	"tacho/cluster"
+	"tacho/internal/memnet"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/run"
 	"tacho/sim"
 	"tacho/workload"
 )
+
+const (
+	token = "open sesame"
+
+	// patient is how long agents and a coordinator wait for each other.
+	patient = time.Minute
+	// longest is how long a test waits for anything. One that hangs says where,
+	// before the whole package is out of time and says nothing of the others.
+	longest = 5 * time.Minute
+	// pollEvery is the time between two looks at a condition.
+	pollEvery = 5 * time.Millisecond
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a condition, and reports whether it held before ctx was done.
+func eventually(ctx context.Context, so func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	for ctx.Err() == nil {
+		if so() {
+			return true
+		}
+		time.Sleep(pollEvery)
+	}
+	return false
+}
+
+// A pool is NATS, agents, and the servers that they send requests to.
+type pool struct {
+	network  *memnet.Network // of the servers; nil is the kernel's
+	access   cluster.Access
+	identity *cluster.Identity
+	said     said
+}
+
+// inBubble runs a test in virtual time. NATS runs in this process, and all
+// connections are in memory.
+func inBubble(t *testing.T, test func(*testing.T, *pool)) {
+	t.Helper()
+	accessClock()
+	now := time.Now().Round(0)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now)) // NATS would expire messages of the year in which bubbles begin
+		identity, err := cluster.NewIdentity()
+		must(t, err)
+		p := &pool{network: &memnet.Network{}, access: cluster.Access{URL: "nats://127.0.0.1:4222", Token: token, Dial: startInMemory(t)}, identity: identity}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("coordinator and agents said:\n%s", p.said.all())
+			}
+		})
+		test(t, p)
+	})
+}
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { time.Sleep(d) }
+
+// accessClock starts the goroutine that tells all NATS servers of this process the
+// time, for the age of their messages. It must not belong to a bubble: it waits for a
+// channel of the process, and virtual time would stand still.
+var accessClock = sync.OnceFunc(ats.Register)
+
+// startInMemory starts a NATS server that has no socket, and returns how to
+// connect to it.
+func startInMemory(t *testing.T) func(network, address string) (net.Conn, error) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		ServerName: "tacho", DontListen: true, Authorization: token, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
+	})
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patient) {
+		t.Fatal("NATS did not start")
+	}
+	return func(string, string) (net.Conn, error) { return s.InProcessConn() }
+}
+
+// connect makes a connection to NATS for the test itself.
+func (p *pool) connect(t *testing.T) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(p.access.URL, nats.Token(token), nats.SetCustomDialer(dialer(p.access.Dial)))
+	must(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+type dialer func(network, address string) (net.Conn, error)
+
+func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
+
+// A link is a way to NATS that can be cut.
+type link struct {
+	to func(network, address string) (net.Conn, error)
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+// newLink makes a second way to NATS.
+func (p *pool) newLink() (*link, cluster.Access) {
+	k, far := &link{to: p.access.Dial}, p.access
+	far.Dial = k.dial
+	return k, far
+}
+
+func (k *link) dial(network, address string) (net.Conn, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cut {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
+	c, err := k.to(network, address)
+	if err == nil {
+		k.conns = append(k.conns, c)
+	}
+	return c, err
+}
+
+// set cuts the way, or mends it.
+func (k *link) set(cut bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cut = cut
+	for _, c := range k.conns {
+		_ = c.Close() // both ends notice
+	}
+	k.conns = nil
+}
 
 // asked is what a server was asked: the body of each request, by its id.
 type asked struct {
@@ -32,31 +177,35 @@ type asked struct {
 	until  map[string]func() bool // ids that are answered when something is so
 }
 
-// serve runs the simulator on loopback.
-func serve(t *testing.T) (url string, got *asked) {
+// serve runs the simulator.
+func (p *pool) serve(t *testing.T) (url string, got *asked) {
 	t.Helper()
 	engine, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
 	got = &asked{bodies: map[string]string{}, kept: map[string]bool{}, held: map[string]bool{}, until: map[string]func() bool{}}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := &httptest.Server{Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		id := r.Header.Get("X-Request-Id")
 		if strings.HasSuffix(r.URL.Path, "completions") && !got.note(id, string(body)) {
 			select {
-			case <-r.Context().Done(): // whoever sent it hung up
+			case <-r.Context().Done(): // the client hung up
 			case <-t.Context().Done():
 			}
 			return
 		}
-		for so := got.delay(id); so != nil && !so() && r.Context().Err() == nil && t.Context().Err() == nil; {
-			time.Sleep(5 * time.Millisecond)
+		if so := got.delay(id); so == nil || eventually(r.Context(), so) {
+			engine.ServeHTTP(w, r)
 		}
-		engine.ServeHTTP(w, r)
-	}))
+	})}}
+	if p.network != nil {
+		srv.Listener, err = p.network.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	} else {
+		srv.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	}
+	must(t, err)
+	srv.Start()
 	t.Cleanup(srv.Close)
 	return srv.URL, got
 }
@@ -98,9 +247,9 @@ func (a *asked) keep(r *tacho.Record) {
 	a.kept[r.ID] = true
 }
 
-// between does something when one request is on record and another, which is not
-// answered as long as whoever sent it waits, is here: the agent that has both is in the
-// middle of its share, however fast the machine is.
+// between does something when one request is on record and another has arrived. The
+// latter is not answered before its client hangs up. So the agent that has both is in
+// the middle of its share then.
 func (a *asked) between(t *testing.T, kept, held string, do func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,40 +257,26 @@ func (a *asked) between(t *testing.T, kept, held string, do func()) {
 	a.when(t, func() bool { return a.kept[kept] && a.held[held] }, do)
 }
 
-// midway does something when the load is well under way.
-func (a *asked) midway(t *testing.T, do func()) { a.after(t, 15, do) }
-
-// after does something when there were so many requests.
+// after does something when a number of requests have arrived.
 func (a *asked) after(t *testing.T, requests int, do func()) {
 	a.when(t, func() bool { return len(a.bodies) >= requests }, do)
 }
 
-// when does something once a thing is so.
+// when does something as soon as a condition holds.
 func (a *asked) when(t *testing.T, so func() bool, do func()) {
-	is := func() bool {
+	locked := func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return so()
 	}
 	go func() {
-		for !is() {
-			if t.Context().Err() != nil {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
+		if eventually(t.Context(), locked) {
+			do()
 		}
-		do()
 	}()
 }
 
-// A pool is NATS with agents in this process.
-type pool struct {
-	access   cluster.Access
-	identity *cluster.Identity
-	said     said
-}
-
-// said is what somebody was told.
+// said are the lines that coordinator and agents printed.
 type said struct {
 	mu    sync.Mutex
 	lines []string
@@ -159,35 +294,23 @@ func (s *said) all() string {
 	return strings.Join(s.lines, "\n")
 }
 
-// await waits until somebody was told a thing.
+// has says whether a line with a text was printed.
+func (s *said) has(text string) bool { return strings.Contains(s.all(), text) }
+
+// await waits for a line.
 func (s *said) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patient); !strings.Contains(s.all(), text); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("nobody said %q", text)
-		}
+	if !eventually(t.Context(), func() bool { return s.has(text) }) {
+		t.Fatalf("nobody said %q", text)
 	}
 }
 
-// newPool starts NATS.
-func newPool(t *testing.T) *pool {
-	t.Helper()
-	nats, err := cluster.Serve("127.0.0.1:0", "open sesame", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+// env is what a run in this pool needs.
+func (p *pool) env() run.Env {
+	if p.network == nil {
+		return run.Env{Random: 42}
 	}
-	t.Cleanup(nats.Close)
-	identity, err := cluster.NewIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &pool{access: cluster.Access{URL: nats.URL(), Token: "open sesame"}, identity: identity}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("coordinator and agents said:\n%s", p.said.all())
-		}
-	})
-	return p
+	return run.Env{Random: 42, Dial: p.network.Dial}
 }
 
 // join adds an agent.
@@ -196,7 +319,7 @@ func (p *pool) join(t *testing.T, name string, change func(*cluster.AgentOptions
 	joined := make(chan struct{})
 	o := cluster.AgentOptions{
 		Access: p.access, Name: name, Version: "test", Trust: []string{p.identity.Public()}, Allow: []string{"http://127.0.0.1"}, Spool: t.TempDir(), Most: 1 << 30,
-		Env: func() run.Env { return run.Env{} }, Say: p.said.say, Joined: func() { close(joined) }, JoinWait: patient,
+		Env: p.env, Say: p.said.say, Joined: func() { close(joined) }, JoinWait: patient,
 	}
 	if change != nil {
 		change(&o)
@@ -207,6 +330,7 @@ func (p *pool) join(t *testing.T, name string, change func(*cluster.AgentOptions
 	select {
 	case <-joined:
 	case err := <-over:
+		cancel()
 		t.Fatal(err)
 	}
 	leave = sync.OnceFunc(func() {
@@ -224,10 +348,6 @@ func (p *pool) join(t *testing.T, name string, change func(*cluster.AgentOptions
 	return leave
 }
 
-// patient is how long is waited for agents that are there: on a machine whose processors
-// are taken by others, an agent may not be heard for seconds.
-const patient = time.Minute
-
 // lead makes a coordinator for n agents.
 func (p *pool) lead(t *testing.T, n int, change func(*cluster.Options)) *cluster.Coordinator {
 	t.Helper()
@@ -236,9 +356,7 @@ func (p *pool) lead(t *testing.T, n int, change func(*cluster.Options)) *cluster
 		change(&o)
 	}
 	c, err := cluster.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -247,10 +365,9 @@ func (p *pool) lead(t *testing.T, n int, change func(*cluster.Options)) *cluster
 	return c
 }
 
-// many is a pool with n agents and a coordinator for them.
-func many(t *testing.T, n int) *cluster.Coordinator {
+// many adds n agents, and a coordinator for them.
+func (p *pool) many(t *testing.T, n int) *cluster.Coordinator {
 	t.Helper()
-	p := newPool(t)
 	for i := range n {
 		p.join(t, fmt.Sprintf("agent-%d", i), nil)
 	}
@@ -293,15 +410,11 @@ type result struct {
 	err     error
 }
 
-// longest is how long a run of a test may take. One that hangs says where, before the
-// whole package is out of time and says nothing of the others.
-const longest = 5 * time.Minute
-
-// execute carries out a plan, by agents or, where there are none, alone. Whoever wants to
-// see the records as they are kept does.
-func execute(ctx context.Context, p plan.Plan, agents run.Agents, see ...func(*tacho.Record)) result {
+// execute carries out a plan, with agents or, if they are nil, without. Each function
+// of see gets the records as they are kept.
+func (p *pool) execute(ctx context.Context, q plan.Plan, agents run.Agents, see ...func(*tacho.Record)) result {
 	done := make(chan result, 1)
-	go func() { done <- carryOut(ctx, p, agents, see) }()
+	go func() { done <- p.carryOut(ctx, q, agents, see) }()
 	select {
 	case out := <-done:
 		return out
@@ -311,12 +424,10 @@ func execute(ctx context.Context, p plan.Plan, agents run.Agents, see ...func(*t
 	}
 }
 
-func carryOut(ctx context.Context, p plan.Plan, agents run.Agents, see []func(*tacho.Record)) (out result) {
-	env := run.Env{Random: 42}
-	if agents != nil {
-		env.Agents = agents
-	}
-	r, err := run.Open(ctx, p, env, run.Hooks{})
+func (p *pool) carryOut(ctx context.Context, q plan.Plan, agents run.Agents, see []func(*tacho.Record)) (out result) {
+	env := p.env()
+	env.Agents = agents
+	r, err := run.Open(ctx, q, env, run.Hooks{})
 	if err != nil {
 		out.err = err
 		return out
@@ -324,4 +435,19 @@ func carryOut(ctx context.Context, p plan.Plan, agents run.Agents, see []func(*t
 	defer r.Close()
 	out.err = r.Run(ctx, &seen{&out.records, see}, func(l *outcome.Level) { out.levels = append(out.levels, *l) })
 	return out
+}
+
+// whole complains about records that are lost, doubled, or were never asked for.
+func whole(t *testing.T, out result, got *asked, n int) {
+	t.Helper()
+	must(t, out.err)
+	seen := map[string]int{}
+	for _, r := range out.records {
+		if seen[r.ID]++; seen[r.ID] > 1 || got.bodies[r.ID] == "" || !r.OK() {
+			t.Errorf("%s is there %d times, failure %v", r.ID, seen[r.ID], r.Failure)
+		}
+	}
+	if len(seen) != n || len(got.bodies) != n || len(got.twice) > 0 {
+		t.Errorf("%d of %d records, the server was asked %d times", len(seen), n, len(got.bodies)+len(got.twice))
+	}
 }

@@ -27,7 +27,16 @@ type Access struct {
 	CA    string // file
 	Cert  string // file
 	Key   string // file
+
+	// Dial makes the connections to NATS; nil uses the network.
+	Dial func(network, address string) (net.Conn, error)
 }
+
+// A dialer makes the connections of NATS' client.
+type dialer func(network, address string) (net.Conn, error)
+
+// Dial implements nats.CustomDialer.
+func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
 
 // Known says whether NATS is told who this is.
 func (a *Access) Known() bool {
@@ -90,6 +99,9 @@ func (a *Access) connect() (*nats.Conn, error) {
 			return nil, err
 		}
 		options = append(options, nats.Secure(c))
+	}
+	if a.Dial != nil {
+		options = append(options, nats.SetCustomDialer(dialer(a.Dial)))
 	}
 	if err := a.spoken(); err != nil {
 		return nil, err

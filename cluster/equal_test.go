@@ -10,12 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
-	"tacho"
 	"tacho/cluster"
 	"tacho/plan"
-	"tacho/run"
 )
 
 // story is what a record says of its request, whoever sent it and however fast
@@ -64,23 +60,26 @@ func TestManyAgentsAreOne(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, prompts := alone(t, c.change)
+			var want records
+			var prompts map[string]string
+			inBubble(t, func(t *testing.T, p *pool) { want, prompts = p.alone(t, c.change) })
 			if len(want) < 12 {
 				t.Fatalf("only %d records", len(want))
 			}
 			for _, n := range []int{1, 2, 3, 7} {
 				t.Run(fmt.Sprint(n), func(t *testing.T) {
-					t.Parallel()
-					url, got := serve(t)
-					out := execute(t.Context(), planFor(url, c.change), many(t, n))
-					must(t, out.err)
-					if a, b := stories(want, c.scheduled), stories(out.records, c.scheduled); !slices.Equal(a, b) {
-						t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
-					}
-					if len(got.twice) > 0 || !maps.Equal(got.bodies, prompts) {
-						t.Errorf("the server was asked something else: %d requests and not %d, %d of them twice", len(got.bodies), len(prompts), len(got.twice))
-					}
-					usedAll(t, out, min(n, max(out.levels[0].Concurrency, n*oneIf(out.levels[0].Concurrency == 0))))
+					inBubble(t, func(t *testing.T, p *pool) {
+						url, got := p.serve(t)
+						out := p.execute(t.Context(), planFor(url, c.change), p.many(t, n))
+						must(t, out.err)
+						if a, b := stories(want, c.scheduled), stories(out.records, c.scheduled); !slices.Equal(a, b) {
+							t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
+						}
+						if len(got.twice) > 0 || !maps.Equal(got.bodies, prompts) {
+							t.Errorf("the server was asked something else: %d requests and not %d, %d of them twice", len(got.bodies), len(prompts), len(got.twice))
+						}
+						usedAll(t, out, min(n, max(out.levels[0].Concurrency, n*oneIf(out.levels[0].Concurrency == 0))))
+					})
 				})
 			}
 		})
@@ -88,10 +87,10 @@ func TestManyAgentsAreOne(t *testing.T) {
 }
 
 // alone is what one machine sends.
-func alone(t *testing.T, change func(*plan.Plan)) (records, map[string]string) {
+func (p *pool) alone(t *testing.T, change func(*plan.Plan)) (records, map[string]string) {
 	t.Helper()
-	url, got := serve(t)
-	out := execute(t.Context(), planFor(url, change), nil)
+	url, got := p.serve(t)
+	out := p.execute(t.Context(), planFor(url, change), nil)
 	must(t, out.err)
 	return out.records, got.bodies
 }
@@ -124,62 +123,50 @@ func difference(a, b []story) string {
 	return "none"
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-var (
-	_ tacho.Sink = (*records)(nil)
-	_ run.Agents
-)
-
 // An agent dies in the middle of its sessions. Whoever takes its share over goes on
 // with them: the same turns with the same prompts, in which the answers stand that the
 // lost one had got.
 func TestSessionsGoOn(t *testing.T) {
 	for name, closed := range map[string]bool{"open loop": false, "users": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			change := func(p *plan.Plan) {
-				p.Backend, p.DatasetName, p.NumPrompts, p.RequestRate = "openai-chat", "conversation", 20, 20
-				if closed {
-					p.RequestRate, p.MaxConcurrency = math.Inf(1), 20
+			inBubble(t, func(t *testing.T, p *pool) {
+				change := func(q *plan.Plan) {
+					q.Backend, q.DatasetName, q.NumPrompts, q.RequestRate = "openai-chat", "conversation", 20, 20
+					if closed {
+						q.RequestRate, q.MaxConcurrency = math.Inf(1), 20
+					}
+					must(t, q.Set("turns", "5"))
+					must(t, q.Set("think-time-ms", "300"))
 				}
-				must(t, p.Set("turns", "5"))
-				must(t, p.Set("think-time-ms", "300"))
-			}
-			want, prompts := alone(t, change)
-			p := newPool(t)
-			p.join(t, "stays", nil)
-			die := p.join(t, "dies", nil)
-			c := p.lead(t, 2, func(o *cluster.Options) { o.OnLoss = plan.Reassign })
-			url, got := serve(t)
-			got.between(t, "r-0.1", "r-0.2", die) // it is the first by its name, and has the even ones
-			out := execute(t.Context(), planFor(url, change), c, got.keep)
-			must(t, out.err)
-			if a, b := stories(want, !closed), stories(out.records, !closed); !slices.Equal(a, b) {
-				t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
-			}
-			if !maps.Equal(got.bodies, prompts) {
-				t.Errorf("the server was asked something else: %d requests and not %d", len(got.bodies), len(prompts))
-			}
-			by := map[uint64]map[string]bool{}
-			both := 0
-			for _, r := range out.records {
-				if by[r.Session] == nil {
-					by[r.Session] = map[string]bool{}
+				want, prompts := p.alone(t, change)
+				p.join(t, "stays", nil)
+				die := p.join(t, "dies", nil)
+				c := p.lead(t, 2, func(o *cluster.Options) { o.OnLoss = plan.Reassign })
+				url, got := p.serve(t)
+				got.between(t, "r-0.1", "r-0.2", die) // it is the first by its name, and has the even ones
+				out := p.execute(t.Context(), planFor(url, change), c, got.keep)
+				must(t, out.err)
+				if a, b := stories(want, !closed), stories(out.records, !closed); !slices.Equal(a, b) {
+					t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
 				}
-				if by[r.Session][r.Agent] = true; len(by[r.Session]) == 2 {
-					both++
+				if !maps.Equal(got.bodies, prompts) {
+					t.Errorf("the server was asked something else: %d requests and not %d", len(got.bodies), len(prompts))
 				}
-			}
-			reasons := out.levels[0].Summary.Verdict.Reasons
-			if lost := reasonOf(reasons, "agent-lost"); both == 0 || lost == nil || !strings.Contains(lost.Text, "took over") {
-				t.Errorf("no session was gone on with: %v", reasons)
-			}
+				by := map[uint64]map[string]bool{}
+				both := 0
+				for _, r := range out.records {
+					if by[r.Session] == nil {
+						by[r.Session] = map[string]bool{}
+					}
+					if by[r.Session][r.Agent] = true; len(by[r.Session]) == 2 {
+						both++
+					}
+				}
+				reasons := out.levels[0].Summary.Verdict.Reasons
+				if lost := reasonOf(reasons, "agent-lost"); both == 0 || lost == nil || !strings.Contains(lost.Text, "took over") {
+					t.Errorf("no session was gone on with: %v", reasons)
+				}
+			})
 		})
 	}
 }
@@ -187,45 +174,41 @@ func TestSessionsGoOn(t *testing.T) {
 // Shares go by the names of the agents, whoever was heard first: the same agents do the
 // same on another day, also where one of them is slow to answer.
 func TestSharesGoByName(t *testing.T) {
-	p := newPool(t)
-	p.join(t, "second", nil)
-	c := p.lead(t, 2, nil)
-	url, _ := serve(t)
-	done := make(chan result, 1)
-	go func() { done <- execute(t.Context(), planFor(url, nil), c) }()
-	p.said.await(t, "1 are here")
-	p.join(t, "first", nil)
-	out := <-done
-	must(t, out.err)
-	var names []string
-	for _, a := range out.levels[0].Summary.Config.Agents {
-		names = append(names, a.Name)
-	}
-	if !slices.Equal(names, []string{"first", "second"}) {
-		t.Errorf("shares are of %v", names)
-	}
+	inBubble(t, func(t *testing.T, p *pool) {
+		p.join(t, "second", nil)
+		c := p.lead(t, 2, nil)
+		url, _ := p.serve(t)
+		done := make(chan result, 1)
+		go func() { done <- p.execute(t.Context(), planFor(url, nil), c) }()
+		p.said.await(t, "1 are here")
+		p.join(t, "first", nil)
+		out := <-done
+		must(t, out.err)
+		var names []string
+		for _, a := range out.levels[0].Summary.Config.Agents {
+			names = append(names, a.Name)
+		}
+		if !slices.Equal(names, []string{"first", "second"}) {
+			t.Errorf("shares are of %v", names)
+		}
+	})
 }
 
 // An agent that waits for others to join hears of the coordinator meanwhile: it would give
 // it up after half a minute.
 func TestWaitingAgentHears(t *testing.T) {
-	p := newPool(t)
-	p.join(t, "first", nil)
-	ear, err := nats.Connect(p.access.URL, nats.Token(p.access.Token))
-	must(t, err)
-	t.Cleanup(ear.Close)
-	orders, err := ear.SubscribeSync("tacho.agent.*.order")
-	must(t, err)
-	must(t, ear.Flush())
-	c := p.lead(t, 2, nil)
-	url, got := serve(t)
-	done := make(chan result, 1)
-	go func() { done <- execute(t.Context(), planFor(url, nil), c) }()
-	for i := range 2 { // it is taken, and then asked
-		if _, err := orders.NextMsg(patient / 2); err != nil {
-			t.Fatalf("after %d orders: %v", i, err)
+	inBubble(t, func(t *testing.T, p *pool) {
+		p.join(t, "first", nil)
+		c := p.lead(t, 2, func(o *cluster.Options) { o.Wait = longest })
+		url, got := p.serve(t)
+		done := make(chan result, 1)
+		go func() { done <- p.execute(t.Context(), planFor(url, nil), c) }()
+		p.said.await(t, "1 are here")
+		pass(2 * time.Minute)
+		if p.said.has("The coordinator is gone") {
+			t.Error("it was given up")
 		}
-	}
-	p.join(t, "second", nil)
-	whole(t, <-done, got, 42)
+		p.join(t, "second", nil)
+		whole(t, <-done, got, 42)
+	})
 }

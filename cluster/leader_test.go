@@ -10,98 +10,99 @@ import (
 
 	"tacho/cluster"
 	"tacho/plan"
-	"tacho/run"
 )
 
 // Two coordinators that lead one run: the second is refused as long as the first is
 // there, and goes on when it is not.
 func TestSecondLeaderIsRefused(t *testing.T) {
-	p := newPool(t)
-	p.join(t, "only", nil)
-	url, got := serve(t)
-	named := func(o *cluster.Options) { o.Run, o.GoOn = "night", true }
-	k, cutOff := newLink(t, strings.TrimPrefix(p.access.URL, "nats://"))
-	first := p.lead(t, 1, func(o *cluster.Options) { named(o); o.Access.URL, o.Timeout = cutOff, 5*time.Second })
-	second := p.lead(t, 1, named)
-	third := p.lead(t, 1, named)
-	refused, done := make(chan result, 1), make(chan result, 1)
-	got.midway(t, func() { refused <- execute(t.Context(), planFor(url, nil), second) })
-	slow := func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 10, 60 }
-	go func() { done <- execute(t.Context(), planFor(url, slow), first) }()
-	out := <-refused
-	if out.err == nil || !strings.Contains(out.err.Error(), "the run goes on already, led by \"process ") || len(out.records) > 0 {
-		t.Fatalf("%v, %d records", out.err, len(out.records))
-	}
-	k.set(true) // to NATS and the agent, the first has died
-	out = execute(t.Context(), planFor(url, slow), third)
-	whole(t, out, got, 60)
-	if reasonOf(out.levels[0].Summary.Verdict.Reasons, "coordinator-restarted") == nil {
-		t.Errorf("it began anew: %v", out.levels[0].Summary.Verdict.Reasons)
-	}
-	k.set(false)
-	<-done // whatever it made of that
+	inBubble(t, func(t *testing.T, p *pool) {
+		p.join(t, "only", nil)
+		url, got := p.serve(t)
+		named := func(o *cluster.Options) { o.Run, o.GoOn = "night", true }
+		k, cutOff := p.newLink()
+		first := p.lead(t, 1, func(o *cluster.Options) { named(o); o.Access, o.Timeout = cutOff, 5*time.Second })
+		second := p.lead(t, 1, named)
+		third := p.lead(t, 1, named)
+		refused, done := make(chan result, 1), make(chan result, 1)
+		got.after(t, 15, func() { refused <- p.execute(t.Context(), planFor(url, nil), second) })
+		slow := func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 10, 60 }
+		go func() { done <- p.execute(t.Context(), planFor(url, slow), first) }()
+		out := <-refused
+		if out.err == nil || !strings.Contains(out.err.Error(), "the run goes on already, led by \"process ") || len(out.records) > 0 {
+			t.Fatalf("%v, %d records", out.err, len(out.records))
+		}
+		k.set(true) // to NATS and the agent, the first has died
+		out = p.execute(t.Context(), planFor(url, slow), third)
+		whole(t, out, got, 60)
+		if reasonOf(out.levels[0].Summary.Verdict.Reasons, "coordinator-restarted") == nil {
+			t.Errorf("it began anew: %v", out.levels[0].Summary.Verdict.Reasons)
+		}
+		k.set(false)
+		<-done // whatever it made of that
+	})
 }
 
 // What a run has handed over is nowhere in the spool any more.
 func TestSpoolIsEmptyAfterARun(t *testing.T) {
-	p := newPool(t)
-	spool := t.TempDir()
-	p.join(t, "only", func(o *cluster.AgentOptions) { o.Spool = spool })
-	url, got := serve(t)
-	out := execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 100, 60 }), p.lead(t, 1, nil))
-	whole(t, out, got, 60)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		left, err := filepath.Glob(filepath.Join(spool, "*"))
-		must(t, err)
-		if len(left) == 1 && filepath.Base(left[0]) == "lock" {
-			return
-		}
-		if time.Now().After(deadline) {
+	inBubble(t, func(t *testing.T, p *pool) {
+		spool := t.TempDir()
+		p.join(t, "only", func(o *cluster.AgentOptions) { o.Spool = spool })
+		url, got := p.serve(t)
+		out := p.execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 100, 60 }), p.lead(t, 1, nil))
+		whole(t, out, got, 60)
+		var left []string
+		if !eventually(t.Context(), func() bool {
+			var err error
+			left, err = filepath.Glob(filepath.Join(spool, "*"))
+			return err == nil && len(left) == 1 && filepath.Base(left[0]) == "lock"
+		}) {
 			t.Fatalf("there is %v", left)
 		}
-	}
+	})
 }
 
 // Two agents with one spool would take what the other writes for what was left
 // behind: the second is refused, until the first is gone.
 func TestSpoolHasOneAgent(t *testing.T) {
-	p := newPool(t)
-	spool := t.TempDir()
-	leave := p.join(t, "first", func(o *cluster.AgentOptions) { o.Spool = spool })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	err := cluster.RunAgent(ctx, cluster.AgentOptions{
-		Access: p.access, Name: "second", Version: "test", Trust: []string{p.identity.Public()}, Allow: []string{"any"}, Spool: spool, Most: 1 << 30,
-		Env: func() run.Env { return run.Env{} }, Say: p.said.say, Joined: func() { t.Error("it joined") },
+	inBubble(t, func(t *testing.T, p *pool) {
+		spool := t.TempDir()
+		leave := p.join(t, "first", func(o *cluster.AgentOptions) { o.Spool = spool })
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		err := cluster.RunAgent(ctx, cluster.AgentOptions{
+			Access: p.access, Name: "second", Version: "test", Trust: []string{p.identity.Public()}, Allow: []string{"any"}, Spool: spool, Most: 1 << 30,
+			Env: p.env, Say: p.said.say, Joined: func() { t.Error("it joined") },
+		})
+		if err == nil || !strings.Contains(err.Error(), "another agent uses the spool "+spool) {
+			t.Errorf("%v", err)
+		}
+		leave()
+		p.join(t, "second", func(o *cluster.AgentOptions) { o.Spool = spool })
 	})
-	if err == nil || !strings.Contains(err.Error(), "another agent uses the spool "+spool) {
-		t.Errorf("%v", err)
-	}
-	leave()
-	p.join(t, "second", func(o *cluster.AgentOptions) { o.Spool = spool })
 }
 
 // Records of a run that nobody goes on with are deleted, but not before a day.
 func TestOldSpoolsAreDeleted(t *testing.T) {
-	p := newPool(t)
-	spool := t.TempDir()
-	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": time.Hour} {
-		dir := filepath.Join(spool, name)
-		must(t, os.MkdirAll(dir, 0o700))
-		for file, text := range map[string]string{"about.json": `{"run":"gone","try":"0-x","share":0}`, "0000000000000000.jsonl": "{}\n"} {
-			path := filepath.Join(dir, file)
-			must(t, os.WriteFile(path, []byte(text), 0o600))
-			must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
+	inBubble(t, func(t *testing.T, p *pool) {
+		spool := t.TempDir()
+		for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": time.Hour} {
+			dir := filepath.Join(spool, name)
+			must(t, os.MkdirAll(dir, 0o700))
+			for file, text := range map[string]string{"about.json": `{"run":"gone","try":"0-x","share":0}`, "0000000000000000.jsonl": "{}\n"} {
+				path := filepath.Join(dir, file)
+				must(t, os.WriteFile(path, []byte(text), 0o600))
+				must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
+			}
 		}
-	}
-	p.join(t, "only", func(o *cluster.AgentOptions) { o.Spool = spool })
-	if _, err := os.Stat(filepath.Join(spool, "old")); !os.IsNotExist(err) {
-		t.Errorf("what is old is still there: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(spool, "young")); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(p.said.all(), "Deleted records of an earlier run") {
-		t.Errorf("it said %s", p.said.all())
-	}
+		p.join(t, "only", func(o *cluster.AgentOptions) { o.Spool = spool })
+		if _, err := os.Stat(filepath.Join(spool, "old")); !os.IsNotExist(err) {
+			t.Errorf("what is old is still there: %v", err)
+		}
+		if _, err := os.Stat(filepath.Join(spool, "young")); err != nil {
+			t.Error(err)
+		}
+		if !p.said.has("Deleted records of an earlier run") {
+			t.Errorf("it said %s", p.said.all())
+		}
+	})
 }

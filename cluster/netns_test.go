@@ -223,11 +223,13 @@ func TestNamespacesKilled(t *testing.T) {
 func TestNamespacesCutLink(t *testing.T) {
 	w := newWiring(t)
 	f, _, _ := ready(t, w.within, 3)
-	p := f.bench(3, "--agent-timeout", "30")
-	f.midway()
+	p := f.bench(3, "--agent-timeout", "60")
+	f.awaitKept()
 	w.cut("agent-1", true)
-	time.Sleep(3 * time.Second)
+	f.answer(away)
+	f.awaitSpooled(away)
 	w.cut("agent-1", false)
+	f.answer(requests)
 	f.end(p)
 	f.whole()
 }
@@ -237,10 +239,12 @@ func TestNamespacesCutCoordinator(t *testing.T) {
 	w := newWiring(t)
 	f, _, _ := ready(t, w.within, 2)
 	p := f.bench(2, "--agent-timeout", "4")
-	f.midway()
+	f.awaitKept()
 	w.cut("coordinator", true)
+	f.answer(away)
 	p.await(t, "NATS is away") // whose silence is noticed when some of its signs are missing
 	w.cut("coordinator", false)
+	f.answer(requests)
 	f.end(p, "NATS is here again")
 	f.whole()
 }
@@ -252,17 +256,28 @@ func TestNamespacesFullSpool(t *testing.T) {
 	f := newField(t, w.within)
 	f.spool = "4K"
 	f.nats()
-	f.sim()
+	f.serve()
+	f.answer(before)
 	for i := range 2 {
 		f.agent(fmt.Sprintf("agent-%d", i))
 	}
-	p := f.bench(2, "--agent-timeout", "30")
-	f.midway()
+	p := f.bench(2, "--agent-timeout", "60")
+	f.awaitKept()
 	w.cut("agent-1", true)
-	time.Sleep(3 * time.Second)
+	f.answer(away)
+	f.awaitAnswered(away)
 	w.cut("agent-1", false)
+	f.answer(requests)
 	f.end(p, "agent-spool-full: agent agent-1 (share 2 of 2)")
 	f.whole()
+}
+
+// awaitAnswered waits until the server has answered the first n requests.
+func (f *field) awaitAnswered(n int) {
+	f.t.Helper()
+	if !eventually(f.t.Context(), func() bool { return len(readLines[struct{}](f.t, f.truth)) >= n }) {
+		f.t.Fatalf("the server did not answer %d requests", n)
+	}
 }
 
 // agents are what the report of the run tells of each.
@@ -286,7 +301,8 @@ func TestNamespacesClocks(t *testing.T) {
 			w := newWiring(t)
 			w.slow["agent-1"], w.other["agent-1"] = s, true
 			f, _, _ := ready(t, w.within, 2)
-			f.end(f.bench(2, "--num-prompts", "80"))
+			f.answer(requests)
+			f.end(f.bench(2, "--num-prompts", "80", "--request-rate", "40"))
 			for _, a := range f.agents() {
 				t.Logf("%s: ahead by %v, give or take %v", a.Name, a.Offset, a.OffsetErr)
 				if a.Name == "agent-0" && (!a.SameClock || a.Offset != 0) {
@@ -312,7 +328,8 @@ func TestNamespacesClocks(t *testing.T) {
 func TestNamespacesSendInstants(t *testing.T) {
 	w := newWiring(t)
 	f, _, _ := ready(t, w.within, 4)
-	f.end(f.bench(4))
+	f.answer(requests)
+	f.end(f.bench(4, "--request-rate", "40"))
 	f.whole()
 	var all stat.Digest
 	by := map[string]*stat.Digest{}

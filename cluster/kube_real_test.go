@@ -1,8 +1,9 @@
+//go:build real
+
 package cluster_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +17,10 @@ import (
 // The commands of the manifests, as Kubernetes runs them: agents that start before
 // the coordinator wait for it; a coordinator that is ended with its node is started
 // again and goes on; all end with the run, and nothing is lost or doubled.
-func TestManifestsGoOn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes some ten seconds of real time")
-	}
-	f := newField(t, here)
-	f.sim()
+func TestRealManifestsGoOn(t *testing.T) {
+	f := newField(t, here())
+	f.serve()
+	f.answer(before)
 	identity, err := cluster.NewIdentity()
 	must(t, err)
 	seed, err := identity.Seed()
@@ -30,9 +29,10 @@ func TestManifestsGoOn(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(f.dir, "tacho", "coordinator.nk"), seed, 0o600))
 	o := kube.Options{
 		Name: "load", Image: "tacho:1", Agents: 2, CPUs: "1", Memory: "1Gi", Size: "1Gi", Token: f.token, Seed: string(seed), Trust: identity.Public(), Allow: []string{f.target},
-		Bench: strings.Fields(fmt.Sprintf("--base-url=%s --num-prompts=%d --request-rate=40 --random-input-len=20 --random-output-len=10 --seed=1 --request-id-prefix=r- --no-html --no-trial", f.target, requests)),
+		Bench: strings.Fields(fmt.Sprintf("--base-url=%s --num-prompts=%d --random-input-len=20 --random-output-len=10 --seed=1 --request-id-prefix=r- --no-html --no-trial", f.target, requests)),
 	}
-	at := net.JoinHostPort("127.0.0.1", freePort(t))
+	host, _ := f.within("coordinator")
+	at := freeAddress(t, host)
 	var agents []*process
 	for i := range o.Agents {
 		agents = append(agents, f.start("agent", "tacho", f.commandOf(&o, "load-agents", at, i)...))
@@ -40,13 +40,18 @@ func TestManifestsGoOn(t *testing.T) {
 	}
 	bench := func() *process { return f.start("coordinator", "tacho", f.commandOf(&o, "load-coordinator", at, 0)...) }
 	first := bench()
-	f.midway()
+	f.awaitKept()
 	must(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	<-first.over
 	if code := first.cmd.ProcessState.ExitCode(); code != 143 {
 		t.Errorf("it ended with %d", code)
 	}
-	f.end(bench(), "Going on with", "coordinator-restarted")
+	f.answer(away)
+	f.awaitSpooled(away)
+	second := bench()
+	second.await(t, "Going on with")
+	f.answer(requests)
+	f.end(second, "coordinator-restarted")
 	f.whole()
 	for _, a := range agents {
 		if <-a.over; !a.cmd.ProcessState.Success() {

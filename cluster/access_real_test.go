@@ -1,3 +1,5 @@
+//go:build real
+
 package cluster_test
 
 import (
@@ -33,7 +35,7 @@ type lock struct {
 
 // Whoever has the right key, of whatever kind, gets into a NATS server that is not
 // ours, and a run goes through it; others are told what to give.
-func TestAccess(t *testing.T) {
+func TestRealAccess(t *testing.T) {
 	for name, make := range map[string]func(t *testing.T) lock{
 		"token": tokenLock, "nkey": nkeyLock, "creds": credsLock, "TLS": tlsLock, "certificates": certificateLock,
 	} {
@@ -46,8 +48,8 @@ func TestAccess(t *testing.T) {
 			must(t, err)
 			p := &pool{access: l.right, identity: identity}
 			p.join(t, "agent", nil)
-			url, got := serve(t)
-			whole(t, execute(t.Context(), planFor(url, nil), p.lead(t, 1, nil)), got, 42)
+			url, got := p.serve(t)
+			whole(t, p.execute(t.Context(), planFor(url, nil), p.lead(t, 1, nil)), got, 42)
 
 			err = cluster.RunAgent(t.Context(), cluster.AgentOptions{Access: l.wrong, Spool: t.TempDir(), Say: func(string) {}})
 			if err == nil || !strings.Contains(err.Error(), l.says) {

@@ -1,3 +1,5 @@
+//go:build real
+
 package cluster_test
 
 import (
@@ -10,15 +12,12 @@ import (
 
 // The commands of docs/cluster.md work as they stand there: with a NATS server, a
 // server and files where those of the page are, and less load.
-func TestDocumentedCommands(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes some seconds of real time")
-	}
+func TestRealDocumentedCommands(t *testing.T) {
 	text, err := os.ReadFile("../docs/cluster.md")
 	must(t, err)
-	f := newField(t, here)
+	f := newField(t, here())
 	f.token = "" // the commands say how they join
-	f.sim()
+	f.serve()
 	creds, tokens := credsLock(t), tokenLock(t)
 	atCreds, atToken := startNATS(t, creds.server), startNATS(t, tokens.server)
 	files := t.TempDir()
