@@ -2,13 +2,11 @@ package instrument
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -123,33 +121,52 @@ func TestGaugesOfAShortStage(t *testing.T) {
 	}
 }
 
+// serve runs a server in memory, and returns a client of it. It is for bubbles.
+func serve(t *testing.T, h http.Handler) *http.Client {
+	t.Helper()
+	network := memnet.Listen()
+	srv := &http.Server{Handler: h}
+	var served sync.WaitGroup
+	served.Go(func() { _ = srv.Serve(network) })
+	client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		_ = srv.Close()
+		served.Wait()
+	})
+	return client
+}
+
 // What is read before a stage is where its counters count from, and is not read
 // again as it begins; a page that was not there yet is.
 func TestBefore(t *testing.T) {
-	var count, reads atomic.Int32
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/late" && count.Load() < 30 {
-			http.NotFound(w, r)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		var count, reads atomic.Int32
+		client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/late" && count.Load() < 30 {
+				http.NotFound(w, r)
+				return
+			}
+			reads.Add(1)
+			_, _ = fmt.Fprintf(w, "vllm:prompt_tokens_total %d\n", count.Load())
+		}))
+		targets := []Target{{URL: "http://127.0.0.1/late"}, {URL: "http://127.0.0.1/metrics", Optional: true}}
+		count.Store(10)
+		before := Before(t.Context(), client, targets)
+		if len(before) != 1 || before[0].At != 0 || reads.Load() != 1 {
+			t.Fatalf("%+v after %d readings", before, reads.Load())
 		}
-		reads.Add(1)
-		_, _ = fmt.Fprintf(w, "vllm:prompt_tokens_total %d\n", count.Load())
-	}))
-	defer srv.Close()
-	targets := []Target{{URL: srv.URL + "/late"}, {URL: srv.URL + "/metrics", Optional: true}}
-	count.Store(10)
-	before := Before(t.Context(), srv.Client(), targets)
-	if len(before) != 1 || before[0].At != 0 || reads.Load() != 1 {
-		t.Fatalf("%+v after %d readings", before, reads.Load())
-	}
-	count.Store(30)
-	got := Summarize(Start(t.Context(), srv.Client(), targets, time.Hour, time.Now(), before).Stop(), 1)
-	if len(got) != 2 || got[0].Target != targets[1].URL || got[0].Scrapes != 2 || got[0].PromptTokens == nil || *got[0].PromptTokens != 20 {
-		t.Errorf("%+v", got)
-	}
-	if len(got) == 2 && (got[1].Scrapes < 1 || got[1].PromptTokens != nil && *got[1].PromptTokens != 0) {
-		t.Errorf("of the late one %+v", got[1])
-	}
+		count.Store(30)
+		scraper := Start(t.Context(), client, targets, time.Hour, time.Now(), before)
+		synctest.Wait() // the late one was read, and the other not again
+		got := Summarize(scraper.Stop(), 1)
+		if len(got) != 2 || got[0].Target != targets[1].URL || got[0].Scrapes != 2 || got[0].PromptTokens == nil || *got[0].PromptTokens != 20 {
+			t.Errorf("%+v", got)
+		}
+		if len(got) == 2 && (got[1].Scrapes != 2 || got[1].PromptTokens == nil || *got[1].PromptTokens != 0) {
+			t.Errorf("of the late one %+v", got[1])
+		}
+	})
 }
 
 // Drafts are counted by position; canvases in one.
@@ -204,23 +221,14 @@ func scrapeSim(t *testing.T, engine string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := memnet.Listen()
-	srv := &http.Server{Handler: s}
-	var served sync.WaitGroup
-	served.Go(func() { _ = srv.Serve(network) })
-	client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
-	defer func() {
-		client.CloseIdleConnections()
-		_ = srv.Close()
-		_ = s.Close()
-		served.Wait()
-	}()
+	t.Cleanup(func() { _ = s.Close() })
+	client := serve(t, s)
 	path := "/metrics"
 	if engine == "trtllm" {
 		path = "/prometheus/metrics"
 	}
 	scraper := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1" + path}}, time.Second, time.Now(), nil)
-	time.Sleep(time.Millisecond) // the first page
+	synctest.Wait() // for the first page
 	var requests sync.WaitGroup
 	for i := range 5 {
 		requests.Go(func() { generate(t, client, i) })
@@ -294,24 +302,17 @@ func TestOptionalPages(t *testing.T) {
 		"there and gone": {[]string{"vllm:num_requests_running 1\n", ""}, []metric.Instruments{{Scrapes: 1, Failed: 1, Problem: "status 404", Running: &metric.Gauge{}}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			network := memnet.Listen()
 			n := 0
-			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if n++; n > len(tc.pages) || tc.pages[n-1] == "" {
 					http.NotFound(w, r)
 					return
 				}
 				_, _ = io.WriteString(w, tc.pages[n-1])
-			})}
-			var served sync.WaitGroup
-			served.Go(func() { _ = srv.Serve(network) })
-			client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
+			}))
 			s := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1/metrics", Optional: true}}, time.Minute, time.Now(), nil)
 			time.Sleep(time.Second)
 			got := Summarize(s.Stop(), 1)
-			client.CloseIdleConnections()
-			_ = srv.Close()
-			served.Wait()
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(metric.Instruments{}, "Target")); diff != "" {
 				t.Errorf("%s, %d pages asked for (-want +got):\n%s", name, n, diff)
 			}
@@ -335,16 +336,17 @@ func TestBadPages(t *testing.T) {
 		}, "EOF"},
 		"hang": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline"},
 	} {
-		srv := httptest.NewServer(tc.serve)
-		ctx, cancel := context.WithCancel(t.Context())
-		s := Start(ctx, srv.Client(), []Target{{URL: srv.URL}}, time.Hour, time.Now(), nil)
-		in := Summarize(s.Stop(), 1)
-		cancel()
-		srv.CloseClientConnections()
-		srv.Close()
-		if len(in) != 1 || in[0].Scrapes != 0 || in[0].Failed == 0 || !strings.Contains(in[0].Problem, tc.problem) {
-			t.Errorf("%s: %+v", name, in)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			s := Start(t.Context(), serve(t, tc.serve), []Target{{URL: "http://127.0.0.1/metrics"}}, time.Hour, began, nil)
+			in := Summarize(s.Stop(), 1)
+			if took := time.Since(began); took > briefPatience {
+				t.Errorf("%s: it stopped after %v", name, took)
+			}
+			if len(in) != 1 || in[0].Scrapes != 0 || in[0].Failed == 0 || !strings.Contains(in[0].Problem, tc.problem) {
+				t.Errorf("%s: %+v", name, in)
+			}
+		})
 	}
 }
 
