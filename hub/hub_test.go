@@ -3,6 +3,7 @@ package hub
 import (
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"tacho/internal/fakehub"
+	"tacho/internal/memnet"
 	"tacho/internal/wholefile"
 )
 
@@ -167,7 +169,9 @@ func TestRefusedDownloads(t *testing.T) {
 		"too long":     {func(s *fakehub.Hub, _ *Hub) { s.Wrong = -5 }, "a.jsonl", "10 bytes arrived, the hub says 5"},
 		"other bytes":  {func(s *fakehub.Hub, _ *Hub) { s.Spoil = true }, "a.jsonl", "has the sum"},
 		"outside":      {func(*fakehub.Hub, *Hub) {}, "../../a.jsonl", "not a file of a repository"},
-		"nobody there": {func(_ *fakehub.Hub, h *Hub) { h.Endpoint = "http://127.0.0.1:1" }, "a.jsonl", "refused"},
+		"nobody there": {func(_ *fakehub.Hub, h *Hub) {
+			h.Client = &http.Client{Transport: &http.Transport{DialContext: new(memnet.Network).Dial}}
+		}, "a.jsonl", "refused"},
 	} {
 		server, hub := dataHub(t, map[string]string{"a.jsonl": "abcdefghij"})
 		test.change(server, &hub)
