@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,14 +88,21 @@ func TestConformance(t *testing.T) {
 				checkOutcome(t, d, outcome{Cause: tacho.InBand, Status: 200, Message: "all lost", Events: 1, Text: "a"}, rec)
 			})
 		}
-		// Not beside others: a client that gets no processor for half a second
-		// is too late to read the refusal.
 		t.Run(kind.Name+"/refused before the body is read", func(t *testing.T) {
-			refuse := status(429, "application/json", `{"error":{"message":"busy"}}`)
-			rec := exchange(t, kind, refuse, textRequest(strings.Repeat("x", 4<<20)))
-			checkOutcome(t, d, outcome{Cause: tacho.Status, Status: 429, Message: "busy"}, rec)
+			synctest.Test(t, func(t *testing.T) {
+				inBubble(t, kind, refuse(t), backend.Options{}, func(b tacho.Backend) {
+					rec := send(t.Context(), t, b, fitting(kind, textRequest(strings.Repeat("x", 1<<20)))) // more than the network holds
+					checkOutcome(t, d, outcome{Cause: tacho.Status, Status: 429, Message: "busy"}, rec)
+				})
+			})
 		})
 	}
+}
+
+// The same on a socket, where the client does without net/http.
+func TestRefusedBeforeTheBodyIsRead(t *testing.T) {
+	rec := exchange(t, find(t, "vllm"), refuse(t), textRequest(strings.Repeat("x", 16<<20))) // more than the buffers of sockets hold
+	checkOutcome(t, dialects["vllm"], outcome{Cause: tacho.Status, Status: 429, Message: "busy"}, rec)
 }
 
 // commented is a stream with comments and CRLF, as far as the framing has them.
@@ -280,6 +288,24 @@ func status(code int, contentType, body string) http.HandlerFunc {
 		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(code)
 		_, _ = io.WriteString(w, body)
+	}
+}
+
+// refuse is a server that refuses without reading the body, and leaves the connection
+// open. net/http's would close it after half a second, and a client that had not read
+// the refusal by then would see a reset.
+func refuse(t *testing.T) http.HandlerFunc {
+	t.Helper()
+	const body = `{"error":{"message":"busy"}}`
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+		<-t.Context().Done()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tacho/backend"
+	"tacho/internal/memnet"
 	"tacho/transport"
 )
 
@@ -125,8 +126,21 @@ func TestDetectProxy(t *testing.T) {
 	}
 }
 
+// nobody is a client of an address at which nothing listens.
+func nobody(t *testing.T) *transport.Client {
+	t.Helper()
+	network := &memnet.Network{}
+	client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
 func TestDetectFails(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
 	client, err := transport.New(transport.Options{BaseURL: srv.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +149,7 @@ func TestDetectFails(t *testing.T) {
 	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: client}); err == nil || !strings.Contains(err.Error(), "--backend") || !strings.Contains(err.Error(), "GET /v1/models: status 404") {
 		t.Errorf("a server of nothing: %v", err)
 	}
-	srv.Close()
-	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: client}); err == nil {
-		t.Error("nobody listens, and something was found")
+	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: nobody(t)}); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("nobody listens: %v", err)
 	}
 }

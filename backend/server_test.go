@@ -100,7 +100,11 @@ func TestServerQuestionsThatFail(t *testing.T) {
 			})
 		}
 	}
-	s := newBackend(t, "vllm", "http://127.0.0.1:1", backend.Options{}).(backend.Server)
+	b, err := find(t, "vllm").New(backend.Options{Client: nobody(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.(backend.Server)
 	if _, err := s.Models(t.Context()); err == nil || errors.Is(err, backend.ErrNoEndpoint) {
 		t.Errorf("nobody listens, but the error is %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho"
@@ -78,24 +79,12 @@ func TestSimulatedServers(t *testing.T) {
 			{"truncate:2", tacho.Truncated, "end mark", 2},
 			{"malformed:2", tacho.Malformed, "", 2},
 			{"error:2", tacho.InBand, "simulated fault", 2},
-			{"stall:2", tacho.Canceled, "", 2},
 			{"gzip", tacho.Malformed, "", 0},
 		} {
 			t.Run(kind.Name+"/"+tc.fault, func(t *testing.T) {
 				t.Parallel()
 				s, url := simulate(t, sim.Options{Engine: engine, Model: "m"})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				b := simBackend(t, kind, url, tc.fault, func(soFar int) {
-					if strings.HasPrefix(tc.fault, "stall") && soFar == 2 {
-						cancel() // nothing more will come
-					}
-				})
-				text := "one two three"
-				if kind.Pools {
-					text = "one\ntwo three" // a query and a document
-				}
-				rec := send(ctx, t, b, fitting(kind, &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: tokens, IgnoreEOS: true}))
+				rec := send(t.Context(), t, simBackend(t, kind, url, tc.fault), simRequest(kind, tokens))
 				want, events := tc.cause, tc.events
 				switch {
 				case kind.Pools:
@@ -124,6 +113,48 @@ func TestSimulatedServers(t *testing.T) {
 	}
 }
 
+// simRequest asks for a number of tokens.
+func simRequest(kind backend.Kind, tokens int) *tacho.Request {
+	text := "one two three"
+	if kind.Pools {
+		text = "one\ntwo three" // a query and a document
+	}
+	return fitting(kind, &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: tokens, IgnoreEOS: true})
+}
+
+// A request that is canceled while the server stalls has the tokens that came before.
+func TestSimulatedStall(t *testing.T) {
+	for _, kind := range backend.Kinds {
+		engine, ok := poses[kind.Name]
+		if !ok || kind.Pools { // there is no second token to wait for
+			continue
+		}
+		t.Run(kind.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := sim.New(sim.Options{Engine: engine, Model: "m"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = s.Close() })
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				soFar := 0
+				o := backend.Options{Header: http.Header{"X-Sim-Fault": {"stall:2"}}, OnToken: func(n int, _ bool, _ time.Duration) {
+					if soFar += n; soFar == 2 {
+						cancel() // nothing more will come
+					}
+				}}
+				inBubble(t, kind, s.ServeHTTP, o, func(b tacho.Backend) {
+					rec := send(ctx, t, b, simRequest(kind, 6))
+					if causeOf(rec) != tacho.Canceled || len(rec.Events) != 2 {
+						t.Errorf("%v after %d token events", rec.Failure, len(rec.Events))
+					}
+				})
+			})
+		})
+	}
+}
+
 // documentCause is what becomes of an answer in one piece.
 func documentCause(fault string, stream tacho.Cause) tacho.Cause {
 	switch {
@@ -131,8 +162,6 @@ func documentCause(fault string, stream tacho.Cause) tacho.Cause {
 		return tacho.Status // it comes before the document
 	case strings.HasPrefix(fault, "truncate"):
 		return tacho.Reset // its length was promised
-	case strings.HasPrefix(fault, "stall"):
-		return "" // there is no second token to wait for
 	}
 	return stream
 }
@@ -144,7 +173,7 @@ func causeOf(rec *tacho.Record) tacho.Cause {
 	return rec.Failure.Cause
 }
 
-func simBackend(t *testing.T, kind backend.Kind, url, fault string, told func(soFar int)) tacho.Backend {
+func simBackend(t *testing.T, kind backend.Kind, url, fault string) tacho.Backend {
 	t.Helper()
 	client, err := transport.New(transport.Options{BaseURL: url})
 	if err != nil {
@@ -155,14 +184,7 @@ func simBackend(t *testing.T, kind backend.Kind, url, fault string, told func(so
 	if fault != "" {
 		header.Set("X-Sim-Fault", fault)
 	}
-	soFar := 0
-	b, err := kind.New(backend.Options{
-		Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret",
-		OnToken: func(n int, _ bool, _ time.Duration) {
-			soFar += n
-			told(soFar)
-		},
-	})
+	b, err := kind.New(backend.Options{Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +232,7 @@ func TestSimulatedQuestions(t *testing.T) {
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			_, url := simulate(t, sim.Options{Engine: engine, Model: "m", MaxModelLen: 4096})
-			s := simBackend(t, kind, url, "", func(int) {}).(backend.Server)
+			s := simBackend(t, kind, url, "").(backend.Server)
 			models, err := s.Models(t.Context())
 			switch {
 			case kind.Name == noModels:
