@@ -68,11 +68,12 @@ func (c *conn) Close() error {
 	}
 	c.read.set(time.Time{}) // stops the timers
 	c.write.set(time.Time{})
-	if c.in.unread() || linger {
+	unread := c.in.unread()
+	c.in.set(&c.in.abandoned) // before the peer notices: a Read of this end must not return the peer's reaction
+	if unread || linger {
 		c.reset()
 	}
 	c.out.set(&c.out.finished)
-	c.in.set(&c.in.abandoned)
 	return nil
 }
 

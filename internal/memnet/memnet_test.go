@@ -88,8 +88,11 @@ func TestEnds(t *testing.T) {
 		data string // that the client reads before the error
 		want error
 	}{
-		"close":        {func(_, server net.Conn) { _, _ = io.WriteString(server, "bye"); _ = server.Close() }, "bye", io.EOF},
-		"linger":       {func(_, server net.Conn) { _ = server.(interface{ SetLinger(int) error }).SetLinger(0); _ = server.Close() }, "", syscall.ECONNRESET},
+		"close": {func(_, server net.Conn) { _, _ = io.WriteString(server, "bye"); _ = server.Close() }, "bye", io.EOF},
+		"linger": {func(_, server net.Conn) {
+			_ = server.(interface{ SetLinger(int) error }).SetLinger(0)
+			_ = server.Close()
+		}, "", syscall.ECONNRESET},
 		"unread bytes": {func(client, server net.Conn) { _, _ = io.WriteString(client, "hello"); _ = server.Close() }, "", syscall.ECONNRESET},
 		"own end":      {func(client, _ net.Conn) { _ = client.Close() }, "", net.ErrClosed},
 	} {
@@ -110,6 +113,24 @@ func TestEnds(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// A peer that reacts to the close of a connection is too late: the closed end reads
+// nothing more.
+func TestCloseEndsReadsFirst(t *testing.T) {
+	for range 1000 {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := pair(t, &memnet.Network{})
+			go func() {
+				_, _ = io.Copy(io.Discard, server) // until the client closes
+				_, _ = io.WriteString(server, "late")
+			}()
+			go func() { _ = client.Close() }()
+			if n, err := client.Read(make([]byte, 10)); n > 0 || !errors.Is(err, net.ErrClosed) {
+				t.Fatalf("%d bytes, %v", n, err)
+			}
 		})
 	}
 }
