@@ -395,5 +395,5 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 			return &exitError{code: exitInvalid}
 		}
 	}
-	return failIf(b.env, b.runner.Plan.FailIf, []outcome.Run{b.run})
+	return failIf(b.env, b.runner.Plan.FailIf, b.runner.Plan.AllowUnjudged, []outcome.Run{b.run})
 }

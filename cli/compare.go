@@ -21,7 +21,7 @@ import (
 // compareOptions say what is compared, and what must not be.
 type compareOptions struct {
 	format, quantities, failIf string
-	unsure                     bool
+	unsure, unjudged           bool
 	alpha                      float64
 }
 
@@ -43,8 +43,9 @@ beginning of a name will do.
 
 --fail-if ends with exit code 3 if a condition holds of any but the first:
 ttft.p99>+10% is a difference from the first, ttft.p99>200ms a limit. A difference
-that the test calls "~", or has too few requests for, does not fail, unless
---fail-unsure is given.`,
+that the test calls "~" passes, unless --fail-unsure is given. A difference with too
+few requests for a test is not judged, which is exit code 5, unless
+--allow-unjudged is given. Every condition prints a line.`,
 		Example: `  tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm
   tacho compare before.json after.json --fail-if "ttft.p99>+10%,request_throughput<-5%"
   tacho compare vllm.txt tgi.txt --format markdown
@@ -64,6 +65,7 @@ that the test calls "~", or has too few requests for, does not fail, unless
 	cmd.Flags().StringVar(&o.quantities, "quantities", strings.Join(compare.Quantities, ","), "what to compare")
 	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>+10%,failures>1%")
 	cmd.Flags().BoolVar(&o.unsure, "fail-unsure", false, `let --fail-if count differences that the test calls "~" too`)
+	cmd.Flags().BoolVar(&o.unjudged, "allow-unjudged", false, unjudgedHelp)
 	cmd.Flags().Float64Var(&o.alpha, "alpha", compare.DefaultAlpha, "how often equal runs may be called different")
 	return cmd
 }
@@ -108,12 +110,10 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if err := format.Render(env.Stdout, c); err != nil {
 		return err
 	}
-	failing, doubtful, err := c.Failing(conditions, o.unsure)
-	for _, d := range doubtful {
-		_, _ = fmt.Fprintln(env.Stderr, "not counted, as it is not sure:", d) // for information
-	}
-	return gate(env, failing, err)
+	return gate(env, c.Judge(conditions, o.unsure), o.unjudged)
 }
+
+const unjudgedHelp = "let a condition of --fail-if that could not be judged pass; otherwise the exit code is 5"
 
 // parseQuantities are those asked for, and those that conditions are about.
 func (o *compareOptions) parseQuantities(conditions []metric.Condition) ([]metric.Quantity, error) {
@@ -194,33 +194,38 @@ func parseGate(text string) ([]metric.Condition, error) {
 	return conditions, nil
 }
 
-// failIf ends with the exit code of a gate if a condition holds of any level.
-func failIf(env *Env, text string, runs []outcome.Run) error {
+// failIf holds runs against the conditions of a gate.
+func failIf(env *Env, text string, unjudged bool, runs []outcome.Run) error {
 	conditions, err := parseGate(text)
 	if err != nil {
 		return err
 	}
-	var all []string
+	var all []compare.Finding
 	for i := range runs {
-		failing, err := compare.Failing(&runs[i], conditions)
+		found, err := compare.Judge(&runs[i], conditions)
 		if err != nil {
-			return gate(env, nil, err)
+			return usage(fmt.Errorf("--fail-if: %w", err))
 		}
-		all = append(all, failing...)
+		all = append(all, found...)
 	}
-	return gate(env, all, nil)
+	return gate(env, all, unjudged)
 }
 
-// gate prints what failed, and ends with the exit code for it.
-func gate(env *Env, failing []string, err error) error {
-	if err != nil {
-		return usage(fmt.Errorf("--fail-if: %w", err))
+// gate prints a line for every condition. It ends with the exit code for conditions
+// that failed, or for conditions that could not be judged.
+func gate(env *Env, all []compare.Finding, unjudged bool) error {
+	code := exitOK
+	for _, f := range all {
+		_, _ = fmt.Fprintln(env.Stderr, f.State, f.Text) // the exit code says it too
+		switch {
+		case f.State == compare.Failed:
+			code = exitMissed
+		case f.State == compare.NotJudged && code == exitOK && !unjudged:
+			code = exitUnjudged
+		}
 	}
-	for _, f := range failing {
-		_, _ = fmt.Fprintln(env.Stderr, "FAILED", f) // the exit code says it too
-	}
-	if len(failing) > 0 {
-		return &exitError{code: exitMissed}
+	if code != exitOK {
+		return &exitError{code: code}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ const (
 	exitUsage    = 2
 	exitMissed   = 3
 	exitInvalid  = 4
+	exitUnjudged = 5
 	exitSignaled = 128 // and the signal's number
 )
 
@@ -23,6 +24,7 @@ var exitCodes = []struct {
 	{exitUsage, "the command cannot be carried out as it is written; nothing was sent"},
 	{exitMissed, "a condition of --fail-if holds, or no load keeps the SLO of tacho find"},
 	{exitInvalid, "the verdict is INVALID: the measurement proves nothing"},
+	{exitUnjudged, "a condition of --fail-if could not be judged, and none failed; --allow-unjudged makes it 0"},
 	{exitSignaled, "stopped by signal n; what finished is kept (129 is a terminal that closed, 130 is Ctrl-C, 143 is kill)"},
 }
 

@@ -96,6 +96,7 @@ func TestExitCodes(t *testing.T) {
 			"1": {"bench", "--base-url", nobody, "--runs-dir", dir},
 			"2": {"bench", "--num-prompts", "many"},
 			"3": {"report", seed, "--fail-if", "ttft.mean>1ms"},
+			"5": {"report", seed, "--fail-if", "read_lag.p99>1ms"},
 			"4": {"bench", "--base-url", broken.URL, "--model", "m", "--no-trial", "--num-prompts", "3", "--runs-dir", dir, "--no-html"},
 		}
 		for _, e := range cli.ExitCodes() {

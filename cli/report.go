@@ -19,6 +19,7 @@ import (
 
 // reportOptions say how to print.
 type reportOptions struct {
+	unjudged                                                   bool
 	format, style, rows, metrics, percentiles, failIf, dialect string
 	level                                                      int
 	detailed, verbose                                          bool
@@ -69,7 +70,8 @@ Benchmark Result" family alone is printed again byte for byte, or as JSON or CSV
 	cmd.Flags().Float64Var(&o.price, "gpu-price", 0, "price of one GPU for an hour, for the cost of a million tokens")
 	cmd.Flags().TextVar(&o.gpus, "gpus", plan.GPUs{}, "what the server ran on, such as 8xMI300X, where the run does not say")
 	cmd.Flags().StringVar(&o.dialect, "dialect", "", "print what another tool would say of the same requests: "+dialectNames())
-	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>200ms,failures>1%")
+	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>200ms,failures>1%,verdict>valid")
+	cmd.Flags().BoolVar(&o.unjudged, "allow-unjudged", false, unjudgedHelp)
 	return cmd
 }
 
@@ -112,7 +114,7 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 	if err := o.show(env, &r, format); err != nil {
 		return err
 	}
-	return failIf(env, o.failIf, r.Runs)
+	return failIf(env, o.failIf, o.unjudged, r.Runs)
 }
 
 // read reads the runs, and of each what was asked for.

@@ -2,8 +2,10 @@ package compare_test
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strings"
+	"tacho"
 	"testing"
 
 	"tacho/archive"
@@ -202,58 +204,118 @@ func conditions(t *testing.T, text string) []metric.Condition {
 	return c
 }
 
+// states are the findings of a gate, one after the other.
+func states(found []compare.Finding) string {
+	var out []string
+	for _, f := range found {
+		out = append(out, string(f.State)+" "+f.Text)
+	}
+	return strings.Join(out, "|")
+}
+
 func TestGateOfARun(t *testing.T) {
 	l := told(4, 0, 90, 150)
-	l.Summary.Failed = 10
+	l.Summary.Failed, l.Summary.Config.Unsent, l.Summary.Requests = 10, 25, 75
+	l.Summary.Verdict.Severity = metric.Degraded
 	run := &outcome.Run{Levels: []outcome.Level{l}}
 	for text, want := range map[string]string{
-		"ttft.mean>200ms":              "",
-		"ttft.mean>0.1s":               "ttft.mean>0.1s: ttft.mean is 150.00 ms",
-		"failures>10%":                 "",
-		"failures>9.9%":                "failures>9.9%: failures is 10.00 %",
-		"ttft.mean>1,failures>1%":      "ttft.mean>1: ttft.mean is 150.00 ms|failures>1%: failures is 10.00 %",
-		"ttft:mean < 200 ms, error<1%": "ttft:mean < 200 ms: ttft.mean is 150.00 ms",
+		"ttft.mean>200ms":              "PASSED ttft.mean>200ms: ttft.mean is 150.00 ms",
+		"ttft.mean>0.1s":               "FAILED ttft.mean>0.1s: ttft.mean is 150.00 ms",
+		"failures>10%":                 "PASSED failures>10%: failures is 10.00 %",
+		"failures>9.9%":                "FAILED failures>9.9%: failures is 10.00 %",
+		"ttft.mean>1,failures>1%":      "FAILED ttft.mean>1: ttft.mean is 150.00 ms|FAILED failures>1%: failures is 10.00 %",
+		"ttft:mean < 200 ms, error<1%": "FAILED ttft:mean < 200 ms: ttft.mean is 150.00 ms|PASSED error<1%: failures is 10.00 %",
+		"tpot.p99>1ms":                 "NOT JUDGED tpot.p99>1ms: the run has no tpot.p99",
+		"request_throughput<1":         "NOT JUDGED request_throughput<1: the run has no request_throughput",
+		"unsent>20%":                   "FAILED unsent>20%: unsent is 25.00 %",
+		"missing>30%":                  "PASSED missing>30%: unsent is 25.00 %",
+		"verdict>valid":                "FAILED verdict>valid: verdict is DEGRADED",
+		"verdict>degraded":             "PASSED verdict>degraded: verdict is DEGRADED",
 	} {
-		failing, err := compare.Failing(run, conditions(t, text))
-		if got := strings.Join(failing, "|"); err != nil || got != want {
+		found, err := compare.Judge(run, conditions(t, text))
+		if got := states(found); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"tpot.p99>1ms", "request_throughput<1", "ttft.mean>+10%"} {
-		if _, err := compare.Failing(run, conditions(t, text)); err == nil {
-			t.Errorf("%s: no error, though nothing can be said of it", text)
+	if _, err := compare.Judge(run, conditions(t, "ttft.mean>+10%")); err == nil {
+		t.Error("a difference was asked of a run alone")
+	}
+}
+
+// An INVALID level, and a percentile of too few requests, open no gate.
+func TestGateWithoutEvidence(t *testing.T) {
+	run := virtual(t, &trials[1], 1, 1)
+	l := &run.Levels[0]
+	n := l.Summary.Dist(metric.TTFT).N
+	if n >= 1000 {
+		t.Fatalf("%d requests: the test wants fewer", n)
+	}
+	for text, want := range map[string]compare.State{"ttft.p99.9>1h": compare.NotJudged, "ttft.p50>1h": compare.Passed, "ttft.p99.9>1ns": compare.Failed} {
+		found, err := compare.Judge(&run, conditions(t, text))
+		if err != nil || len(found) != 1 || found[0].State != want {
+			t.Errorf("%s of %d requests: %q, %v; want %s", text, n, states(found), err, want)
 		}
+	}
+	l.Summary.Verdict.Severity = metric.Invalid
+	for text, want := range map[string]compare.State{"ttft.p50>1h": compare.NotJudged, "ttft.p50>1ns": compare.NotJudged, "verdict>degraded": compare.Failed} {
+		found, err := compare.Judge(&run, conditions(t, text))
+		if err != nil || len(found) != 1 || found[0].State != want {
+			t.Errorf("%s of an INVALID level: %q, %v; want %s", text, states(found), err, want)
+		}
+	}
+	if found, err := compare.Judge(&outcome.Run{}, conditions(t, "failures>1%")); err != nil || len(found) != 1 || found[0].State != compare.NotJudged {
+		t.Errorf("a run without levels: %q, %v", states(found), err)
 	}
 }
 
 func TestGateOfADifference(t *testing.T) {
 	a, b := virtual(t, &trials[1], 1, 1), virtual(t, &trials[1], 2, 1.2)
 	c := compared(t, "ttft.mean tpot.mean tpot.p99 request_throughput", compare.Side{Name: "a", Runs: []outcome.Run{a}}, compare.Side{Name: "b", Runs: []outcome.Run{b}})
-	for text, want := range map[string]struct {
-		failing, doubtful int
-		unsure            bool
-	}{
-		"tpot.mean>+10%":          {failing: 1},
-		"tpot.mean>+90%":          {},
-		"tpot.mean>-90%":          {failing: 1},
-		"request_throughput<-10%": {failing: 1},
-		"tpot.mean>1ms":           {failing: 1},
+	for text, want := range map[string]compare.State{
+		"tpot.mean>+10%":          compare.Failed,
+		"tpot.mean>+90%":          compare.Passed,
+		"tpot.mean>-90%":          compare.Failed,
+		"request_throughput<-10%": compare.Failed,
+		"tpot.mean>1ms":           compare.Failed,
+		"itl.p99>+1%":             compare.NotJudged, // it was not compared
 	} {
-		failing, doubtful, err := c.Failing(conditions(t, text), want.unsure)
-		if err != nil || len(failing) != want.failing || len(doubtful) != want.doubtful {
-			t.Errorf("%s: %q, %q, %v", text, failing, doubtful, err)
+		if found := c.Judge(conditions(t, text), false); len(found) != 1 || found[0].State != want {
+			t.Errorf("%s: %q, want %s", text, states(found), want)
 		}
 	}
 	same := compared(t, "tpot.mean", compare.Side{Name: "a", Runs: []outcome.Run{a}}, compare.Side{Name: "b", Runs: []outcome.Run{virtual(t, &trials[1], 3, 1)}})
 	least := "tpot.mean>-1%,tpot.mean<+1%" // one of them holds of any small difference
-	for _, unsure := range []bool{false, true} {
-		failing, doubtful, err := same.Failing(conditions(t, least), unsure)
-		if err != nil || (len(failing) > 0) != unsure || (len(doubtful) > 0) == unsure {
-			t.Errorf("unsure %v: %q, %q, %v", unsure, failing, doubtful, err)
+	if got := states(same.Judge(conditions(t, least), false)); strings.Contains(got, "FAILED") || !strings.Contains(got, "random variation") {
+		t.Errorf("a difference that the test does not see: %q", got)
+	}
+	if got := states(same.Judge(conditions(t, least), true)); !strings.Contains(got, "FAILED") {
+		t.Errorf("and unsure ones count: %q", got)
+	}
+}
+
+// first is the beginning of some records.
+func first(records func() iter.Seq2[*tacho.Record, error], n int) func() iter.Seq2[*tacho.Record, error] {
+	return func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) {
+			i := 0
+			for r, err := range records() {
+				if i++; i > n || !yield(r, err) {
+					return
+				}
+			}
 		}
 	}
-	if _, _, err := c.Failing(conditions(t, "itl.p99>+1%"), false); err == nil {
-		t.Error("a gate on what was not compared is open")
+}
+
+// A difference that could not be tested does not open a gate.
+func TestGateWithoutTest(t *testing.T) {
+	a, b := virtual(t, &trials[1], 1, 1), virtual(t, &trials[1], 2, 5)
+	for _, r := range []*outcome.Run{&a, &b} {
+		r.Levels[0].Records = first(r.Levels[0].Records, 20)
+	}
+	c := compared(t, "tpot.p99", compare.Side{Name: "a", Runs: []outcome.Run{a}}, compare.Side{Name: "b", Runs: []outcome.Run{b}})
+	if found := c.Judge(conditions(t, "tpot.p99>+10%"), false); len(found) != 1 || found[0].State != compare.NotJudged {
+		t.Errorf("%q, want NOT JUDGED", states(found))
 	}
 }
 

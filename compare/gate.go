@@ -9,6 +9,22 @@ import (
 	"tacho/outcome"
 )
 
+// A State is how a condition of a gate came out.
+type State string
+
+// The states. A gate is open only if every condition passed.
+const (
+	Passed    State = "PASSED"
+	Failed    State = "FAILED"
+	NotJudged State = "NOT JUDGED"
+)
+
+// A Finding is a condition of a gate at one level of a run.
+type Finding struct {
+	State State
+	Text  string // the condition, the level if there are several, and the value or the reason
+}
+
 // CheckAlone complains about conditions that cannot be asked of a run alone.
 func CheckAlone(conditions []metric.Condition) error {
 	for _, c := range conditions {
@@ -19,93 +35,133 @@ func CheckAlone(conditions []metric.Condition) error {
 	return nil
 }
 
-// Failing says which conditions hold in levels of a run, in words. A condition
-// that cannot be asked is an error: a gate that sees nothing must not be open.
-func Failing(run *outcome.Run, conditions []metric.Condition) ([]string, error) {
+// Judge holds the levels of a run against conditions. A condition that cannot be
+// judged is a finding, too: a gate that sees nothing must not be open.
+func Judge(run *outcome.Run, conditions []metric.Condition) ([]Finding, error) {
 	if err := CheckAlone(conditions); err != nil {
 		return nil, err
 	}
-	var out []string
+	var out []Finding
 	for _, c := range conditions {
-		asked := false
+		if len(run.Levels) == 0 {
+			out = append(out, unjudged("", &c, "nothing was measured"))
+		}
 		for i := range run.Levels {
 			l := &run.Levels[i]
+			name := where(placeName(l), len(run.Levels))
 			v, ok, err := Value(l, c.Quantity)
 			if err != nil {
 				return nil, err
 			}
-			asked = asked || ok
-			if ok && c.Holds(v) {
-				out = append(out, fmt.Sprintf("%s%s: %s is %s", where(placeName(l), len(run.Levels)), c.Text, c.Name, amount(v, c.Unit)))
+			if !ok {
+				out = append(out, unjudged(name, &c, "the run has no "+c.Name))
+				continue
 			}
-		}
-		if !asked {
-			return nil, fmt.Errorf("%s: the run has no %s: nothing can be said of it", c.Text, c.Name)
+			out = append(out, absolute(name, &c, v, &l.Summary))
 		}
 	}
 	return out, nil
 }
 
-// Failing says which conditions hold, in words. A difference that the test calls
-// "~", or that it could not weigh for want of requests, does not count unless
-// unsure ones do: it is among the doubtful. One of results that have figures only
-// does count.
-func (c *Comparison) Failing(conditions []metric.Condition, unsure bool) (failing, doubtful []string, err error) {
-	for _, cond := range conditions {
-		asked := false
-		for side := 1; side < len(c.Sides); side++ {
-			for i := range c.Levels {
-				text, sure, ok := holding(c.Levels[i].row(cond.Name), side, &cond)
-				asked = asked || ok
-				if text == "" {
-					continue
-				}
-				text = fmt.Sprintf("%s%s: %s of %s is %s", where(c.Levels[i].Name, len(c.Levels)), cond.Text, cond.Name, c.Sides[side].Name, text)
-				if sure || unsure {
-					failing = append(failing, text)
-				} else {
-					doubtful = append(doubtful, text)
-				}
-			}
-		}
-		if !asked {
-			return nil, nil, fmt.Errorf("%s: no level has %s on both sides: nothing can be said of it", cond.Text, cond.Name)
-		}
+// absolute judges a condition with a limit of its own.
+func absolute(name string, c *metric.Condition, v float64, s *metric.Summary) Finding {
+	state := Passed
+	if c.Holds(v) {
+		state = Failed
 	}
-	return failing, doubtful, nil
+	if why := doubt(c, s); why != "" && (state == Passed || s.Verdict.Severity == metric.Invalid) {
+		return unjudged(name, c, why)
+	}
+	return Finding{state, fmt.Sprintf("%s%s: %s is %s", name, c.Text, c.Name, amount(v, c.Unit))}
 }
 
-// holding is what is to be said where a condition holds of a side, and whether
-// that is sure. Not asked: one of the sides does not tell.
-func holding(row *Row, side int, c *metric.Condition) (text string, sure, asked bool) {
+// doubt says why a level does not support a judgement; empty if it does.
+func doubt(c *metric.Condition, s *metric.Summary) string {
+	if s.Verdict.Severity == metric.Invalid && !c.OfTheRun {
+		return "the level is INVALID"
+	}
+	if c.P <= 50 || c.Metric == nil {
+		return ""
+	}
+	if n, need := s.Dist(c.Metric).N, leastFor(c.P); n < need {
+		return fmt.Sprintf("%s of %d values is their maximum: it takes %d", c.Name, n, need)
+	}
+	return ""
+}
+
+// leastFor is how many values a percentile needs so that one lies above it.
+func leastFor(p float64) int { return int(math.Ceil(100/(100-p) - 1e-9)) }
+
+func unjudged(name string, c *metric.Condition, why string) Finding {
+	return Finding{NotJudged, fmt.Sprintf("%s%s: %s", name, c.Text, why)}
+}
+
+// Judge holds every side but the first against conditions. A difference that the
+// test calls "~" passes. One that could not be tested is not judged, unless unsure
+// differences count or the results have figures only.
+func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding {
+	var out []Finding
+	for _, cond := range conditions {
+		for side := 1; side < len(c.Sides); side++ {
+			asked := false
+			for i := range c.Levels {
+				l := &c.Levels[i]
+				f, ok := l.judge(where(l.Name, len(c.Levels)), c.Sides[side].Name, side, &cond, unsure)
+				if ok {
+					asked, out = true, append(out, f)
+				}
+			}
+			if !asked {
+				out = append(out, unjudged("", &cond, fmt.Sprintf("no level has %s in the first run and in %s", cond.Name, c.Sides[side].Name)))
+			}
+		}
+	}
+	return out
+}
+
+// judge holds one side of a level against a condition; false if one of the sides
+// has no value.
+func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure bool) (Finding, bool) {
+	row := l.row(c.Name)
 	if row == nil {
-		return "", false, false
+		return Finding{}, false
 	}
 	value, delta := row.Values[side], row.Deltas[side]
 	if value == nil || c.Relative && delta == nil {
-		return "", false, false
+		return Finding{}, false
 	}
 	if !c.Relative {
+		state := Passed
 		if c.Holds(*value) {
-			return amount(*value, row.Unit), true, true
+			state = Failed
 		}
-		return "", false, true
+		return Finding{state, fmt.Sprintf("%s%s: %s of %s is %s", name, c.Text, c.Name, of, amount(*value, row.Unit))}, true
 	}
 	change := math.Copysign(math.Inf(1), delta.Difference) // from nothing, all is infinitely more
 	if delta.Share != nil {
 		change = *delta.Share
 	}
-	if delta.Difference == 0 || !c.Holds(change) {
-		return "", false, true
+	text := fmt.Sprintf("%s%s: %s of %s is %s, %+.1f %%", name, c.Text, c.Name, of, amount(*value, row.Unit), 100*change)
+	if delta.Difference == 0 {
+		text = fmt.Sprintf("%s%s: %s of %s is %s, as before", name, c.Text, c.Name, of, amount(*value, row.Unit))
 	}
-	text = fmt.Sprintf("%s, %+.1f %%", amount(*value, row.Unit), 100*change)
 	switch {
 	case delta.Adjusted != nil:
 		text += fmt.Sprintf(" (p=%.2g)", *delta.Adjusted)
-	default:
+	case delta.NoTest != "":
 		text += " (no test: " + delta.NoTest + ")"
 	}
-	return text, delta.Verdict != Same && (delta.NoTest == "" || delta.NoTest == noRequests), true
+	beyond := delta.Difference != 0 && c.Holds(change)
+	tested := delta.NoTest == "" || delta.NoTest == noRequests
+	switch {
+	case beyond && (unsure || tested && delta.Verdict != Same):
+		return Finding{Failed, text}, true
+	case beyond && !tested:
+		return Finding{NotJudged, text}, true
+	case beyond:
+		return Finding{Passed, text + ", which may be random variation"}, true
+	}
+	return Finding{Passed, text}, true
 }
 
 func (l *Level) row(name string) *Row {
@@ -126,5 +182,8 @@ func where(name string, levels int) string {
 }
 
 func amount(v float64, u metric.Unit) string {
+	if u == metric.SeverityUnit {
+		return metric.SeverityOf(v)
+	}
 	return strconv.FormatFloat(v, 'f', 2, 64) + " " + string(u)
 }

@@ -28,6 +28,7 @@ type Config struct {
 	InputEstimated   bool      `json:"input_estimated,omitempty"`           // the workload's prompt counts are estimates
 	Pools            bool      `json:"pools,omitempty"`                     // no tokens come out: the report has no place for them
 	Interrupted      bool      `json:"interrupted,omitempty"`               // the run was stopped before its plan was done
+	Unsent           int       `json:"unsent,omitempty"`                    // sessions that were due before the end of the level and never began
 	Predicted        bool      `json:"predicted,omitempty"`                 // nobody measured it: a model computed it
 	Draws            int       `json:"draws,omitempty"`                     // of the model's parameters, from which Ranges follow
 	Ranges           []Range   `json:"ranges,omitempty"`                    // of what was predicted, as far as the parameters are known

@@ -22,14 +22,28 @@ type Quantity struct {
 	Metric *Metric // nil is a figure of the whole
 	P      float64 // of Metric: the percentile; 0 is the mean
 	Better int     // -1: less is better; 1: more is; 0: neither
-	of     func(*Summary) *float64
+	// OfTheRun marks a figure that says how the run went, and not how the server
+	// did. It holds for an INVALID level, too.
+	OfTheRun bool
+	of       func(*Summary) *float64
 }
 
 // The units of quantities alone.
 const (
 	RequestsPerSec Unit = "req/s"
 	percentUnit    Unit = "%"
+	// SeverityUnit is the unit of the quantity "verdict": 0 is VALID, 1 DEGRADED,
+	// 2 INVALID.
+	SeverityUnit Unit = "verdict"
 )
+
+// severities are the values of the quantity "verdict".
+var severities = []Severity{Valid, Degraded, Invalid}
+
+// SeverityOf is the word for a value of the quantity "verdict".
+func SeverityOf(v float64) string {
+	return string(severities[min(max(int(v), 0), len(severities)-1)])
+}
 
 // wholes are the quantities of a whole level, beside Figures.
 var wholes = []Quantity{
@@ -45,6 +59,28 @@ var wholes = []Quantity{
 		share *= 100
 		return &share
 	}},
+	{Name: "unsent", Title: "Unsent", Unit: percentUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
+		share, ok := s.UnsentShare()
+		if !ok {
+			return nil
+		}
+		share *= 100
+		return &share
+	}},
+	{Name: "verdict", Title: "Verdict", Unit: SeverityUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
+		i := slices.Index(severities, s.Verdict.Severity)
+		if i < 0 {
+			return nil // nobody measured it, or somebody else did
+		}
+		v := float64(i)
+		return &v
+	}},
+}
+
+// UnsentShare is the part of the sessions due before the end of the level that never
+// began; false if there were none.
+func (s *Summary) UnsentShare() (float64, bool) {
+	return ratio(s.Config.Unsent, s.Config.Unsent+s.Requests)
 }
 
 func served(of func(*Throughput) *float64) func(*Summary) *float64 {
@@ -126,8 +162,11 @@ func direction(u Unit) int {
 }
 
 func wholeNamed(name string) (Quantity, bool) {
-	if slices.Contains([]string{"error", "errors", "failed"}, name) {
+	switch name {
+	case "error", "errors", "failed":
 		name = "failures"
+	case "missing":
+		name = "unsent"
 	}
 	for _, q := range wholes {
 		if q.Name == name {
@@ -203,6 +242,9 @@ func parseCondition(part string) (Condition, error) {
 	} else {
 		c.Limit, err = parseAmount(q.Unit, limit)
 	}
+	if err != nil && q.Unit == SeverityUnit {
+		return c, fmt.Errorf("%q is no verdict: write verdict>valid or verdict>degraded", limit)
+	}
 	if err != nil || math.IsNaN(c.Limit) || math.IsInf(c.Limit, 0) {
 		return c, fmt.Errorf("%q is no limit of %s: write a number in %s, as 5%s, or a difference as +10%%", limit, q.Name, q.Unit, q.Unit)
 	}
@@ -212,6 +254,13 @@ func parseCondition(part string) (Condition, error) {
 // parseAmount reads a number with or without its unit. Times may be in any; what
 // is in percent may be a part of 1, too.
 func parseAmount(u Unit, text string) (float64, error) {
+	if u == SeverityUnit {
+		i := slices.Index(severities, Severity(strings.ToUpper(text)))
+		if i < 0 {
+			return 0, errors.New("no verdict")
+		}
+		return float64(i), nil
+	}
 	number, unit := strings.CutSuffix(text, string(u))
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	switch {
