@@ -214,8 +214,8 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 			return ctx.Err()
 		}
 		slot := r.now()
-		if r.late(it, slot) {
-			return nil
+		if r.Limit > 0 && r.late(it, slot) {
+			return nil // without a limit, a session that was due in time is sent, however late
 		}
 		var user slots // that is given back
 		if it.due == tacho.ASAP {

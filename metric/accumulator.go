@@ -42,6 +42,7 @@ type Accumulator struct {
 	network  NetworkUse
 	arrivals arrivals
 	cache    CacheUse
+	begun    int // sessions
 	good     int
 	stalled  int
 	audio    stat.Digest // seconds of sound, of successful requests
@@ -84,6 +85,9 @@ func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.firs
 
 // Add implements tacho.Sink.
 func (a *Accumulator) Add(r *tacho.Record) error {
+	if r.Turn == 0 {
+		a.begun++
+	}
 	a.mark(marksOf(r))
 	a.whole.ready(len(All), a.Limit)
 	a.series.ready(len(All))
@@ -200,8 +204,12 @@ func (a *Accumulator) paced(s *Summary) *stat.Series {
 // Close implements tacho.Sink.
 func (a *Accumulator) Close() error { return nil }
 
+// Begun is how many sessions have a record of their first turn.
+func (a *Accumulator) Begun() int { return a.begun }
+
 // Merge adds what b has seen; b does not change.
 func (a *Accumulator) Merge(b *Accumulator) {
+	a.begun += b.begun
 	a.settle()
 	b.settle()
 	a.mergeMarks(b)

@@ -96,6 +96,15 @@ var recordRules = []Rule{
 		},
 	},
 	{
+		Code: "unsent", Unit: "share", Note: never, Degraded: 0, Invalid: 0.05,
+		Do:    "raise --max-concurrency, lower the rate, or leave out --max-seconds",
+		Doc:   "sessions due before the end of the level that never began / all that were due: latencies from due leave out those that would have waited longest",
+		value: func(s *Summary) (float64, bool) { return s.UnsentShare() },
+		inWords: func(s *Summary, v float64) string {
+			return fmt.Sprintf("%d of %d requests that were due were never sent (%s)", s.Config.Unsent, s.Config.Unsent+s.Requests, percent(v))
+		},
+	},
+	{
 		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 500,
 		Do:      "give the client more CPU, or ask for less",
 		Doc:     "median of sent - due (of sent - slot where the limit bound): half of the requests left later than this, and it is a visible part of a short TTFT",

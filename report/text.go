@@ -218,8 +218,8 @@ func (p printer) schedule(s *metric.Summary) {
 	if d := s.Drift; d != nil {
 		p.fact("  first/last tenth, mean:", fixed(&d.FirstTenthMillis)+" / "+fixed(&d.LastTenthMillis))
 	}
-	p.fact("TTFT from due p50/p99/max (ms):", spread(s, metric.TTFTDue))
-	p.fact("E2EL from due p50/p99/max (ms):", spread(s, metric.E2ELDue))
+	p.fact("TTFT from due p50/p99/max (ms):", fromDue(s, metric.TTFTDue))
+	p.fact("E2EL from due p50/p99/max (ms):", fromDue(s, metric.E2ELDue))
 	if d := s.Dist(metric.TTFTContent); d.Stats != nil && d.Stats.Mean != s.Classic(metric.TTFT).Mean {
 		p.fact("TTFT of content p50/p99/max (ms):", spread(s, metric.TTFTContent))
 	}
@@ -228,6 +228,9 @@ func (p printer) schedule(s *metric.Summary) {
 		scheduled, achieved = s.Rate.ScheduledPerS, s.Rate.AchievedPerS
 	}
 	p.fact("Request rate scheduled/sent (req/s):", fixed(scheduled)+" / "+fixed(achieved))
+	if s.Config.Unsent > 0 {
+		p.fact("Requests due/sent/never sent:", fmt.Sprintf("%d / %d / %d", s.Requests+s.Config.Unsent, s.Requests, s.Config.Unsent))
+	}
 	p.peaks(s)
 	if s.Resent > 0 {
 		p.fact("Requests sent again after a failure:", strconv.Itoa(s.Resent))
@@ -375,6 +378,16 @@ func spread(s *metric.Summary, m *metric.Metric) string {
 	}
 	p99 := stats.Percentile(99)
 	return fixed(&stats.Median) + " / " + fixed(&p99) + " / " + fixed(&stats.Max)
+}
+
+// fromDue is spread of a latency from due. Requests that were never sent would
+// have waited longer than the others, so each figure is a lower bound then.
+func fromDue(s *metric.Summary, m *metric.Metric) string {
+	text := spread(s, m)
+	if s.Config.Unsent > 0 && text != notMeasured {
+		text = "> " + strings.ReplaceAll(text, " / ", " / > ")
+	}
+	return text
 }
 
 func fixed(v *float64) string {

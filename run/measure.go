@@ -28,6 +28,7 @@ type level struct {
 	config  metric.Config
 	pacer   tacho.Pacer
 	work    workload.Workload
+	plain   workload.Workload // work, not watched for what prompts share
 	sharing *workload.Sharing // what its prompts have in common
 	sample  uint64            // of its prompts, where others have to make the same
 }
@@ -89,7 +90,7 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 	if r.env.Agents != nil || r.parts > 0 {
 		s.sample = sampleOf(s.work)
 	}
-	s.work = s.sharing.Watch(s.work)
+	s.plain, s.work = s.work, s.sharing.Watch(s.work)
 	if r.Plan.Virtual {
 		return s, nil // nothing is sent
 	}
@@ -293,7 +294,7 @@ func (r *Runner) sumUp(s *level, sum *metric.Accumulator, probe *metric.Probe) {
 	for _, n := range s.work.Notes() {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
-	s.config.SharedShare = s.sharing.Share()
+	s.config.SharedShare, s.config.Unsent = s.sharing.Share(), r.unsent(s, sum.Begun())
 	scrubSamples(r.env.Secrets, out.Samples)
 	scrubReasons(r.env.Secrets, s.config.Known)
 	out.Summary = sum.Summary(s.config)

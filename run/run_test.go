@@ -497,6 +497,37 @@ func TestMaxSeconds(t *testing.T) {
 	})
 }
 
+// Requests that were due and never sent are counted and spoil the verdict.
+func TestUnsent(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plan.Plan)
+		due    int  // 0 if requests are due when they are sent
+		unsent bool // some of them
+	}{
+		"overload":    {func(p *plan.Plan) { p.RequestRate, p.MaxConcurrency, p.MaxSeconds = 100, 1, 3 }, 300, true},
+		"kept up":     {func(p *plan.Plan) { p.RequestRate, p.MaxConcurrency, p.MaxSeconds = 20, 10, 3 }, 60, false},
+		"closed loop": {func(p *plan.Plan) { p.MaxConcurrency, p.MaxSeconds = 2, 1 }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				url, _ := serve(t, nil)
+				out := do(t, planFor(url, func(p *plan.Plan) {
+					p.NumPrompts, p.RandomOutputLen, p.Burstiness = plan.Default().NumPrompts, workload.Fixed(20), 1e9 // even gaps
+					c.change(p)
+				}))
+				s := out.summaries[0]
+				if all := s.Requests + s.Config.Unsent; c.due > 0 && (all < c.due-1 || all > c.due+1) {
+					t.Errorf("%d sent, %d never sent, want %d due", s.Requests, s.Config.Unsent, c.due)
+				}
+				invalid := slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "unsent" && r.Severity == metric.Invalid })
+				if invalid != c.unsent || (s.Config.Unsent > 0) != c.unsent {
+					t.Errorf("%d never sent: %+v", s.Config.Unsent, s.Verdict)
+				}
+			})
+		})
+	}
+}
+
 // In virtual time every figure is exact: the simulated engine's times are the
 // report's, from the first byte sent and from when a request was due.
 func TestTimesAreExact(t *testing.T) {
