@@ -212,7 +212,7 @@ test-power:
 ## test-hostile: every shape of a bad answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
 .PHONY: test-hostile
 test-hostile:
-	go test -tags hostile -count 1 -timeout 2h -v ./internal/hostile
+	go test -tags hostile,real -run '^TestReal' -count 1 -timeout 2h -v ./internal/hostile
 
 ## test-coverage: how often intervals of 95 % hold the truth, in 4,000 seeded tries of each of 39 kinds and 2,000 of four simulated engines (half an hour; TRIES=400 for fewer)
 .PHONY: test-coverage
@@ -240,7 +240,7 @@ test-seeds:
 ## test-fleet: predicted against measured over HTTP, four replicas behind each router, FLEET requests each (a quiet machine; some minutes)
 .PHONY: test-fleet
 test-fleet:
-	FLEET=$(FLEET) go test -run TestFleetAgainstHTTP -count 1 -timeout 1h -v ./internal/proof
+	FLEET=$(FLEET) go test -tags real -run TestRealFleetAgainstHTTP -count 1 -timeout 1h -v ./internal/proof
 
 FLEET_REQUESTS ?= 1000000
 FLEET_ENGINE ?= vllm-8b-h100
@@ -248,7 +248,7 @@ FLEET_ENGINE ?= vllm-8b-h100
 ## bench-fleet: FLEET_REQUESTS over 64 replicas of FLEET_ENGINE through the command, on one core: time and memory (a million: 2 GB below TMPDIR)
 .PHONY: bench-fleet
 bench-fleet:
-	FLEET_REQUESTS=$(FLEET_REQUESTS) FLEET_ENGINE=$(FLEET_ENGINE) go test -run TestFleetCost -count 1 -timeout 1h -v ./internal/proof
+	FLEET_REQUESTS=$(FLEET_REQUESTS) FLEET_ENGINE=$(FLEET_ENGINE) go test -tags real -run TestRealFleetCost -count 1 -timeout 1h -v ./internal/proof
 
 ## test-large: keep and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB below TMPDIR, some minutes)
 .PHONY: test-large
@@ -336,7 +336,7 @@ RUNS ?= 224
 ## test-verdict: the verdict against the truth, in RUNS runs of many kinds (two cores to itself; quarter of an hour; KIND='late burst' for one kind)
 .PHONY: test-verdict
 test-verdict:
-	VERDICT=$(RUNS) VERDICT_KIND="$(KIND)" go test -run TestVerdictIsTrue -count 1 -timeout 2h -v ./internal/proof
+	VERDICT=$(RUNS) VERDICT_KIND="$(KIND)" go test -tags real -run TestRealVerdictIsTrue -count 1 -timeout 2h -v ./internal/proof
 
 SOAK ?= 10m
 

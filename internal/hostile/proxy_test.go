@@ -6,6 +6,7 @@ package hostile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -22,6 +23,12 @@ import (
 // mark begins the ids of the measured requests: the others are answered well.
 const mark = "m-"
 
+// A tcpConn is a connection that can be reset.
+type tcpConn interface {
+	net.Conn
+	SetLinger(seconds int) error
+}
+
 // A proxy answers in the simulator's stead.
 type proxy struct {
 	ln    net.Listener
@@ -29,23 +36,22 @@ type proxy struct {
 	shape *shape
 	all   bool // bend the answers to questions too
 
+	running sync.WaitGroup
+
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	over  bool
 }
 
-func newProxy(t testing.TB, engine string, s *shape, all bool) *proxy {
+func newProxy(t testing.TB, ln net.Listener, tr *trial) *proxy {
 	t.Helper()
+	engine := cmp.Or(poses[tr.kind.Name], tr.kind.Name)
 	engineSim, err := sim.New(sim.Options{Engine: engine, Model: "m", TTFT: time.Microsecond, ITL: time.Microsecond, ForgetTruth: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{ln: ln, sim: engineSim, shape: s, all: all, conns: map[net.Conn]bool{}}
-	go p.serve()
+	p := &proxy{ln: ln, sim: engineSim, shape: tr.shape, all: tr.all, conns: map[net.Conn]bool{}}
+	p.running.Go(p.serve)
 	return p
 }
 
@@ -62,7 +68,7 @@ func (p *proxy) serve() {
 		if over {
 			nc.Close()
 		}
-		go p.talk(nc.(*net.TCPConn))
+		p.running.Go(func() { p.talk(nc.(tcpConn)) })
 	}
 }
 
@@ -75,9 +81,10 @@ func (p *proxy) close() {
 	}
 	p.mu.Unlock()
 	_ = p.sim.Close()
+	p.running.Wait()
 }
 
-func (p *proxy) talk(nc *net.TCPConn) {
+func (p *proxy) talk(nc tcpConn) {
 	defer func() {
 		nc.Close()
 		p.mu.Lock()
@@ -139,7 +146,7 @@ func newAnswer(resp *http.Response) *answer {
 // connection closed.
 type out struct {
 	*answer
-	conn *net.TCPConn
+	conn tcpConn
 	in   *bufio.Reader
 	keep bool
 }

@@ -396,8 +396,8 @@ var floods = []shape{
 	}},
 }
 
-// bomb is 64 MiB of nothing in 64 KB.
-var bomb = sync.OnceValue(func() []byte { return zipped(make([]byte, 64<<20)) })
+// bomb is 64 MiB of nothing in 64 KB, in 64 parts.
+var bomb = sync.OnceValue(func() []byte { return bytes.Repeat(zipped(make([]byte, 1<<20)), 64) })
 
 // waits are answers that do not come, or not in time.
 var waits = []shape{

@@ -167,11 +167,16 @@ type Result struct {
 
 // Run checks tacho against the simulator at url.
 func Run(ctx context.Context, url string, e Effort) (*Result, error) {
-	streams, err := Measure(ctx, url, e.Streams)
+	return runOver(ctx, nil, url, e)
+}
+
+// runOver is Run over a network; nil is the kernel's.
+func runOver(ctx context.Context, network dialFunc, url string, e Effort) (*Result, error) {
+	streams, err := measureOver(ctx, network, url, e.Streams)
 	if err != nil {
 		return nil, err
 	}
-	open, err := Measure(ctx, url, e.Open)
+	open, err := measureOver(ctx, network, url, e.Open)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ import (
 )
 
 // roleVar tells the binary what to be instead of a test.
+//
+// hermetic: only benchmarks and tests of the real tier start processes.
 const roleVar = "TACHO_PROOF_ROLE"
 
 // roles are what it can be. Each talks by lines on its standard streams, and

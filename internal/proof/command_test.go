@@ -21,6 +21,8 @@ import (
 )
 
 // buildDir is removed at the end.
+//
+// hermetic: only benchmarks and tests of the real tier start processes.
 var buildDir string
 
 // built is tacho as users have it: the binary that TACHO names, or one built here.
@@ -280,7 +282,7 @@ func against(b testing.TB, recs []tacho.Record, urls []string, l Load) *Seen {
 	b.Helper()
 	all := map[string]sim.Truth{}
 	for _, url := range urls {
-		truth, err := readTruths(b.Context(), url)
+		truth, err := readTruths(b.Context(), nil, url)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -215,16 +215,3 @@ func BenchmarkMemory(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 	}
 }
-
-// TestCheapStream keeps the comparison honest: both clients see all tokens.
-func TestClientsSeeTheSame(t *testing.T) {
-	addr := start(t, "server", "10ms", "1ms").line()
-	for kind, run := range clients {
-		if err := run(load{addr, 5, 20, time.Second}); err != nil {
-			if errors.Is(err, errors.ErrUnsupported) {
-				continue
-			}
-			t.Errorf("%s: %v", kind, err)
-		}
-	}
-}

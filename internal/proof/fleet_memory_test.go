@@ -173,7 +173,7 @@ func TestFleetInMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefixes := load{requests: 200, prompt: 512, shared: 256, families: 16, answer: 32, perSecond: 60}
+	prefixes := load{requests: 80, prompt: 512, shared: 256, families: 16, answer: 32, perSecond: 60}
 	for _, policy := range route.Policies {
 		t.Run(policy.Name, func(t *testing.T) { holdAgainst(t, p, 4, policy, prefixes) })
 	}
@@ -185,18 +185,18 @@ func TestFleetInMemory(t *testing.T) {
 		change func(*step.Profile)
 		load   load
 	}{
-		"long prompts":    {func(*step.Profile) {}, load{requests: 30, prompt: 8000, answer: 40, perSecond: 2}},
-		"long answers":    {func(*step.Profile) {}, load{requests: 30, prompt: 100, answer: 600, perSecond: 4}},
-		"shared prefixes": {func(*step.Profile) {}, load{requests: 150, prompt: 2048, shared: 1800, families: 4, answer: 32, perSecond: 10}},
+		"long prompts":    {func(*step.Profile) {}, load{requests: 15, prompt: 8000, answer: 40, perSecond: 2}},
+		"long answers":    {func(*step.Profile) {}, load{requests: 15, prompt: 100, answer: 600, perSecond: 4}},
+		"shared prefixes": {func(*step.Profile) {}, load{requests: 60, prompt: 2048, shared: 1800, families: 4, answer: 32, perSecond: 10}},
 		"answers that end": {func(p *step.Profile) {
 			p.Output = step.Lengths{Kind: "normal", Mean: 20, SD: 8, Max: 60, Long: step.LongLengths{From: 1000, Mean: 5, SD: 2}}
-		}, load{requests: 150, prompt: 200, answer: 40, perSecond: 20, ends: true}},
-		"short of memory": {func(p *step.Profile) { p.KV.Blocks = 700 }, load{requests: 150, prompt: 600, answer: 60, perSecond: 20}},
+		}, load{requests: 60, prompt: 200, answer: 40, perSecond: 20, ends: true}},
+		"short of memory": {func(p *step.Profile) { p.KV.Blocks = 700 }, load{requests: 60, prompt: 600, answer: 60, perSecond: 20}},
 		"a second memory": {func(p *step.Profile) {
 			p.KV.Blocks, p.KV.BytesPerToken, p.Offload = 700, 131072, step.Offload{Blocks: 2000, GBPerS: 25}
-		}, load{requests: 150, prompt: 600, answer: 60, perSecond: 20}},
-		"priorities": {func(p *step.Profile) { p.Priority, p.MaxSequences = true, 8 }, load{requests: 150, prompt: 300, answer: 30, perSecond: 20}},
-		"adapters":   {func(p *step.Profile) { p.LoRA = step.LoRA{Slots: 1, LoadMs: 20, PerAdapterUs: 300} }, load{requests: 150, prompt: 300, answer: 30, perSecond: 10}},
+		}, load{requests: 60, prompt: 600, answer: 60, perSecond: 20}},
+		"priorities": {func(p *step.Profile) { p.Priority, p.MaxSequences = true, 8 }, load{requests: 60, prompt: 300, answer: 30, perSecond: 20}},
+		"adapters":   {func(p *step.Profile) { p.LoRA = step.LoRA{Slots: 1, LoadMs: 20, PerAdapterUs: 300} }, load{requests: 60, prompt: 300, answer: 30, perSecond: 10}},
 		"split": {func(p *step.Profile) {
 			p.KV.BytesPerToken, p.Split = 131072, step.Split{Prefill: 1, Decode: 2, GBPerS: 20, LatencyMs: 2}
 		}, prefixes},

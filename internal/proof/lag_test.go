@@ -5,8 +5,11 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tacho/engine"
+	"tacho/sim"
 	"tacho/stat"
 )
 
@@ -58,27 +61,40 @@ func arrivals(t testing.TB, l Load) *Seen {
 	return seen
 }
 
-// TestSchedule holds what is true on the busiest machine: the schedule is the
-// process that was asked for, all of it reaches the server, and nothing is
-// sent before it is due. How late it is, BenchmarkArrivals tells.
+// In virtual time requests are sent when they are due, and the server gets them then.
 func TestSchedule(t *testing.T) {
 	for _, l := range processes {
 		t.Run(fmt.Sprint("burstiness=", l.Burstiness), func(t *testing.T) {
-			seen := arrivals(t, l)
-			if early := slices.Min(seen.Lag); early < 0 {
-				t.Errorf("a request was sent %v us before it was due", -early)
-			}
-			planned := &Seen{Load: l, Arrivals: seen.Due}
-			if math.IsInf(l.Burstiness, 1) {
+			synctest.Test(t, func(t *testing.T) {
+				seen := inMemory(t, sim.Options{TTFT: time.Millisecond, ITL: time.Millisecond}, asIs, l)
 				for i, due := range seen.Due {
-					if math.Abs(due-float64(i+1)/l.Rate) > 1e-6 {
-						t.Fatalf("request %d is due at %v s", i, due)
+					if at := seen.Arrivals[i] - seen.Arrivals[0]; seen.Lag[i] != 0 || math.Abs(at-(due-seen.Due[0])) > 1e-6 {
+						t.Fatalf("request %d was due after %v s, and came %v s after the first; it was sent %v us late", i, due, at, seen.Lag[i])
 					}
 				}
-			} else if limit := 1.95 / math.Sqrt(float64(l.Requests)); planned.Distance() > limit {
-				t.Errorf("Kolmogorov-Smirnov distance %.3f of the schedule, above %.3f", planned.Distance(), limit)
-			}
+				checkSchedule(t, seen)
+			})
 		})
+	}
+}
+
+// checkSchedule wants all requests, and their due times to be those of the process
+// that was asked for.
+func checkSchedule(t *testing.T, seen *Seen) {
+	t.Helper()
+	l := seen.Load
+	if len(seen.Arrivals) != l.Requests || len(seen.Due) != l.Requests {
+		t.Fatalf("the server saw %d requests of %d; %s", len(seen.Arrivals), l.Requests, seen.Example)
+	}
+	planned := &Seen{Load: l, Arrivals: seen.Due}
+	if math.IsInf(l.Burstiness, 1) {
+		for i, due := range seen.Due {
+			if math.Abs(due-float64(i+1)/l.Rate) > 1e-6 {
+				t.Fatalf("request %d is due at %v s", i, due)
+			}
+		}
+	} else if limit := 1.95 / math.Sqrt(float64(l.Requests)); planned.Distance() > limit {
+		t.Errorf("Kolmogorov-Smirnov distance %.3f of the schedule, above %.3f", planned.Distance(), limit)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ import (
 
 	"tacho/sim"
 )
+
+// platformRoles are those that only Linux has.
+var platformRoles = map[string]func(args []string) error{"listener": listener, "burst": burst, "metronome": tick}
 
 // A metronome is a server that says token k of every answer at its arrival +
 // TTFT + k gaps, with as little work as a server can do: one thread, a write for
@@ -219,6 +223,10 @@ func said(data string) []byte {
 	return b.Bytes()
 }
 
+func event(w io.Writer, data string) {
+	fmt.Fprintf(w, "%x\r\ndata: %s\n\n\r\n", len(data)+8, data)
+}
+
 // say says at most n of the tokens that are due, and whether there are more.
 // Otherwise the timer is set to the next.
 func (m *metronome) say(n int) bool {
@@ -260,4 +268,18 @@ func (m *metronome) sayOne(l *line, now int64) {
 	end := said(fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
 		l.prompt, l.tokens, l.prompt+l.tokens))
 	_, _ = unix.Write(l.fd, append(append(end, said("[DONE]")...), "0\r\n\r\n"...))
+}
+
+// stamps finds the software time and the number of a sent packet.
+func stamps(control []byte) (at int64, id uint32) {
+	messages, _ := unix.ParseSocketControlMessage(control)
+	for _, m := range messages {
+		switch {
+		case m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPING && len(m.Data) >= 16:
+			at = int64(binary.NativeEndian.Uint64(m.Data))*int64(time.Second) + int64(binary.NativeEndian.Uint64(m.Data[8:]))
+		case len(m.Data) >= 16: // sock_extended_err
+			id = binary.NativeEndian.Uint32(m.Data[12:])
+		}
+	}
+	return at, id
 }

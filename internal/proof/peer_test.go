@@ -40,6 +40,8 @@ func BenchmarkCommandPeer(b *testing.B) {
 }
 
 // spent is the processor time of a program, in microseconds a request.
+//
+// hermetic: only the benchmark starts programs.
 func spent(b *testing.B, requests int, program string, flags []string) string {
 	b.Helper()
 	cmd := exec.Command(program, flags...)

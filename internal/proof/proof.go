@@ -15,6 +15,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"runtime"
 	"slices"
@@ -55,15 +56,23 @@ type Seen struct {
 	Summary   metric.Summary
 }
 
+// A dialFunc makes connections, as run.Env.Dial does.
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // Measure puts a load on the simulator at url, and compares.
 func Measure(ctx context.Context, url string, l Load) (*Seen, error) {
+	return measureOver(ctx, nil, url, l)
+}
+
+// measureOver is Measure over a network; nil is the kernel's.
+func measureOver(ctx context.Context, network dialFunc, url string, l Load) (*Seen, error) {
 	p := plan.Default()
 	p.Backend, p.BaseURL, p.Clock = "vllm", []string{url}, cmp.Or(l.Clock, p.Clock)
 	p.NumPrompts, p.RequestRate, p.Burstiness = l.Requests, l.Rate, l.Burstiness
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(4), workload.Fixed(l.Tokens)
 	var seed uint64 = 1 // the same load every time
 	p.Seed = &seed
-	r, err := run.Open(ctx, p, run.Env{Random: rand.Uint64()}, run.Hooks{})
+	r, err := run.Open(ctx, p, run.Env{Random: rand.Uint64(), Dial: network}, run.Hooks{})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +82,7 @@ func Measure(ctx context.Context, url string, l Load) (*Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	truth, err := truths(ctx, url, recs)
+	truth, err := truths(ctx, network, url, recs)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +108,9 @@ const (
 )
 
 // truths are what the server wrote down of the requests, by their ids.
-func truths(ctx context.Context, url string, recs records) (map[string]sim.Truth, error) {
+func truths(ctx context.Context, network dialFunc, url string, recs records) (map[string]sim.Truth, error) {
 	for try := 1; ; try++ {
-		all, err := readTruths(ctx, url)
+		all, err := readTruths(ctx, network, url)
 		if err != nil {
 			return nil, fmt.Errorf("ask the server for the truth: %w", err)
 		}
@@ -113,12 +122,12 @@ func truths(ctx context.Context, url string, recs records) (map[string]sim.Truth
 	}
 }
 
-func readTruths(ctx context.Context, url string) (map[string]sim.Truth, error) {
+func readTruths(ctx context.Context, network dialFunc, url string) (map[string]sim.Truth, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/sim/truth", nil)
 	if err != nil {
 		return nil, err
 	}
-	direct := http.Transport{DisableKeepAlives: true} // past any proxy, as the load goes
+	direct := http.Transport{DialContext: network, DisableKeepAlives: true} // past any proxy, as the load goes
 	res, err := direct.RoundTrip(req)
 	if err != nil {
 		return nil, err

@@ -1,14 +1,17 @@
 package proof
 
 import (
+	"errors"
 	"math"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tacho"
+	"tacho/internal/memnet"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/sim"
@@ -170,24 +173,79 @@ func (c *lyingConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A server that is 5 ms off the truth is found out, through the whole of a run,
-// however busy the machine is: a wait is never shorter than it was asked to be.
+// asIs is a listener without faults.
+func asIs(l net.Listener) net.Listener { return l }
+
+// serveInMemory serves a simulated engine on a network in memory, for use in a bubble.
+func serveInMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Listener) (network *memnet.Network, url string) {
+	t.Helper()
+	network = new(memnet.Network)
+	l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sim.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(listen(l)) }()
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return network, "http://" + l.Addr().String()
+}
+
+// inMemory measures a load in virtual time.
+func inMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Listener, l Load) *Seen {
+	t.Helper()
+	network, url := serveInMemory(t, o, listen)
+	seen, err := measureOver(t.Context(), network.Dial, url, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+const lie = 5 * ms
+
+// liedTo is a small effort against a server that lies.
+var (
+	liedTo = Effort{Streams: fewTokens, Open: fewTokens}
+
+	fewTokens = Load{Requests: 20, Rate: 100, Burstiness: math.Inf(1), Tokens: 10}
+	liesAfter = sim.Options{TTFT: 20 * ms, ITL: 20 * ms}
+)
+
+// In virtual time a client is exact, so that a server which is 5 ms off the truth is
+// found to be off by 5 ms.
 func TestLieIsFound(t *testing.T) {
-	s, err := sim.New(sim.Options{TTFT: 20 * ms, ITL: 20 * ms})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = s.Serve(liar{l, 5 * ms}) }()
-	t.Cleanup(func() { _ = s.Close() })
-	small := Load{Requests: 20, Rate: 100, Burstiness: math.Inf(1), Tokens: 10}
-	r, err := Run(t.Context(), "http://"+l.Addr().String(), Effort{Streams: small, Open: small})
-	if err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		network, url := serveInMemory(t, liesAfter, func(l net.Listener) net.Listener { return liar{l, lie} })
+		r, err := runOver(t.Context(), network.Dial, url, liedTo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLie(t, r)
+		for _, c := range r.Checks {
+			if strings.Contains(c.Name, "_error_") && *c.Value != micros(lie) {
+				t.Errorf("%s: a lie of 5 ms was seen as %v us", c.Name, *c.Value)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		seen := inMemory(t, liesAfter, asIs, fewTokens)
+		if seen.TTFT.Max() != 0 || seen.ITL.Max() != 0 || seen.Missing != 0 {
+			t.Errorf("a server that tells the truth is off by %v us and %v us; %d tokens are missing", seen.TTFT.Max(), seen.ITL.Max(), seen.Missing)
+		}
+	})
+}
+
+// checkLie wants the lie to be found, and nothing to be missing.
+func checkLie(t *testing.T, r *Result) {
+	t.Helper()
 	for _, c := range r.Checks {
 		switch c.Name {
 		case "missing_tokens":
@@ -195,7 +253,7 @@ func TestLieIsFound(t *testing.T) {
 				t.Errorf("tokens are missing: %+v; %s", c, r.Failure)
 			}
 		case "ttft_error_p50":
-			if c.OK || *c.Value < 5000 {
+			if c.OK || *c.Value < micros(lie) {
 				t.Errorf("%s: a lie of 5 ms was seen as %v us", c.Name, *c.Value)
 			}
 		case "itl_error_p99":
@@ -204,7 +262,7 @@ func TestLieIsFound(t *testing.T) {
 			}
 		}
 	}
-	if r.OK || r.Tokens != small.Requests*small.Tokens {
+	if r.OK || r.Tokens != fewTokens.Requests*fewTokens.Tokens {
 		t.Errorf("ok %v, %d tokens compared", r.OK, r.Tokens)
 	}
 }

@@ -14,6 +14,8 @@ import (
 // BenchmarkSoak keeps 5,000 streams open for minutes, each followed by the next,
 // and looks whether memory and descriptors stay what they were and every event
 // is there. SOAK is how long; without it there is none.
+//
+// hermetic: only the benchmark starts a process.
 func BenchmarkSoak(b *testing.B) {
 	minutes, err := time.ParseDuration(os.Getenv("SOAK"))
 	if err != nil {

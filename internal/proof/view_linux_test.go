@@ -37,6 +37,8 @@ func terminal(b testing.TB) (ours, theirs *os.File) {
 
 // BenchmarkView says how much processor time the live view costs: 1,000 streams of
 // 50 tokens/s each, with the view on a terminal and without it, in turn.
+//
+// hermetic: only the benchmark starts a process.
 func BenchmarkView(b *testing.B) {
 	const pairs = 3
 	server := start(b, "server", "20ms", "20ms")

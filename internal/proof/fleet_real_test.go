@@ -1,3 +1,5 @@
+//go:build real
+
 package proof
 
 import (
@@ -14,10 +16,10 @@ import (
 	"testing"
 )
 
-// TestFleetAgainstHTTP holds what is predicted for four replicas behind each
+// TestRealFleetAgainstHTTP holds what is predicted for four replicas behind each
 // router against what bench measures of four simulated servers on loopback, with
 // the same requests at the same times. It takes a quiet machine: `make test-fleet`.
-func TestFleetAgainstHTTP(t *testing.T) {
+func TestRealFleetAgainstHTTP(t *testing.T) {
 	requests := os.Getenv("FLEET")
 	if requests == "" {
 		t.Skip("make test-fleet runs it")

@@ -1,3 +1,5 @@
+//go:build real
+
 package proof
 
 import (
@@ -8,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestFleetCost tells what a prediction for 64 replicas costs through the command,
+// TestRealFleetCost tells what a prediction for 64 replicas costs through the command,
 // on one core: `make bench-fleet`.
-func TestFleetCost(t *testing.T) {
+func TestRealFleetCost(t *testing.T) {
 	requests := os.Getenv("FLEET_REQUESTS")
 	if requests == "" {
 		t.Skip("make bench-fleet runs it")

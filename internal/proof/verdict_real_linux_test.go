@@ -1,3 +1,5 @@
+//go:build real
+
 package proof
 
 import (
@@ -146,7 +148,7 @@ const (
 
 // The verdict is right about runs of many kinds, against a server whose kernel
 // knows when its tokens left. VERDICT says how many runs.
-func TestVerdictIsTrue(t *testing.T) {
+func TestRealVerdictIsTrue(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("VERDICT"))
 	if runs == 0 {
 		t.Skip("make test-verdict does it: minutes, and a core of its own for each end")
