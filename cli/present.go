@@ -12,6 +12,7 @@ import (
 	"tacho/internal/redact"
 	"tacho/outcome"
 	"tacho/report"
+	"tacho/report/conclusion"
 	"tacho/store"
 )
 
@@ -90,7 +91,7 @@ func (b *benchRun) next() string {
 	p := &b.runner.Asked
 	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
 	if len(b.outer) > 0 {
-		return "how much the best of them takes: start it, and tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(report.Limit(b.run.Levels), "ttft:p99<500ms") + "'"
+		return "how much the best of them takes: start it, and tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(conclusion.Limit(b.run.Levels), "ttft:p99<500ms") + "'"
 	}
 	if slices.ContainsFunc(b.run.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
 		return "the rest of it: tacho bench --resume " + b.keep.Dir()
@@ -104,7 +105,7 @@ func (b *benchRun) next() string {
 		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...)
 	}
 	whom += b.same(append(whatIsSent, "Server", "Agents", "Fleet")...)
-	if limit := report.Limit(b.run.Levels); limit != "" {
+	if limit := conclusion.Limit(b.run.Levels); limit != "" {
 		return "the limit to a few percent: tacho find " + whom + " --slo '" + limit + "'"
 	}
 	return "how much it takes: tacho bench " + whom + " --request-rate sweep"

@@ -3,14 +3,13 @@ package report
 import (
 	"bufio"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tacho/internal/cells"
 	"tacho/metric"
 	"tacho/outcome"
+	"tacho/report/conclusion"
 )
 
 // Curve is the name of the format of the same name.
@@ -110,17 +109,17 @@ func tableWidth(lines [][]string) int {
 // curves are throughput and latency against load, side by side; nothing where the
 // levels are no curve.
 func curves(levels []outcome.Level, r *Report) []string {
-	places, option, load := outcome.Ladder(levels)
+	places, _, load := outcome.Ladder(levels)
 	if len(places) < 3 {
 		return nil
 	}
-	k := climb{levels: levels, places: places, option: option, load: load}
-	n, name := k.kept()
+	held, name := conclusion.Mark(levels)
+	n := 1 + slices.Index(places, held)
 	if n == len(places) {
 		n = 0 // there is nothing beyond it
 	}
 	plot := func(title string, of func(*outcome.Level) *float64, show func(float64) string) *cells.Plot {
-		c := &cells.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: brief}
+		c := &cells.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: conclusion.Brief}
 		if n > 0 {
 			c.Mark = &load[n-1]
 		}
@@ -133,13 +132,13 @@ func curves(levels []outcome.Level, r *Report) []string {
 		}
 		return c
 	}
-	served := plot("Output tok/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.OutputTokensPerS }, brief)
+	served := plot("Output tok/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.OutputTokensPerS }, conclusion.Brief)
 	if served == nil || slices.Max(served.Y) == 0 {
-		served = plot("Served req/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.RequestsPerS }, brief)
+		served = plot("Served req/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.RequestsPerS }, conclusion.Brief)
 	}
-	late := plot("TTFT p99", tail(metric.TTFT), millisWords)
+	late := plot("TTFT p99", tail(metric.TTFT), conclusion.Millis)
 	if late == nil {
-		late = plot("E2EL p99", tail(metric.E2EL), millisWords)
+		late = plot("E2EL p99", tail(metric.E2EL), conclusion.Millis)
 	}
 	return r.Plots(served, late)
 }
@@ -167,20 +166,4 @@ func tail(m *metric.Metric) func(*outcome.Level) *float64 {
 		}
 		return nil
 	}
-}
-
-// brief has three significant digits at most.
-func brief(v float64) string {
-	if v >= 10_000 {
-		return brief(v/1000) + "k"
-	}
-	scale := math.Pow(10, max(2-math.Floor(math.Log10(max(v, 1))), 0))
-	return strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
-}
-
-func millisWords(v float64) string {
-	if v >= 1000 {
-		return brief(v/1000) + " s"
-	}
-	return brief(v) + " ms"
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"tacho/outcome"
+	"tacho/report/conclusion"
 )
 
 var jsonFormat = Format{
@@ -23,14 +24,15 @@ func renderJSON(w io.Writer, r *Report) error { return writeIndented(w, r.Docume
 func (r *Report) Document() any {
 	type run struct {
 		outcome.Run
-		Repeats []outcome.Repeats `json:"repeats,omitempty"`
+		Conclusion conclusion.Conclusion `json:"conclusion"`
+		Repeats    []outcome.Repeats     `json:"repeats,omitempty"`
 	}
 	out := struct {
 		Schema string `json:"schema"`
 		Runs   []run  `json:"runs"`
 	}{Schema: schema}
 	for i := range r.Runs {
-		out.Runs = append(out.Runs, run{r.Runs[i], r.Runs[i].Repeats()})
+		out.Runs = append(out.Runs, run{r.Runs[i], conclusion.Of(&r.Runs[i]), r.Runs[i].Repeats()})
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"strings"
+
+	"tacho/report/conclusion"
 )
 
 var markdownFormat = Format{
@@ -19,6 +21,9 @@ func renderMarkdown(w io.Writer, r *Report) error {
 	}
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	p := printer{out}
+	for i := range r.Runs {
+		p.line(markdownText(safe(strings.Join(conclusion.Of(&r.Runs[i]).Text, " "))) + "\n")
+	}
 	p.markdown(lines, rule(table.Columns))
 	for i := range r.Runs {
 		for _, repeats := range r.Runs[i].Repeats() {

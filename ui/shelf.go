@@ -15,6 +15,7 @@ import (
 	"tacho/archive"
 	"tacho/metric"
 	"tacho/outcome"
+	"tacho/report/conclusion"
 	"tacho/report/page"
 	"tacho/store"
 )
@@ -51,7 +52,8 @@ const (
 	Result  State = "result" // somebody else's
 )
 
-// Best is the level of a run that served most.
+// Best is the level with the highest load that holds the goal of the run, or the one
+// that served most.
 type Best struct {
 	Level        string   `json:"level,omitempty"`
 	RequestsPerS float64  `json:"requests_per_s"`
@@ -277,15 +279,25 @@ func (it *Item) tell(run *outcome.Run) {
 			worst, it.Verdict = at, string(severities[at])
 		}
 		if t := l.Summary.Throughput; t != nil && (it.Best == nil || t.RequestsPerS > it.Best.RequestsPerS) {
-			it.Best = &Best{Level: page.Clip(l.Name), RequestsPerS: t.RequestsPerS, TokensPerS: t.OutputTokensPerS}
-			if stats := l.Summary.Dist(metric.TTFT).Stats; stats != nil && stats.At(99).P == 99 {
-				it.Best.TTFTP99 = new(stats.Percentile(99))
-			}
+			it.Best = bestOf(l)
 		}
 	}
-	if it.Best != nil {
-		it.Answer = page.Answer(run.Levels)
+	if it.Best == nil {
+		return
 	}
+	c := conclusion.Of(run)
+	if it.Answer = c.Text; c.Held != nil {
+		it.Best = bestOf(&run.Levels[c.Held.Level])
+	}
+}
+
+func bestOf(l *outcome.Level) *Best {
+	t := l.Summary.Throughput
+	best := &Best{Level: page.Clip(l.Name), RequestsPerS: t.RequestsPerS, TokensPerS: t.OutputTokensPerS}
+	if stats := l.Summary.Dist(metric.TTFT).Stats; stats != nil && stats.At(99).P == 99 {
+		best.TTFTP99 = new(stats.Percentile(99))
+	}
+	return best
 }
 
 // open reads the runs of an item whole.

@@ -14,6 +14,7 @@ import (
 
 	"tacho/metric"
 	"tacho/outcome"
+	"tacho/report/conclusion"
 )
 
 //go:embed assets/*.html assets/*.css assets/*.js
@@ -125,16 +126,24 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	about := from.About
 	about.Args = nil // they are the command
-	good, _ := outcome.Knee(from.Levels[:n])
+	shown := *from
+	shown.Levels = from.Levels[:n]
+	answer := conclusion.Of(&shown).Text
+	for i := range answer {
+		answer[i] = Clip(answer[i])
+	}
+	var good *int
+	if held, _ := conclusion.Mark(shown.Levels); held >= 0 {
+		good = &held
+	}
 	r := &run{
 		About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n,
-		Knee: good, Answer: Answer(from.Levels[:n]), Levels: []level{},
+		Knee: good, Answer: answer, Levels: []level{},
 	}
 	for _, note := range from.Notes {
 		note.Text = Clip(note.Text)
-		if outcome.IsLimit(note) { // a search has its own words
-			r.Answer = []string{note.Text}
-			continue
+		if outcome.IsLimit(note) {
+			continue // it is the answer
 		}
 		r.Notes = append(r.Notes, note)
 	}

@@ -1,0 +1,113 @@
+package conclusion_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/report/conclusion"
+)
+
+// A tried is a level of a closed loop.
+type tried struct {
+	users   int
+	served  float64 // requests/s
+	ttft    float64 // p99 and maximum, in ms
+	n       int     // requests
+	good    float64 // share that keeps the SLO; 0 is no SLO
+	verdict metric.Severity
+}
+
+func (l tried) level() outcome.Level {
+	s := metric.Summary{
+		Counts:     metric.Counts{Requests: l.n, Completed: l.n, DurationS: float64(l.n) / l.served},
+		Throughput: &metric.Throughput{RequestsPerS: l.served, OutputTokensPerS: 20 * l.served},
+		Verdict:    metric.Verdict{Severity: l.verdict},
+	}
+	if l.verdict == metric.Invalid {
+		s.Verdict.Reasons = []metric.Reason{{Code: "x", Severity: metric.Invalid, Text: "the client did not run: give it more CPU"}}
+	}
+	if l.good > 0 {
+		s.Config.Goodput = []metric.SLO{{Metric: "ttft", LimitMillis: 500}}
+		s.Throughput.GoodPerS = new(l.good * l.served)
+	}
+	for _, m := range metric.All {
+		s.Dists = append(s.Dists, metric.Dist{Name: m.Name})
+		if m == metric.TTFT {
+			s.Dists[len(s.Dists)-1].N = l.n
+			s.Dists[len(s.Dists)-1].Stats = &metric.Stats{Median: l.ttft / 2, Max: l.ttft, Percentiles: []metric.Percentile{{P: 50, Value: l.ttft / 2}, {P: 90, Value: l.ttft}, {P: 99, Value: l.ttft}}}
+		}
+	}
+	out := outcome.Level{Summary: s}
+	out.Name = fmt.Sprintf("--max-concurrency %d", l.users)
+	return out
+}
+
+func TestConclusions(t *testing.T) {
+	const ok, bad, poor = metric.Valid, metric.Invalid, metric.Degraded
+	for name, c := range map[string]struct {
+		levels  []tried
+		verdict metric.Severity
+		held    int // its place; -1 is none
+		want    string
+	}{
+		"all INVALID": {
+			[]tried{{1, 10, 50, 200, 0, bad}, {2, 20, 50, 200, 0, bad}}, bad, -1,
+			"INVALID: nothing can be concluded, because the client did not run: give it more CPU.",
+		},
+		"one INVALID": {
+			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, bad}, {4, 40, 100, 200, 1, ok}, {8, 41, 900, 200, 0.2, ok}}, ok, 2,
+			"Holds TTFT < 500 ms for 99 % of the requests up to 4 requests at a time (40 req/s, 800 tok/s); beyond that more at once gains 2 %, and TTFT p99 is 900 ms at 8 requests at a time. INVALID and left out: 2 requests at a time.",
+		},
+		"the limit INVALID": {
+			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, ok}, {4, 40, 100, 200, 1, bad}}, ok, 1,
+			"Holds TTFT < 500 ms for 99 % of the requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more. INVALID and left out: 4 requests at a time.",
+		},
+		"DEGRADED": {
+			[]tried{{1, 10, 50, 200, 0, ok}, {2, 20, 60, 200, 0, poor}, {4, 20, 200, 200, 0, ok}}, poor, 1,
+			"DEGRADED: Holds TTFT p99 < 70 ms up to 2 requests at a time (20 req/s, 400 tok/s); beyond that more at once gains nothing, and TTFT p99 is 200 ms at 4 requests at a time.",
+		},
+		"few requests": {
+			[]tried{{1, 10, 50, 4, 0, ok}, {2, 20, 60, 8, 0, ok}}, ok, 1,
+			"Holds TTFT max < 70 ms up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more.",
+		},
+		"few requests, SLO": {
+			[]tried{{1, 10, 50, 40, 1, ok}, {2, 20, 60, 40, 1, ok}}, ok, 1,
+			"Holds TTFT < 500 ms for each of 40 requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more.",
+		},
+		"misses": {
+			[]tried{{1, 10, 700, 200, 0.1, ok}, {2, 20, 900, 200, 0.1, ok}}, ok, -1,
+			"Misses TTFT < 500 ms for 99 % of the requests already at 1 requests at a time; TTFT p99 is 700 ms at 1 requests at a time.",
+		},
+		"one level":           {[]tried{{1, 10, 50, 200, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and p99 50 ms."},
+		"one level, few":      {[]tried{{1, 10, 50, 20, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and max 50 ms."},
+		"one level, DEGRADED": {[]tried{{1, 10, 50, 200, 0, poor}}, poor, -1, "DEGRADED: Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and p99 50 ms."},
+		"nothing":             {nil, bad, -1, "Nothing was measured."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var levels []outcome.Level
+			for _, l := range c.levels {
+				levels = append(levels, l.level())
+			}
+			got := conclusion.Of(&outcome.Run{Levels: levels})
+			held := -1
+			if got.Held != nil {
+				held = got.Held.Level
+			}
+			if text := strings.Join(got.Text, " "); text != c.want || got.Verdict != c.verdict || held != c.held {
+				t.Errorf("%s, held by level %d: %s\nwant %s, %d: %s", got.Verdict, held, text, c.verdict, c.held, c.want)
+			}
+		})
+	}
+}
+
+func TestNoSuccess(t *testing.T) {
+	for failed, want := range map[int]string{12: "None of 12 requests succeeded.", 0: "None of 12 requests had finished when the run was stopped."} {
+		s := metric.Summary{Counts: metric.Counts{Requests: 12, Failed: failed, Canceled: 12 - failed}, Throughput: &metric.Throughput{}}
+		if got := conclusion.OfLevels([]outcome.Level{{Summary: s}}); len(got.Text) == 0 || got.Text[0] != want {
+			t.Errorf("of %d failures it says %q, want %q", failed, got.Text, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package conclusion
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"tacho/outcome"
+)
+
+// loadWords say a number of each option that is a load.
+var loadWords = map[string]string{"request-rate": "req/s", "max-concurrency": "requests at a time", "num-prompts": "requests at once"}
+
+// named is a level in words.
+func named(l *outcome.Level) string {
+	var words []string
+	for _, flag := range l.Flags() {
+		option, value := flag.Name, flag.Value
+		if n, err := strconv.Atoi(value); err == nil {
+			value = whole(n)
+		}
+		if word, ok := loadWords[option]; ok {
+			words = append(words, value+" "+word)
+		} else {
+			words = append(words, option+" "+value)
+		}
+	}
+	if len(words) == 0 {
+		return clip(l.Name)
+	}
+	return clip(strings.Join(words, ", "))
+}
+
+// clip cuts what is too long for a sentence.
+func clip(text string) string {
+	const most = 120
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// Brief has three significant digits at most.
+func Brief(v float64) string {
+	if v >= 10_000 {
+		return Brief(v/1000) + "k"
+	}
+	scale := math.Pow(10, max(2-math.Floor(math.Log10(max(v, 1))), 0))
+	return strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
+}
+
+// Millis is a time in milliseconds or seconds, with three significant digits at most.
+func Millis(ms float64) string {
+	if ms >= 1000 {
+		return Brief(ms/1000) + " s"
+	}
+	return Brief(ms) + " ms"
+}
+
+// whole has commas between thousands.
+func whole(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
