@@ -99,7 +99,7 @@ func waitFor(ts *testscript.TestScript, _ bool, args []string) {
 	var lines int
 	_, err := fmt.Sscan(args[1], &lines)
 	ts.Check(err)
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		files, err := filepath.Glob(ts.MkAbs(args[0]))
 		ts.Check(err)
 		for _, f := range files {

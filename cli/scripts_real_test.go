@@ -83,7 +83,7 @@ func exited(ts *testscript.TestScript, _ bool, args []string) {
 // gone waits until the process whose number is in a file is no more.
 func gone(ts *testscript.TestScript, _ bool, args []string) {
 	pid := strings.TrimSpace(ts.ReadFile(args[0]))
-	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		out, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
 		if state := strings.TrimSpace(string(out)); err != nil || state == "" || strings.HasPrefix(state, "Z") {
 			return

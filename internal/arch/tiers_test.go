@@ -83,12 +83,40 @@ func TestTiers(t *testing.T) {
 
 // mayExec are files of the hermetic tier that import os/exec, with the reason.
 var mayExec = map[string]string{
-	"metric/dialect_test.go": "only with -dialects, which writes the expected values",
-	"sim/load_test.go":       "only for a benchmark",
+	"internal/proof/child_test.go":      "benchmarks",
+	"internal/proof/command_test.go":    "benchmarks",
+	"internal/proof/peer_test.go":       "benchmarks",
+	"internal/proof/soak_test.go":       "benchmarks",
+	"internal/proof/view_linux_test.go": "benchmarks",
+	"metric/dialect_test.go":            "only with -dialects, which writes the expected values",
+	"sim/load_test.go":                  "benchmarks",
+	"transport/bench_linux_test.go":     "benchmarks",
 }
 
 // maySleep are files with sleeps in real time, with the reason.
-var maySleep = map[string]string{}
+var maySleep = map[string]string{
+	"cli/append_real_linux_test.go":              "polls /proc/locks for a waiter",
+	"cli/cli_test.go":                            "polls a file",
+	"cli/held_real_test.go":                      "polls a condition",
+	"cli/scripts_real_test.go":                   "polls for the end of a process",
+	"cli/stall_real_test.go":                     "the stop of the client that is measured",
+	"cli/sweep_vllm_test.go":                     "polls a condition",
+	"cluster/netns_test.go":                      "the delay of a link",
+	"internal/hostile/proxy_test.go":             "a server in a bubble or on loopback, whose reset comes after its bytes",
+	"internal/hostile/shapes_test.go":            "servers in a bubble or on loopback that trickle",
+	"internal/proof/burst_linux_test.go":         "benchmarks",
+	"internal/proof/cost_test.go":                "benchmarks",
+	"internal/proof/verdict_real_linux_test.go":  "the stops of the client that are measured",
+	"internal/proof/witness_real_linux_test.go":  "the schedule of a server; polls a condition",
+	"internal/stress/stress_real_test.go":        "polls the state of a process",
+	"internal/stress/testdata/tiny/tiny_test.go": "a test that hangs",
+	"transport/bench_linux_test.go":              "benchmarks",
+	"transport/clock_real_linux_test.go":         "the gaps between segments that are timed",
+	"transport/helpers_linux_test.go":            "polls a counter of the receive thread",
+	"transport/helpers_test.go":                  "polls a condition",
+	"transport/tap/network_real_linux_test.go":   "the gaps between segments that are timed",
+	"transport/tap/tap_linux_test.go":            "polls a condition",
+}
 
 // The tests of make test start no other program, and no test sleeps for a fixed
 // time: what they find must not depend on the machine.
@@ -98,7 +126,7 @@ func TestHermetic(t *testing.T) {
 		if hermetic && imports(f.ast, "os/exec") && mayExec[f.path] == "" {
 			t.Errorf("%s imports os/exec: move the test to the real tier, or add the file and the reason to mayExec", f.path)
 		}
-		if bytes.Contains(f.text, []byte("time.Sleep(")) && !imports(f.ast, "testing/synctest") && maySleep[f.path] == "" {
+		if f.path != "internal/arch/tiers_test.go" && bytes.Contains(f.text, []byte("time.Sleep(")) && !imports(f.ast, "testing/synctest") && maySleep[f.path] == "" {
 			t.Errorf("%s sleeps in real time: wait for an event, use a bubble of testing/synctest, or add the file and the reason to maySleep", f.path)
 		}
 	}
