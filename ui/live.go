@@ -45,7 +45,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 type stream struct {
 	w    http.ResponseWriter
 	out  *http.ResponseController
-	list string
+	list *string           // nil: nothing yet
 	live map[string]string // stamps of what was told, by item
 }
 
@@ -59,8 +59,8 @@ func (t *stream) look(shelf *shelf) error {
 	for _, it := range items {
 		list.WriteString(it.ID + it.stamp)
 	}
-	if list.String() != t.list {
-		t.list = list.String()
+	if now := list.String(); t.list == nil || *t.list != now { // an empty list is told, too
+		t.list = &now
 		if err := t.send("runs", items); err != nil {
 			return err
 		}

@@ -305,6 +305,21 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// An empty folder is told as an empty list, so that the page can say how to begin.
+func TestEventsOfAnEmptyFolder(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		lines := watch(t, ui.Options{Dir: folder, Host: ui.Loopback})
+		var said []string
+		for len(said) < 2 && lines.Scan() {
+			said = append(said, lines.Text())
+		}
+		if got := strings.Join(said, "|"); got != "event: runs|data: []" {
+			t.Errorf("it says %q", got)
+		}
+	})
+}
+
 // watch is the stream of events of a server, over a network in memory.
 func watch(t *testing.T, o ui.Options) *bufio.Scanner {
 	t.Helper()

@@ -200,11 +200,20 @@ func (f *frame) row(name, value string, of func(*live.Point) float64) {
 	}
 }
 
+// soFar is a verdict on a level that is not over. Only the whole level can be VALID:
+// most rules need its end.
+func soFar(v metric.Severity) string {
+	if v == metric.Valid {
+		return "no trouble so far"
+	}
+	return string(v) + " so far"
+}
+
 // verdict is how far the figures can be trusted so far.
 func (f *frame) verdict() {
 	from := len(f.lines)
 	v := &f.at.Verdict
-	f.put(f.line().Add(cells.Plain, "Verdict").To(names).Add(severityStyle(v.Severity), string(v.Severity)).Add(cells.Plain, " so far"))
+	f.put(f.line().Add(cells.Plain, "Verdict").To(names).Add(severityStyle(v.Severity), soFar(v.Severity)))
 	for i, r := range v.Reasons {
 		if i == reasons {
 			break
@@ -376,7 +385,7 @@ func Line(at *live.Snapshot) string {
 	if now.Server != nil {
 		words = append(words, "server "+serverWords(now.Server))
 	}
-	text := head + ": " + strings.Join(append(words, string(at.Verdict.Severity)+" so far"), "; ")
+	text := head + ": " + strings.Join(append(words, soFar(at.Verdict.Severity)), "; ")
 	if len(at.Failures) > 0 {
 		text += "; last failure: " + cells.Cut(at.Failures[0].Cause+": "+at.Failures[0].Text, 200)
 	}

@@ -33,7 +33,7 @@ function liveView(s) {
   const el = $('live'), points = s.history || [], wide = Math.max(280, Math.min(el.clientWidth || 800, innerWidth - 32)), cols = wide > 900 ? 3 : wide > 600 ? 2 : 1;
   const width = Math.floor((wide - 32 * (cols - 1)) / cols), reasons = s.verdict?.reasons || [];
   const past = s.past || [], row = (p) => `<tr><td>${esc(p.level?.name || `level ${p.level?.number}`)}</td><td>${num(p.duration_s)}</td><td>${num(p.requests_per_s)}</td><td>${num(p.tokens_per_s)}</td><td>${num(p.ttft_p99_ms)}</td><td>${num(p.itl_p99_ms)}</td><td>${count(p.failed || 0)}</td><td>${badge(p.verdict)}</td></tr>`;
-  put(el, `<p class="lede"><b>${esc(s.level?.name || 'all requests')}</b> ${badge(s.verdict?.level)} <span class="foot">so far; figures are of the last seconds, within 2 %</span></p>
+  put(el, `<p class="lede"><b>${esc(s.level?.name || 'all requests')}</b> ${s.verdict?.level === 'VALID' ? 'no trouble' : badge(s.verdict?.level)} <span class="foot">so far; figures are of the last seconds, within 2 %</span></p>
     <span class="meter"><i data-css="width:${num((s.share || 0) * 100)}%"></i></span>
     <dl class="tiles">${each(liveTiles(s), ([k, v]) => `<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
     <div class="grid" data-css="grid-template-columns:repeat(${cols},minmax(0,1fr))">${points.length > 1 ? each(LIVE_PANELS, (p) => livePanel(p, points, width)) : ''}</div>
