@@ -126,8 +126,8 @@ func TestDetectProxy(t *testing.T) {
 	}
 }
 
-// nobody is a client of an address at which nothing listens.
-func nobody(t *testing.T) *transport.Client {
+// unreachable is a client of an address at which nothing listens.
+func unreachable(t *testing.T) *transport.Client {
 	t.Helper()
 	network := &memnet.Network{}
 	client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial})
@@ -149,7 +149,7 @@ func TestDetectFails(t *testing.T) {
 	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: client}); err == nil || !strings.Contains(err.Error(), "--backend") || !strings.Contains(err.Error(), "GET /v1/models: status 404") {
 		t.Errorf("a server of nothing: %v", err)
 	}
-	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: nobody(t)}); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: unreachable(t)}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
 }

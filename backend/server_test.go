@@ -100,7 +100,7 @@ func TestServerQuestionsThatFail(t *testing.T) {
 			})
 		}
 	}
-	b, err := find(t, "vllm").New(backend.Options{Client: nobody(t)})
+	b, err := find(t, "vllm").New(backend.Options{Client: unreachable(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
