@@ -68,6 +68,7 @@ func TestManyAgentsAreOne(t *testing.T) {
 			}
 			for _, n := range []int{1, 2, 3, 7} {
 				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					t.Parallel()
 					inBubble(t, func(t *testing.T, p *pool) {
 						url, got := p.serve(t)
 						out := p.execute(t.Context(), planFor(url, c.change), p.many(t, n))
@@ -129,6 +130,7 @@ func difference(a, b []story) string {
 func TestSessionsGoOn(t *testing.T) {
 	for name, closed := range map[string]bool{"open loop": false, "users": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inBubble(t, func(t *testing.T, p *pool) {
 				change := func(q *plan.Plan) {
 					q.Backend, q.DatasetName, q.NumPrompts, q.RequestRate = "openai-chat", "conversation", 20, 20

@@ -100,20 +100,43 @@ func simulate(args []string) error {
 		return err
 	}
 	fmt.Printf("http://%s\n", l.Addr())
-	return http.Serve(l, &gated{engine: engine, gate: gate, tells: waiting})
+	g := &gated{engine: engine, changed: make(chan struct{})}
+	go g.watch(gate, waiting)
+	return http.Serve(l, g)
 }
 
 // gated is an engine that answers requests only if their numbers are below the one in
 // a file. The others wait, and another file tells how many do. If there is no file, it
 // answers all.
 type gated struct {
-	engine      http.Handler
-	gate, tells string
+	engine http.Handler
 
 	mu      sync.Mutex
-	looked  time.Time
 	below   int
+	changed chan struct{} // closed when below is another
 	waiting int
+}
+
+// watch reads the one file, and writes the other.
+func (g *gated) watch(gate, tells string) {
+	told := -1
+	for range time.Tick(pollEvery) {
+		below := math.MaxInt
+		if text, err := os.ReadFile(gate); err == nil {
+			below, _ = strconv.Atoi(string(text))
+		}
+		g.mu.Lock()
+		if below != g.below {
+			g.below = below
+			close(g.changed)
+			g.changed = make(chan struct{})
+		}
+		waiting := g.waiting
+		g.mu.Unlock()
+		if waiting != told && wholefile.Write(tells, []byte(strconv.Itoa(waiting))) == nil {
+			told = waiting
+		}
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -128,30 +151,20 @@ func (g *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // pass waits until a request may be answered; false if its client hangs up before.
 func (g *gated) pass(ctx context.Context, n int) bool {
-	g.count(1)
-	defer g.count(-1)
-	return eventually(ctx, func() bool { return n < g.limit() })
-}
-
-// count changes the number of requests that wait.
-func (g *gated) count(by int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting += by
-	_ = wholefile.Write(g.tells, []byte(strconv.Itoa(g.waiting))) // the test misses it
-}
-
-// limit is the number in the file.
-func (g *gated) limit() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if time.Since(g.looked) > pollEvery {
-		g.looked, g.below = time.Now(), math.MaxInt
-		if text, err := os.ReadFile(g.gate); err == nil {
-			g.below, _ = strconv.Atoi(string(text))
+	g.waiting++
+	defer func() { g.waiting-- }()
+	for n >= g.below && ctx.Err() == nil {
+		changed := g.changed
+		g.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
 		}
+		g.mu.Lock()
 	}
-	return g.below
+	return ctx.Err() == nil
 }
 
 // A field is machines of which each has an address: namespaces of their own, or
