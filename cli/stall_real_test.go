@@ -37,6 +37,7 @@ func TestRealStoppedClientIsNotValid(t *testing.T) {
 			server, dir := holdAnswers(t), t.TempDir()
 			args := strings.Fields("bench --no-trial --tokenizer gpt-4o --random-input-len 64 --random-output-len 2 --seed 1 --base-url " + server.URL + " --runs-dir " + dir + " " + c.load)
 			cmd := exec.CommandContext(t.Context(), "tacho", args...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what stops and continues this process does not continue the client
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Start(); err != nil {
