@@ -13,6 +13,8 @@ import (
 	"testing"
 )
 
+var actionRun = regexp.MustCompile(`(?m)^ *- run: (.*)$`)
+
 // TestRealGatesOfActions runs the steps that documents have for a job of CI, one after
 // the other as the job does, against a server and runs of before. A gate may close,
 // for what it compares is measured.

@@ -16,9 +16,8 @@ var (
 	inQuotes = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 	spoken   = regexp.MustCompile(`(?m)(?:^[ $]*|` + "`" + `|run: )tacho ([a-z0-9]+)((?: +[^ 
 |>&` + "`" + `]+)*)`)
-	listed    = regexp.MustCompile(`(?m)^  ([a-z0-9]+) +[A-Z]`)
-	flagWord  = regexp.MustCompile(`(?:^|[ \[])(--[a-z][a-z0-9-]*)`)
-	actionRun = regexp.MustCompile(`(?m)^ *- run: (.*)$`)
+	listed   = regexp.MustCompile(`(?m)^  ([a-z0-9]+) +[A-Z]`)
+	flagWord = regexp.MustCompile(`(?:^|[ \[])(--[a-z][a-z0-9-]*)`)
 )
 
 // code is all that a document sets as code, with what is in quotes left out: the

@@ -5,9 +5,9 @@ import (
 	"iter"
 	"math"
 	"strings"
-	"tacho"
 	"testing"
 
+	"tacho"
 	"tacho/archive"
 	"tacho/compare"
 	"tacho/metric"

@@ -116,7 +116,7 @@ func TestServe(t *testing.T) {
 	l := memnet.Listen()
 	at, stop := filled(t).Serve(l)
 	client := &http.Client{Transport: &http.Transport{DialContext: l.Dial}}
-	resp, err := client.Get(at) //nolint:noctx // it ends with the test
+	resp, err := client.Get(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestServe(t *testing.T) {
 		t.Error(resp.Status, err)
 	}
 	stop()
-	if _, err := client.Get(at); err == nil { //nolint:noctx,bodyclose // there is no answer
+	if _, err := client.Get(at); err == nil { //nolint:bodyclose // there is no answer
 		t.Error("the page answers after stop")
 	}
 }

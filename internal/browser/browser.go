@@ -397,11 +397,11 @@ func (p *Page) ClickOn(selector string) error {
 	var failed error
 	err := wait("a click on "+selector, func() error {
 		if failed = p.Wait(fmt.Sprintf(middle, selector)); failed != nil {
-			return nil
+			return nil //nolint:nilerr // it ends the wait, and failed says why
 		}
 		var at *[2]float64
 		if failed = p.Eval(fmt.Sprintf(middle, selector), &at); failed != nil {
-			return nil
+			return nil //nolint:nilerr // likewise
 		}
 		if at == nil {
 			return errors.New("it cannot be clicked any more")

@@ -205,7 +205,7 @@ func TestHTTP(t *testing.T) {
 		client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 		defer client.CloseIdleConnections()
 		for range 3 {
-			res, err := client.Post(srv.URL, "text/plain", strings.NewReader("hello")) //nolint:noctx // it ends with the test
+			res, err := client.Post(srv.URL, "text/plain", strings.NewReader("hello"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,31 +54,38 @@ func TestConclusions(t *testing.T) {
 		want    string
 	}{
 		"all INVALID": {
-			[]tried{{1, 10, 50, 200, 0, bad}, {2, 20, 50, 200, 0, bad}}, bad, -1,
+			[]tried{{1, 10, 50, 200, 0, bad}, {2, 20, 50, 200, 0, bad}},
+			bad, -1,
 			"INVALID: nothing can be concluded, because the client did not run: give it more CPU.",
 		},
 		"one INVALID": {
-			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, bad}, {4, 40, 100, 200, 1, ok}, {8, 41, 900, 200, 0.2, ok}}, ok, 2,
+			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, bad}, {4, 40, 100, 200, 1, ok}, {8, 41, 900, 200, 0.2, ok}},
+			ok, 2,
 			"Holds TTFT < 500 ms for 99 % of the requests up to 4 requests at a time (40 req/s, 800 tok/s); beyond that more at once gains 2 %, and TTFT p99 is 900 ms at 8 requests at a time. INVALID and left out: 2 requests at a time.",
 		},
 		"the limit INVALID": {
-			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, ok}, {4, 40, 100, 200, 1, bad}}, ok, 1,
+			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, ok}, {4, 40, 100, 200, 1, bad}},
+			ok, 1,
 			"Holds TTFT < 500 ms for 99 % of the requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more. INVALID and left out: 4 requests at a time.",
 		},
 		"DEGRADED": {
-			[]tried{{1, 10, 50, 200, 0, ok}, {2, 20, 60, 200, 0, poor}, {4, 20, 200, 200, 0, ok}}, poor, 1,
+			[]tried{{1, 10, 50, 200, 0, ok}, {2, 20, 60, 200, 0, poor}, {4, 20, 200, 200, 0, ok}},
+			poor, 1,
 			"DEGRADED: Holds TTFT p99 < 70 ms up to 2 requests at a time (20 req/s, 400 tok/s); beyond that more at once gains nothing, and TTFT p99 is 200 ms at 4 requests at a time.",
 		},
 		"few requests": {
-			[]tried{{1, 10, 50, 4, 0, ok}, {2, 20, 60, 8, 0, ok}}, ok, 1,
+			[]tried{{1, 10, 50, 4, 0, ok}, {2, 20, 60, 8, 0, ok}},
+			ok, 1,
 			"Holds TTFT max < 70 ms up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more.",
 		},
 		"few requests, SLO": {
-			[]tried{{1, 10, 50, 40, 1, ok}, {2, 20, 60, 40, 1, ok}}, ok, 1,
+			[]tried{{1, 10, 50, 40, 1, ok}, {2, 20, 60, 40, 1, ok}},
+			ok, 1,
 			"Holds TTFT < 500 ms for each of 40 requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more.",
 		},
 		"misses": {
-			[]tried{{1, 10, 700, 200, 0.1, ok}, {2, 20, 900, 200, 0.1, ok}}, ok, -1,
+			[]tried{{1, 10, 700, 200, 0.1, ok}, {2, 20, 900, 200, 0.1, ok}},
+			ok, -1,
 			"Misses TTFT < 500 ms for 99 % of the requests already at 1 requests at a time; TTFT p99 is 700 ms at 1 requests at a time.",
 		},
 		"one level":           {[]tried{{1, 10, 50, 200, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and p99 50 ms."},
