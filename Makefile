@@ -5,6 +5,8 @@ SHELL := /usr/bin/env bash
 
 LINT_VERSION := $(shell head -n1 .golangci.yml | tr -d '\# ')
 LINT := bin/golangci-lint-$(LINT_VERSION)
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 FUZZTIME ?= 30s
 OLLAMA_VERSION := v0.17.4
@@ -54,9 +56,6 @@ test-all: test test-real
 # REAL are the packages with real tests; REAL_RACED are those in which goroutines share data.
 REAL = $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' | sed 's,^,./,'))))
 REAL_RACED = ./cli/ ./cluster/ ./run/ ./transport/
-
-GOTESTSUM_VERSION := v1.13.0
-GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
 
 $(GOTESTSUM):
 	@mkdir -p bin

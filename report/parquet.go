@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
 var parquetFormat = Format{
@@ -21,9 +22,10 @@ func renderParquet(w io.Writer, r *Report) error {
 	if err != nil {
 		return err
 	}
+	codec := &zstd.Codec{} // of its own: the pool of the package's would share encoders with other bubbles of testing/synctest
 	group := parquet.Group{}
 	for _, c := range table.Columns {
-		group[c.Name] = parquet.Optional(parquet.Compressed(parquetLeaf(c.Kind), &parquet.Zstd))
+		group[c.Name] = parquet.Optional(parquet.Compressed(parquetLeaf(c.Kind), codec))
 	}
 	schema := parquet.NewSchema("rows", group)
 	place := make([]int, len(table.Columns)) // a schema has its columns in the order of their names
