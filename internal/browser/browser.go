@@ -439,7 +439,9 @@ func (p *Page) Print() ([]byte, error) {
 func (b *Browser) Downloaded(name string) (text []byte, err error) {
 	path := filepath.Join(b.Downloads, name)
 	err = wait(name, func() error {
-		text, err = os.ReadFile(path)
+		if text, err = os.ReadFile(path); err == nil && len(text) == 0 {
+			return errors.New("it is empty: Chromium holds the name until it moves the whole file there")
+		}
 		return err
 	})
 	return text, errors.Join(err, os.Remove(path))

@@ -481,7 +481,7 @@ func TestRealExport(t *testing.T) {
 	}
 	requests, err := csv.NewReader(bytes.NewReader(p.saved("Timeline of requests", "csv", "tacho-timeline-of-requests.csv"))).ReadAll()
 	if err != nil || len(requests) != 121 {
-		t.Errorf("%v: %d lines of 120 requests", err, len(requests))
+		t.Fatalf("%v: %d lines of 120 requests", err, len(requests))
 	}
 	for _, line := range requests[1:] {
 		if strings.HasPrefix(line[11], "=") {
