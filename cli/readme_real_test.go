@@ -9,7 +9,7 @@ import (
 )
 
 // TestRealReadmeCommands runs the commands of documents that measure with the
-// kernel's clock or compute for long.
+// kernel's clock.
 func TestRealReadmeCommands(t *testing.T) {
 	params := readme(t, true)
 	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){"check": check}

@@ -13,7 +13,7 @@ import (
 
 // TestReadmeCommands runs every command that a document shows after a $, in a
 // place that has what the document speaks of: a server, a run, a report. Commands
-// that need the kernel's clock, or compute for long, are left to TestRealReadmeCommands.
+// that need the kernel's clock are left to TestRealReadmeCommands.
 func TestReadmeCommands(t *testing.T) {
 	params := readme(t, false)
 	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside, "measure": judged("bench"), "serving": serving, "viewing": viewing}
@@ -38,7 +38,7 @@ func readme(t *testing.T, process bool) testscript.Params {
 			t.Fatal(err)
 		}
 		for _, command := range consoleBlocks(string(b)) {
-			if (strings.HasPrefix(command, "check") || strings.HasPrefix(command, "tacho fit")) == process {
+			if strings.HasPrefix(command, "check") == process {
 				fmt.Fprintf(&script, "# %s\n%s\n", filepath.Base(doc), command)
 				n++
 			}
