@@ -20,7 +20,7 @@ func TestRealManPages(t *testing.T) {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	for _, page := range pages {
-		out, err := exec.CommandContext(t.Context(), "groff", "-man", "-Tutf8", "-ww", "-W", "break", page) // a long list of values is one word.CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "groff", "-man", "-Tutf8", "-ww", "-W", "break", page).CombinedOutput() // a long list of values is one word
 		if err != nil || strings.Contains(string(out), "warning") || strings.Contains(string(out), "error:") {
 			t.Errorf("groff: %v\n%s", err, out[:min(len(out), 2000)])
 		}
