@@ -29,17 +29,28 @@ run: build
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/tacho ./cmd/tacho
 
-# RACED are the packages in which goroutines share data, as far as they need no NATS: its race build alone takes a
-# minute. The tests of cli and cluster have the race detector in test-real. Of the packages that compute, only the tests
-# in SHARING share anything: the race detector makes the others five times as long.
-RACED = ./engine ./transport/... ./sim ./run ./live/... ./instrument ./publish ./backend ./ui ./store ./archive ./internal/memnet
+# RACED are the packages in which goroutines share data and whose race build is small. RACED_LATE share data, too, but need
+# parquet, protobuf and all of the product: test-long has the race detector for them, and test-real for cli and cluster. Of the
+# packages that compute, only the tests in SHARING share anything: the race detector makes the others five times as long.
+RACED = ./engine ./transport/... ./sim ./live/... ./instrument ./backend ./internal/memnet
+RACED_LATE = ./run ./ui ./store ./archive ./publish
 SHARING = ConcurrentEncode|EveryKindIsAFunctionOfI|FitFindsAKnownEngine|CacheBeyondSharing
 
 ## test: the hermetic tests: no other program, no real time; with the race detector where goroutines share data
 .PHONY: test
 test:
-	go test -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
-	go test -vet=off -timeout 20m -race $(RACED)
+	CGO_ENABLED=0 go test -short -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
+	go test -short -vet=off -timeout 20m -race $(RACED)
+
+# LONG are the packages with tests that -short cuts.
+LONG = $(sort $(dir $(shell git grep -l --untracked 'testing.Short()' -- '*_test.go' ':!token' ':!cli' | sed 's,^,./,')))
+
+## test-long: the hermetic tests that compute for long, and the race detector on packages whose race build takes long
+.PHONY: test-long
+test-long:
+	CGO_ENABLED=0 go test -vet=off -timeout 20m $(LONG)
+	CGO_ENABLED=0 go test -vet=off -timeout 20m -run 'TestReadmeCommands|TestSecretsStaySecret' ./cli
+	go test -short -vet=off -timeout 20m -race $(RACED_LATE)
 	go test -vet=off -timeout 20m -race -run '$(SHARING)' ./token ./workload ./predict ./metric
 	test $$(go test -vet=off -list '$(SHARING)' ./token ./workload ./predict ./metric | grep -c ^Test) = 4 # a name of SHARING is of a test
 
@@ -49,9 +60,9 @@ test-real: $(GOTESTSUM) chromium tmux shells
 	$(call rerun,test-real,$(REAL),-vet=off -timeout 30m)
 	$(call rerun,test-real-race,$(REAL_RACED),-vet=off -timeout 30m -race)
 
-## test-all: both tiers of tests
+## test-all: all tests but those against other programs
 .PHONY: test-all
-test-all: test test-real
+test-all: test test-long test-real
 
 # REAL are the packages with real tests; REAL_RACED are those in which goroutines share data.
 REAL = $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' | sed 's,^,./,'))))

@@ -111,6 +111,9 @@ func virtual(t *testing.T, tr *trial, seed uint64, slower float64) outcome.Run {
 // the slower one must be found. TRIES is how often: make test-power has 100.
 func TestPower(t *testing.T) {
 	tries := 12
+	if testing.Short() {
+		tries = 4
+	}
 	if n, err := strconv.Atoi(os.Getenv("TRIES")); err == nil {
 		tries = n
 	}

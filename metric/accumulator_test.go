@@ -413,7 +413,11 @@ func TestMergeIsAdd(t *testing.T) {
 		}
 		return diff == ""
 	}
-	if err := quick.Check(f, &quick.Config{MaxCount: 200}); err != nil {
+	count := 200
+	if testing.Short() {
+		count = 40
+	}
+	if err := quick.Check(f, &quick.Config{MaxCount: count}); err != nil {
 		t.Error(err)
 	}
 }

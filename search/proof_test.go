@@ -55,8 +55,11 @@ func TestLimitsAreFound(t *testing.T) {
 		seeds = 1
 	}
 	first, _ := strconv.Atoi(os.Getenv("FIRST")) // 0 where nobody says
-	for _, p := range proofs {
+	for k, p := range proofs {
 		t.Run(p.profile, func(t *testing.T) {
+			if k > 0 && testing.Short() {
+				t.Skip("one of them shows it")
+			}
 			t.Parallel()
 			searches := make([]Search, seeds)
 			parts := make([]float64, seeds) // of the time of a plain sweep

@@ -225,7 +225,10 @@ func TestSeriesMerge(t *testing.T) {
 // Few series without a trend are said to have one, also where neighbours resemble
 // each other; those that have one are found.
 func TestTrend(t *testing.T) {
-	const tries = 400
+	tries := 400
+	if testing.Short() {
+		tries = 120
+	}
 	for _, p := range []process{exponentials, autoregressives(0.5), waits(0.6)} {
 		wrong, found := 0, 0
 		for try := range tries {
