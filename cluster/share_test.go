@@ -169,3 +169,19 @@ func TestOldReaderIsSilent(t *testing.T) {
 		t.Errorf("%d messages", len(in.messages))
 	}
 }
+
+// TestStartIsMonotonic: an agent whose wall clock is set during a level keeps to its
+// schedule, because the start of the level is on the monotonic clock.
+func TestStartIsMonotonic(t *testing.T) {
+	t.Parallel()
+	w := &work{start: make(chan time.Time, 1)}
+	at := time.Now().Add(time.Minute).Round(0)
+	must(t, w.tell(&order{Kind: begin, Start: at.UnixNano()}))
+	start := <-w.start
+	if !strings.Contains(start.String(), "m=+") {
+		t.Errorf("the level starts at %v, which has no monotonic reading", start)
+	}
+	if start.UnixNano() != at.UnixNano() {
+		t.Errorf("the level starts at %v, want %v", start, at)
+	}
+}

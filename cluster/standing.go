@@ -116,7 +116,7 @@ func (c *Coordinator) UnderWay(ctx context.Context, level int) (bool, error) {
 func (c *Coordinator) pickUp(ctx context.Context, t *run.Task) (err error) {
 	was := c.found
 	c.found = nil
-	l := &levelRun{task: t, try: was.Try, epoch: time.Unix(0, was.Epoch), taken: make(chan takeover, mostTakeovers), begun: true}
+	l := &levelRun{task: t, try: was.Try, epoch: monotonic(was.Epoch), taken: make(chan takeover, mostTakeovers), begun: true}
 	for _, h := range was.Shares {
 		s := c.newShare(l, h.K, h.N, c.memberOf(h.Agent))
 		s.taken, s.left, s.until, s.taker, s.lost, s.offset = h.Taken, h.Left, h.Until, h.Taker, h.Lost, h.Offset

@@ -237,7 +237,7 @@ func (w *work) tell(o *order) error {
 	switch o.Kind {
 	case begin:
 		select {
-		case w.start <- time.Unix(0, o.Start):
+		case w.start <- monotonic(o.Start):
 		default: // it was told before
 		}
 	case sendNoMore:
@@ -253,6 +253,14 @@ func (w *work) tell(o *order) error {
 		return fmt.Errorf("no order is called %q", o.Kind)
 	}
 	return nil
+}
+
+// monotonic is a time of the wall clock, in nanoseconds since 1970, on the monotonic
+// clock of this process. A schedule that counts from it is not moved if the wall clock
+// is set later.
+func monotonic(wall int64) time.Time {
+	now := time.Now()
+	return now.Add(time.Duration(wall - now.UnixNano()))
 }
 
 func (w *work) set(now string, err error) {
