@@ -48,10 +48,7 @@ func verdict(seed uint64, share, sticky float64) (Verdict, int) {
 // of twenty probes each, although a probe is looked at many times, and although
 // slow requests come in rows. One that is clearly on a side is found there, soon.
 func TestProbesAreJudgedSoonAndRightly(t *testing.T) {
-	tries := 200
-	if testing.Short() {
-		tries = 100
-	}
+	const tries = 200
 	for _, sticky := range []float64{0, 0.5} {
 		count := map[Verdict]int{}
 		for seed := range uint64(tries) {
