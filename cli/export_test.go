@@ -31,3 +31,12 @@ func ExitCodes() (out [][2]string) {
 
 // EnvironmentDoc says which variables there are.
 const EnvironmentDoc = environmentDoc
+
+// ForeignFlags are flags of other tools, each with the advice for it.
+var ForeignFlags = foreignFlags
+
+// HasFlag reports whether a command has a flag.
+func HasFlag(command, flag string) bool {
+	cmd, _, err := newRoot(&Env{}).Find([]string{command})
+	return err == nil && cmd.Flags().Lookup(flag) != nil
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"tacho/internal/spelling"
 	"tacho/plan"
 )
 
@@ -152,14 +151,11 @@ func resolve(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 			starts = append(starts, f.Name)
 		}
 	})
-	nearest := spelling.Nearest(name, all)
 	switch {
 	case len(starts) == 1 && len(name) > 1:
 		return cmd.Flags().Lookup(starts[0]), nil
 	case len(starts) > 1 && len(starts) <= 8:
 		return nil, fmt.Errorf("--%s could be --%s", name, strings.Join(starts, " or --"))
-	case nearest != "":
-		return nil, fmt.Errorf("unknown flag --%s, did you mean --%s? (tacho %s --help-all lists all)", name, nearest, cmd.Name())
 	}
-	return nil, fmt.Errorf("unknown flag --%s (tacho %s --help-all lists all)", name, cmd.Name())
+	return nil, fmt.Errorf("unknown flag --%s%s (tacho %s --help-all lists all)", name, meantFlag(cmd, name, all), cmd.Name())
 }

@@ -184,6 +184,51 @@ func TestMisspelt(t *testing.T) {
 	}
 }
 
+// TestWordsOfOtherTools names the command or flag to use for a word of another
+// tool, and none for a word that is near to no name.
+func TestWordsOfOtherTools(t *testing.T) {
+	t.Parallel()
+	const all = " (tacho bench --help-all lists all)"
+	for line, want := range map[string]string{
+		"profile --model m":        `unknown command "profile": use tacho bench (tacho --help lists all)`,
+		"benchmark --target U":     `unknown command "benchmark": use tacho bench (tacho --help lists all)`,
+		"run":                      `unknown command "run": use tacho bench (tacho --help lists all)`,
+		"serve-bench --port 1":     `unknown command "serve-bench": use tacho bench (tacho --help lists all)`,
+		"something --model m":      `unknown command "something" (tacho --help lists all)`,
+		"bench --target U":         "unknown flag --target: use --base-url" + all,
+		"bench --url U":            "unknown flag --url: use --base-url" + all,
+		"bench --server U":         "unknown flag --server: use --base-url" + all,
+		"bench --concurrency 8":    "unknown flag --concurrency: use --max-concurrency" + all,
+		"bench --rate-type sweep":  "unknown flag --rate-type: use --request-rate and --max-concurrency" + all,
+		"bench --output-file x":    "unknown flag --output-file: use --report, or --save-result for a file as of vllm bench serve" + all,
+		"bench --gsp-num-groups 4": "unknown flag --gsp-num-groups: use --dataset-name prefix_repetition --prefix-repetition-num-prefixes" + all,
+		"bench --quantum 4":        "unknown flag --quantum" + all,
+		"sim --target U":           "unknown flag --target (tacho sim --help-all lists all)",
+	} {
+		if code, _, stderr := program(nil, strings.Fields(line)...); code != 2 || stderr != "tacho: "+want+"\n" {
+			t.Errorf("tacho %s: exit code %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// TestForeignFlagsAreOurs checks that the advice for a foreign flag names flags
+// of tacho bench, and that no foreign flag is one already.
+func TestForeignFlagsAreOurs(t *testing.T) {
+	t.Parallel()
+	for theirs, ours := range cli.ForeignFlags {
+		if cli.HasFlag("bench", theirs) {
+			t.Errorf("--%s is a flag of tacho bench", theirs)
+		}
+		for word := range strings.FieldsSeq(ours) {
+			name, isFlag := strings.CutPrefix(strings.TrimRight(word, ","), "--")
+			name, _, _ = strings.Cut(name, "=")
+			if isFlag && name != "slo" && !cli.HasFlag("bench", name) {
+				t.Errorf("--%s: tacho bench has no flag --%s", theirs, name)
+			}
+		}
+	}
+}
+
 // TestManPages writes the manual: a page for each command, with all its flags.
 func TestManPages(t *testing.T) {
 	t.Parallel()

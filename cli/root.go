@@ -19,7 +19,6 @@ import (
 
 	"tacho/internal/jsonscan"
 	"tacho/internal/redact"
-	"tacho/internal/spelling"
 	"tacho/outcome"
 	"tacho/run"
 )
@@ -160,7 +159,7 @@ throughput and goodput, with a verdict on its own measurement.`,
 	root.Flags().Bool("version", false, "print version and commit")
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(badValue(env, err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(badFlag(env, cmd, err)) })
 	root.SetHelpCommand(helpCommand(env))
 	for _, c := range commands {
 		cmd := c(env)
@@ -172,17 +171,6 @@ throughput and goodput, with a verdict on its own measurement.`,
 		root.AddCommand(cmd)
 	}
 	return root
-}
-
-// unknownCommand says what may have been meant.
-func unknownCommand(root *cobra.Command, word string) error {
-	var names []string
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return fmt.Errorf("unknown command %q%s (tacho --help lists all)", word, spelling.Meant(word, names))
 }
 
 // usersOwn says that wrong words after a command are the user's mistake.

@@ -21,12 +21,17 @@ func Meant(written string, names []string) string {
 	return ""
 }
 
+// lettersPerSlip is how many letters a word has for each letter that may be
+// wrong. With fewer, short words are taken for names that have little in common
+// with them.
+const lettersPerSlip = 4
+
 // Nearest is the name nearest to what was written, empty if none is near.
 func Nearest(written string, names []string) string {
-	nearest, least := "", max(3, len(written)/2+1)
+	nearest, least := "", max(1, len(written)/lettersPerSlip)+1
 	for _, name := range names {
 		d := distance(written, name)
-		if hasWords(name, written) {
+		if strings.Contains(written, "-") && hasWords(name, written) {
 			d = 1 // a word left out is the likeliest slip
 		}
 		if d < least {
