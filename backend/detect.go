@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"tacho"
 	"tacho/internal/limit"
 )
 
@@ -54,12 +54,33 @@ func Detect(ctx context.Context, o Options) (kind Kind, evidence string, err err
 			}
 		}
 	}
+	return Kind{}, "", undetected(pages)
+}
+
+// undetected is the error for a server that shows no sign. A Failure has the
+// status, if a key is wanted.
+func undetected(pages map[view]*page) error {
 	var asked []string
+	f := &tacho.Failure{Cause: tacho.Status}
+	missing := true
 	for v, p := range pages {
-		asked = append(asked, fmt.Sprintf("GET %s: status %d", v.path, p.status))
+		asked = append(asked, fmt.Sprintf("GET %s: status %d", p.path, p.status))
+		missing = missing && p.status == http.StatusNotFound && p.path != v.path // the address has a path of its own
+		if p.status == http.StatusUnauthorized || p.status == http.StatusForbidden {
+			f.Status = p.status
+		}
 	}
 	slices.Sort(asked)
-	return Kind{}, "", errors.New("cannot tell what the server is: name its protocol with --backend (" + strings.Join(slices.Compact(asked), ", ") + ")")
+	asked = slices.Compact(asked)
+	tried := strings.Join(asked, ", ")
+	switch {
+	case f.Status != 0:
+		f.Message = tried
+		return f
+	case missing:
+		return fmt.Errorf("the server answers 404 at every path that was tried: check the path of --base-url, or name the protocol with --backend (%s)", tried)
+	}
+	return fmt.Errorf("cannot tell what the server is: name its protocol with --backend (%s)", tried)
 }
 
 // A view is a page as the server shows it to a key in a certain header.
@@ -113,6 +134,7 @@ func (k *Kind) known(doubt int, look func(path string) (*page, error)) (*sign, e
 
 // A page is what a server answered.
 type page struct {
+	path   string // with that of the server's address
 	status int
 	text   []byte // of a 200
 }
@@ -126,7 +148,7 @@ func (c *client) fetch(ctx context.Context, path string) (*page, error) {
 	if status == 0 {
 		return nil, err
 	}
-	p := &page{status: status}
+	p := &page{path: req.URL.Path, status: status}
 	if status != http.StatusOK || err != nil && len(text) < limit.Page {
 		return p, nil // half a page says nothing, unless it is a long one
 	}

@@ -21,6 +21,19 @@ import (
 // ErrNoEndpoint says that the server cannot be asked that.
 var ErrNoEndpoint = errors.New("the server has no such endpoint")
 
+// A MissingError is the ErrNoEndpoint of a server that was asked.
+type MissingError struct {
+	Method, Path string // Path is the whole path, with that of the server's address
+	Status       int
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s %s: status %d: %v", e.Method, e.Path, e.Status, ErrNoEndpoint)
+}
+
+// Unwrap makes a MissingError an ErrNoEndpoint.
+func (e *MissingError) Unwrap() error { return ErrNoEndpoint }
+
 // A Model is what a server says of a model it serves.
 type Model struct {
 	ID     string // as requests name it
@@ -106,7 +119,7 @@ func (c *client) askFor(ctx context.Context, most int64, method, path string, qu
 	case status == 0:
 		return err
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
-		return fmt.Errorf("%s %s: status %d: %w", method, path, status, ErrNoEndpoint)
+		return &MissingError{Method: method, Path: req.URL.Path, Status: status}
 	case status != http.StatusOK:
 		return &tacho.Failure{
 			Cause: tacho.Status, Status: status,

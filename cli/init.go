@@ -34,7 +34,8 @@ func newInit(env *Env) *cobra.Command {
 may be, and writes a plan with comments: tacho.yaml, or the file that is named
 (- prints it). "tacho bench --plan tacho.yaml" carries it out. Flags of bench go
 into the plan. Without --base-url it looks on the usual ports of this machine.
-If nobody answers, the plan says so and is otherwise the same.`,
+If no server answers, the plan says so and is otherwise the same. A server that
+answers but wants a key, or has no such path, is an error, and no plan is written.`,
 		Example: `  tacho init --base-url http://127.0.0.1:8000
   tacho init nightly.yaml --base-url http://127.0.0.1:8000 --request-rate 1,2,4,8 --max-seconds 60`,
 		Args: cobra.MaximumNArgs(1),
@@ -88,7 +89,7 @@ func writePlan(ctx context.Context, env *Env, p plan.Plan, path string, force bo
 
 // A serverAbout is what a server said to init.
 type serverAbout struct {
-	why    string // nobody answered; else empty
+	why    string // why no server answered; empty if one did
 	engine string // with its version
 	models []string
 	most   int // tokens of prompt and output together; 0 is unknown
@@ -118,11 +119,14 @@ func askServer(ctx context.Context, env *Env, p *plan.Plan) (*serverAbout, error
 	}
 	r, err := run.Open(ctx, asked, run.Env{APIKey: key, KeyFrom: from, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial()}, run.Hooks{Say: func(string) {}})
 	var bad *run.UsageError
+	var answered *run.AnsweredError
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &bad):
 		return nil, usage(err)
+	case errors.As(err, &answered):
+		return nil, err
 	case err != nil:
 		return &serverAbout{why: env.secrets.Hide(err.Error())}, nil
 	}

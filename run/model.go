@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"tacho"
@@ -43,7 +45,7 @@ func (t *Target) findModel(ctx context.Context) error {
 	models, err := t.models(ctx, first.(backend.Server))
 	switch {
 	case errors.Is(err, backend.ErrNoEndpoint), err == nil && len(models) == 0:
-		return &UsageError{errors.New("the server does not say which model it serves: name it with --model")}
+		return &UsageError{t.noModel(err)}
 	case err != nil:
 		return t.unreachable(ctx, err)
 	}
@@ -51,6 +53,19 @@ func (t *Target) findModel(ctx context.Context) error {
 	t.ModelID = t.env.Secrets.Hide(cmp.Or(models[0].Root, t.Model))
 	t.takeLimit(models)
 	return nil
+}
+
+// noModel is the error of a server that lists no model. err may say why.
+func (t *Target) noModel(err error) error {
+	var missing *backend.MissingError
+	if !errors.As(err, &missing) {
+		return errors.New("the server does not say which model it serves: name it with --model")
+	}
+	base, err := url.Parse(t.Plan.BaseURLs()[0])
+	if err == nil && strings.Trim(base.Path, "/") != "" {
+		return fmt.Errorf("the server answers %d at %s: check the path of --base-url (if it is right, name the model with --model)", missing.Status, missing.Path)
+	}
+	return fmt.Errorf("the server does not say which model it serves (%d at %s): name it with --model", missing.Status, missing.Path)
 }
 
 // models asks what the server serves, again and again while the ready check

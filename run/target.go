@@ -108,31 +108,45 @@ func (t *Target) detect(ctx context.Context) (backend.Kind, error) {
 				return kind, nil
 			}
 			if f := (*tacho.Failure)(nil); len(ports) == 1 || !errors.As(err, &f) || f.Cause != tacho.Refused {
-				failed = errors.Join(failed, fmt.Errorf("%s: %w", p.ShownURLs()[0], err))
+				failed = errors.Join(failed, err)
 			}
 		}
 		if failed == nil {
 			failed = fmt.Errorf("nobody listens at %s on the usual ports %v: name the server with --base-url", p.Host, ports)
 		}
-		if !pause(ctx, deadline) {
-			return backend.Kind{}, fmt.Errorf("--backend auto: %s", t.env.Secrets.Hide(failed.Error()))
+		if pause(ctx, deadline) {
+			continue
 		}
+		err := fmt.Errorf("--backend auto: %s", t.env.Secrets.Hide(failed.Error()))
+		if answered := (*AnsweredError)(nil); errors.As(failed, &answered) {
+			return backend.Kind{}, &AnsweredError{err}
+		}
+		return backend.Kind{}, err
 	}
 }
 
+// detectAt asks the server at an address what it is.
 func (t *Target) detectAt(ctx context.Context, base string) (backend.Kind, error) {
+	shown := redact.URL(base)
 	client, err := t.dial(base)
 	if err != nil {
-		return backend.Kind{}, err
+		return backend.Kind{}, fmt.Errorf("%s: %w", shown, err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, t.askTimeout())
+	asking, cancel := context.WithTimeout(ctx, t.askTimeout())
 	defer cancel()
-	kind, evidence, err := backend.Detect(ctx, backend.Options{Client: client, Header: t.header, APIKey: t.env.APIKey, Secrets: t.env.Secrets})
-	if err == nil {
-		t.say("The server at %s is taken for %s: %s.", redact.URL(base), kind.Name, evidence)
+	kind, evidence, err := backend.Detect(asking, backend.Options{Client: client, Header: t.header, APIKey: t.env.APIKey, Secrets: t.env.Secrets})
+	f := (*tacho.Failure)(nil)
+	switch {
+	case err == nil:
+		t.say("The server at %s is taken for %s: %s.", shown, kind.Name, evidence)
+		return kind, nil
+	case !errors.As(err, &f):
+		return kind, &AnsweredError{fmt.Errorf("%s: %w", shown, err)}
+	case f.Status != 0:
+		return kind, t.trouble(ctx, shown, f, f.Message, "does not say what it is: %s")
 	}
-	return kind, err
+	return kind, fmt.Errorf("%s: %w", shown, err)
 }
 
 func usualPorts() []int {

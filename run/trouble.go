@@ -14,6 +14,13 @@ import (
 	"tacho/transport"
 )
 
+// An AnsweredError is the error of a server that answered, but not as it must to
+// be measured.
+type AnsweredError struct{ error }
+
+// Unwrap is what is wrong.
+func (e *AnsweredError) Unwrap() error { return e.error }
+
 // unreachable is the error of servers that gave no answer, or none that can be
 // used: one line, with what to do.
 func (t *Target) unreachable(ctx context.Context, err error) error {
@@ -43,9 +50,19 @@ var unconnected = []tacho.Cause{tacho.Refused, tacho.DNS, tacho.TLS, tacho.Conne
 // trouble says what is wrong with the server at an address, and what to do. A
 // failure that is none of the usual ones is told in the other words.
 func (t *Target) trouble(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
-	switch {
-	case ctx.Err() != nil: // the run was told to stop: that is why
+	if ctx.Err() != nil { // the run was told to stop: that is why
 		return ctx.Err()
+	}
+	err := t.cure(ctx, at, f, text, other)
+	if f.Status != 0 {
+		return &AnsweredError{err}
+	}
+	return err
+}
+
+// cure is the sentence of trouble.
+func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
+	switch {
 	case f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden:
 		return fmt.Errorf("the server at %s %s (%s)", at, t.keyTrouble(), text)
 	case f.Cause == tacho.Refused:
