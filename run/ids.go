@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"strings"
 
 	"tacho"
 	"tacho/metric"
@@ -101,11 +99,7 @@ var errAsText = errors.New("prompts are sent as text from now on")
 // like a refusal of token ids. The next try shows whether it was, and the report
 // tells.
 func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Failure) error {
-	// vLLM looks at the ids when it has begun a stream, and says so in it.
-	// llama-cpp-python takes it for an error of its own, and names the prompt.
-	refused := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity || f.Cause == tacho.InBand ||
-		f.Status == http.StatusInternalServerError && strings.Contains(f.Message, "prompt")
-	if q.Input.IDs == nil || r.Plan.PromptText || r.Plan.PromptIDs || !refused {
+	if q.Input.IDs == nil || r.Plan.PromptText || r.Plan.PromptIDs || !r.Target.refusesIDs(f) {
 		return nil
 	}
 	r.Plan.PromptText = true

@@ -11,6 +11,7 @@ import (
 
 	"tacho"
 	"tacho/backend"
+	"tacho/plan"
 	"tacho/transport"
 )
 
@@ -65,6 +66,14 @@ func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, ot
 	switch {
 	case f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden:
 		return fmt.Errorf("the server at %s %s (%s)", at, t.keyTrouble(), text)
+	case wantsCertificate(text):
+		return fmt.Errorf("the server at %s wants a client certificate: name it with --client-cert and --client-key (%s)", at, text)
+	case strings.Contains(text, "looked like an HTTP/1.1 header"): // of net/http
+		return fmt.Errorf("the server at %s does not speak HTTP/2 in the clear: leave out --http2 (%s)", at, text)
+	case refusesIgnoreEOS(f):
+		return fmt.Errorf("the server at %s does not take ignore_eos: write --ignore-eos=false, or --backend transformers if it is transformers serve (%s)", at, text)
+	case t.refusesID(f):
+		return fmt.Errorf("the server at %s does not take the request id: write --request-id-format uuid (%s)", at, text)
 	case f.Cause == tacho.Refused:
 		return fmt.Errorf("cannot reach the server at %s: %s (--base-url, --host, --port; --ready-check-timeout-sec waits for it)", at, text)
 	case slices.Contains(unconnected, f.Cause) || f.Cause == tacho.Timeout && f.Phase == "connect":
@@ -84,6 +93,43 @@ func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, ot
 // those of Go and nginx do.
 func speaksTLS(text string) bool {
 	return strings.Contains(text, "HTTP request to an HTTPS server") || strings.Contains(text, "plain HTTP request was sent to HTTPS port")
+}
+
+// wantsCertificate reports whether a server complains that it got no client
+// certificate: by the alert of TLS 1.3, or with a page of nginx.
+func wantsCertificate(text string) bool {
+	return strings.Contains(text, "tls: certificate required") || strings.Contains(text, "No required SSL certificate was sent")
+}
+
+// refuses reports whether a server refused a request because of something with
+// that name. A message that names the prompt may quote the whole request, and
+// says nothing about the other fields.
+func refuses(f *tacho.Failure, name string) bool {
+	invalid := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity
+	text := strings.ToLower(f.Message)
+	return invalid && strings.Contains(text, name) && !strings.Contains(text, "prompt")
+}
+
+// refusesIgnoreEOS reports whether a server refused the field ignore_eos.
+func refusesIgnoreEOS(f *tacho.Failure) bool { return refuses(f, "ignore_eos") }
+
+// refusesID reports whether a server refused the id of a request because it wants
+// a UUID.
+func (t *Target) refusesID(f *tacho.Failure) bool {
+	return t.Plan.RequestIDFormat != plan.UUIDs && refuses(f, "uuid")
+}
+
+// refusesIDs reports whether the failure of a request looks like a refusal of
+// token ids.
+func (t *Target) refusesIDs(f *tacho.Failure) bool {
+	switch {
+	case refusesIgnoreEOS(f), t.refusesID(f), wantsCertificate(f.Message), speaksTLS(f.Message):
+		return false
+	case f.Status == http.StatusInternalServerError: // llama-cpp-python takes it for an error of its own, and names the prompt
+		return strings.Contains(f.Message, "prompt")
+	}
+	// vLLM looks at the ids when it has begun a stream, and says so in it.
+	return f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity || f.Cause == tacho.InBand
 }
 
 // keyTrouble says what is wrong with the key, and where it comes from.

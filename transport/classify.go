@@ -47,7 +47,7 @@ func Classify(err error, x *Exchange) *tacho.Failure {
 var hints = map[tacho.Cause]string{
 	tacho.Refused: "nobody listens there: is the server up, and the address right?",
 	tacho.DNS:     "check the host name, or give an address",
-	tacho.TLS:     "check the scheme, the CA file and the client certificate",
+	tacho.TLS:     "check the scheme, the CA file (--ca-cert) and the client certificate (--client-cert)",
 }
 
 // hint says what to do about err.
