@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"tacho"
@@ -72,7 +73,12 @@ func hopeless(f *tacho.Failure) bool {
 	return f.Cause == tacho.Malformed || f.Cause == tacho.TLS
 }
 
-// try sends one request to one server, and returns how it failed.
+// trialTokens is how many tokens a trial asks for: the first shows how long the
+// server takes to begin, the second how long the others take.
+const trialTokens = 2
+
+// try sends one request to one server, and returns how it failed. Its answer is
+// short, because it delays the run, unless it is one of the warm-ups.
 func (r *Runner) try(ctx context.Context, server int, work workload.Workload, deadline time.Time) (*tacho.Failure, error) {
 	// A number far from those of the warm-up, which should send other prompts.
 	sess, err := work.Warmup(1<<32 + r.tries)
@@ -80,9 +86,48 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 		return nil, err
 	}
 	q := &sess.Turns[0].Request
+	q.Quote(nil)
+	whole := q.MaxTokens
+	if r.Plan.NumWarmups == 0 || r.Plan.ReadyCheck > 0 {
+		q.MaxTokens = min(whole, trialTokens)
+	}
+	rec, err := r.sendTrial(ctx, server, q, deadline)
+	if err == nil && q.MaxTokens < whole && tooShort(rec.Failure) {
+		q.MaxTokens = whole
+		rec, err = r.sendTrial(ctx, server, q, deadline)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case rec.Failure != nil:
+		return rec.Failure, r.textInstead(ctx, q, rec.Failure)
+	}
+	r.took = max(r.took, wholeAnswer(rec, q.MaxTokens, whole))
+	return nil, nil
+}
+
+// tooShort reports whether a server failed to give an answer as short as that of
+// a trial: protocols have a minimum, and models may think before they answer.
+func tooShort(f *tacho.Failure) bool {
+	return f != nil && (f.Cause == tacho.Empty || strings.Contains(f.Message, "max_") && strings.Contains(f.Message, "tokens"))
+}
+
+// wholeAnswer is how long an answer takes, by one that was asked for fewer tokens;
+// 0 is unknown, because the tokens came together.
+func wholeAnswer(rec *tacho.Record, asked, whole int) time.Duration {
+	switch {
+	case asked == whole:
+		return rec.End - rec.Sent
+	case len(rec.Events) < trialTokens:
+		return 0
+	}
+	return rec.First() - rec.Sent + time.Duration(whole-1)*(rec.End-rec.First())/(trialTokens-1)
+}
+
+// sendTrial sends a request that is not measured to one server.
+func (r *Runner) sendTrial(ctx context.Context, server int, q *tacho.Request, deadline time.Time) (*tacho.Record, error) {
 	q.ID = r.requestID(fmt.Sprintf("trial-%d", r.tries))
 	r.tries++
-	q.Quote(nil)
 	call, err := r.Target.each[server].Prepare(q)
 	if err != nil {
 		return nil, &UsageError{err}
@@ -94,11 +139,7 @@ func (r *Runner) try(ctx context.Context, server int, work workload.Workload, de
 	defer cancel()
 	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
 	call.Do(ctx, time.Now(), rec)
-	if rec.Failure == nil {
-		r.took = max(r.took, rec.End-rec.Sent)
-		return nil, nil
-	}
-	return rec.Failure, r.textInstead(ctx, q, rec.Failure)
+	return rec, nil
 }
 
 // warmUp sends the warm-up requests, under the level's limit. Those of the

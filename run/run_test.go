@@ -45,6 +45,21 @@ func (s *seen) generated() (bodies, ids []string) {
 	return bodies, ids
 }
 
+// watch notes what a handler is asked.
+func (s *seen) watch(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(b))
+		s.mu.Lock()
+		s.paths, s.bodies, s.ids = append(s.paths, r.URL.Path), append(s.bodies, string(b)), append(s.ids, r.Header.Get("X-Request-Id"))
+		if strings.HasSuffix(r.URL.Path, "completions") {
+			s.header = r.Header.Clone()
+		}
+		s.mu.Unlock()
+		h.ServeHTTP(w, r)
+	})
+}
+
 func (s *seen) asked(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,17 +79,7 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) (url string, got 
 	if wrap != nil {
 		h = wrap(h)
 	}
-	srv := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(b))
-		got.mu.Lock()
-		got.paths, got.bodies, got.ids = append(got.paths, r.URL.Path), append(got.bodies, string(b)), append(got.ids, r.Header.Get("X-Request-Id"))
-		if strings.HasSuffix(r.URL.Path, "completions") {
-			got.header = r.Header.Clone()
-		}
-		got.mu.Unlock()
-		h.ServeHTTP(w, r)
-	}))
+	srv := listen(t, got.watch(h))
 	t.Cleanup(srv.Close)
 	return srv.URL, got
 }
