@@ -52,9 +52,10 @@ that seems to be the limit is tried once more, for longer. What follows from all
 probes together is the limit, and the interval in which it lies with a chance of
 95 %. Every probe is a level of one run, which is kept as those of bench are.
 
-All flags of bench say what is asked for; those of the load are found:
---request-rate, --max-concurrency (unless --find rate is to have a limit),
---max-seconds. --num-prompts is the most requests of one probe.`,
+All flags of bench say what is asked for, but those of the load are found:
+--request-rate, and --max-concurrency (unless --find rate is to have a limit).
+--num-prompts is the most requests of one probe. --max-seconds is refused,
+because a probe ends by its own evidence.`,
 		Example: `  tacho find --slo "ttft:p99<500ms,tpot:p95<50ms,error<0.1%" --base-url http://127.0.0.1:8000
   tacho find --slo "ttft:p99<500ms" --sim vllm-8b-h100 --sim-speedup 10
   tacho find --slo "tpot:mean<30ms" --find concurrency --backend openai-chat
@@ -79,6 +80,8 @@ All flags of bench say what is asked for; those of the load are found:
 	fs.StringVar(&f.within, "within", "5%", "how exact the limit must be")
 	f.bind(fs, "print the plan and send nothing")
 	bind(fs, &p)
+	size := fs.Lookup("num-prompts")
+	size.Usage, size.DefValue = "most requests of one probe (default: as many as the goals need)", ""
 	return cmd
 }
 
@@ -147,7 +150,10 @@ func findKinds() (out []string) {
 
 // checkLoad refuses options that say what is to be found.
 func (f *findFlags) checkLoad(p *plan.Plan, kind search.Kind) error {
-	found := []string{"request-rate", "max-seconds", "ramp-up-strategy"}
+	if p.Given("max-seconds") {
+		return errors.New("--max-seconds is not for find, because a probe ends when its evidence is enough: leave it out (--num-prompts bounds the requests of one probe)")
+	}
+	found := []string{"request-rate", "ramp-up-strategy"}
 	if kind != search.Rate {
 		found = append(found, "max-concurrency")
 	}
