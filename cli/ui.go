@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,6 +21,9 @@ import (
 	"tacho/ui"
 )
 
+// defaultRuns is the folder that bench keeps runs in, and that ui shows.
+const defaultRuns = "runs"
+
 // uiFlags are the words of the command.
 type uiFlags struct {
 	host, cert, key, tokenFile string
@@ -33,7 +37,8 @@ func newUI(env *Env) *cobra.Command {
 		Short: "Show a folder of runs in a browser: list, live, compare, notes",
 		Long: `ui serves a folder of runs, or of anybody's results, to a browser: a list to
 search, each run as its page, runs that go on as they happen, several side by
-side, notes and tags. The folder is runs/ unless another is named.
+side, notes and tags. The folder is runs/ unless another is named; if there is no
+runs/ yet, ui waits for the first run.
 
 It listens on this machine only. With --host it lets others in; then it wants a
 certificate and a key, and makes a token, which is part of the address that it
@@ -43,7 +48,7 @@ prints.`,
   tacho ui --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir := "runs"
+			dir := defaultRuns
 			if len(args) > 0 {
 				dir = args[0]
 			}
@@ -60,8 +65,10 @@ prints.`,
 
 // serve serves a folder until it is stopped.
 func (f *uiFlags) serve(ctx context.Context, env *Env, dir string) error {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usage(fmt.Errorf("%s is not a folder: name one that has runs or results in it; bench keeps runs in runs/", dir))
+	info, err := os.Stat(dir)
+	waits := dir == defaultRuns && errors.Is(err, fs.ErrNotExist)
+	if !waits && (err != nil || !info.IsDir()) {
+		return usage(fmt.Errorf("%s is not a folder: name one that has runs or results in it; bench keeps runs in %s/", dir, defaultRuns))
 	}
 	o := ui.Options{Dir: dir, Host: ui.Loopback}
 	certificate, err := f.secure(&o)
@@ -83,6 +90,9 @@ func (f *uiFlags) serve(ctx context.Context, env *Env, dir string) error {
 	}
 	if o.Token != "" {
 		address.RawQuery = url.Values{"token": {o.Token}}.Encode()
+	}
+	if waits {
+		_, _ = fmt.Fprintf(env.Stdout, "There is no folder %s yet: the page shows the first run when tacho bench starts it here.\n", dir) // for information
 	}
 	_, _ = fmt.Fprintf(env.Stdout, "Runs in %s: %s (Ctrl-C ends it)\n", dir, address.String()) // nobody reads it, nobody comes
 	httpServer := &http.Server{

@@ -78,6 +78,33 @@ func TestUI(t *testing.T) {
 	}
 }
 
+// Without a folder of runs, ui says so, has an empty list, and shows the first run
+// when its folder appears. Another folder that does not exist is an error.
+func TestUIWaitsForTheFirstRun(t *testing.T) {
+	seeds, err := filepath.Abs("../testdata/seeds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	address, stop, err := startUI("--port", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if status, body := get(t, http.DefaultClient, address+"api/runs"); status != http.StatusOK || strings.TrimSpace(body) != "[]" {
+		t.Errorf("the list without a folder: %d, %.200s", status, body)
+	}
+	if err := os.CopyFS("runs", os.DirFS(seeds)); err != nil {
+		t.Fatal(err)
+	}
+	if _, body := get(t, http.DefaultClient, address+"api/runs"); !strings.Contains(body, "000_902df92d1b3a4732.txt") {
+		t.Errorf("the list after the first run: %.200s", body)
+	}
+	if _, _, err := startUI("elsewhere", "--port", "0"); err == nil {
+		t.Error("a folder that does not exist is served")
+	}
+}
+
 // Strangers come over TLS, by a name of the certificate, and with the token.
 func TestUIForOthers(t *testing.T) {
 	cert, key, roots := certificate(t, "tacho.example")

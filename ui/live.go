@@ -61,9 +61,6 @@ func (t *stream) look(shelf *shelf) error {
 	}
 	if now := list.String(); t.list == nil || *t.list != now { // an empty list is told, too
 		t.list = &now
-		if items == nil {
-			items = []*Item{} // an array in JSON
-		}
 		if err := t.send("runs", items); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -80,10 +81,12 @@ const (
 func (s *shelf) look() ([]*Item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var items []*Item
+	items := []*Item{} // an array in JSON, if empty
 	results := map[string][]string{}
 	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && path == s.root:
+			return nil // the first run makes the folder
 		case err != nil && path == s.root:
 			return err
 		case err != nil || len(items) >= mostItems:
