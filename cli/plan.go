@@ -118,6 +118,8 @@ func levelsOf(p *plan.Plan) string {
 		}
 	}
 	switch {
+	case swept != "" && len(names) == 1 && names[0] == "":
+		fmt.Fprintf(&b, "# A sweep of --%s, of up to %d levels.\n", swept, p.SweepPoints)
 	case swept != "":
 		fmt.Fprintf(&b, "# %d sweeps of --%s, of up to %d levels each:\n", len(names), swept, p.SweepPoints)
 	case len(names) > 1:

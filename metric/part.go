@@ -25,6 +25,10 @@ type Counts struct {
 	Resent          int `json:"resent,omitempty"` // requests sent more than once, because the plan has retries
 }
 
+// Ended is how many requests succeeded or failed. Shares of failures are of these:
+// a canceled request did neither, because the run was stopped before it could.
+func (c *Counts) Ended() int { return c.Completed + c.Failed }
+
 func (c *Counts) add(r *tacho.Record) {
 	c.Requests++
 	c.DurationS = max(c.DurationS, r.End.Seconds())

@@ -77,9 +77,9 @@ var recordRules = []Rule{
 		Do:     "read the causes, and measure again when they are gone",
 		DoElse: "read the causes, change the fleet or the load, and predict again",
 		Doc:    "failed / (completed + failed): latencies are of the survivors, so any failure flatters them; with half of them gone they say nothing",
-		value:  func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Completed+s.Failed) },
+		value:  func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Ended()) },
 		inWords: func(s *Summary, v float64) string {
-			text := fmt.Sprintf("%d of %d requests failed (%s)", s.Failed, s.Completed+s.Failed, percent(v))
+			text := fmt.Sprintf("%d of %d requests failed (%s)", s.Failed, s.Ended(), percent(v))
 			if s.Completed > 0 {
 				text += ", and latencies are of the others"
 			}

@@ -352,6 +352,23 @@ func TestMergedTokensAreTold(t *testing.T) {
 	}
 }
 
+// A burst has no schedule, and so no rate to compare with it.
+func TestBurstHasNoScheduledRate(t *testing.T) {
+	list := records(40)
+	for _, r := range list {
+		r.Due = 0
+	}
+	for what, test := range map[string]struct {
+		list []*tacho.Record
+		want bool
+	}{"burst": {list, false}, "rate": {records(40), true}} {
+		text := render(t, "text", of(outcome.Level{Summary: summarize(metric.DefaultConfig(), test.list)}))
+		if strings.Contains(text, "Request rate scheduled/sent") != test.want {
+			t.Errorf("%s:\n%s", what, text)
+		}
+	}
+}
+
 // Levels that are alike show how far they differ, in text, Markdown, JSON and in
 // rows of their own.
 func TestRepeatsShown(t *testing.T) {

@@ -223,11 +223,9 @@ func (p printer) schedule(s *metric.Summary) {
 	if d := s.Dist(metric.TTFTContent); d.Stats != nil && d.Stats.Mean != s.Classic(metric.TTFT).Mean {
 		p.fact("TTFT of content p50/p99/max (ms):", spread(s, metric.TTFTContent))
 	}
-	var scheduled, achieved *float64
-	if s.Rate != nil {
-		scheduled, achieved = s.Rate.ScheduledPerS, s.Rate.AchievedPerS
+	if s.Rate != nil && s.Rate.ScheduledPerS != nil { // a burst has no schedule
+		p.fact("Request rate scheduled/sent (req/s):", fixed(s.Rate.ScheduledPerS)+" / "+fixed(s.Rate.AchievedPerS))
 	}
-	p.fact("Request rate scheduled/sent (req/s):", fixed(scheduled)+" / "+fixed(achieved))
 	if s.Config.Unsent > 0 {
 		p.fact("Requests due/sent/never sent:", fmt.Sprintf("%d / %d / %d", s.Requests+s.Config.Unsent, s.Requests, s.Config.Unsent))
 	}

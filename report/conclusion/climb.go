@@ -27,7 +27,7 @@ func (k *climb) words(i int) string { return Brief(k.load[i]) + " " + loadWords[
 // loadAt is a level and what it served.
 func (k *climb) loadAt(i int) *Load {
 	s := k.at(i)
-	return &Load{Level: k.origin[k.places[i]], Name: k.words(i), Requests: s.Completed + s.Failed, RequestsPerS: s.Throughput.RequestsPerS, OutputTokensPerS: s.Throughput.OutputTokensPerS}
+	return &Load{Level: k.origin[k.places[i]], Name: k.words(i), Requests: s.Ended(), RequestsPerS: s.Throughput.RequestsPerS, OutputTokensPerS: s.Throughput.OutputTokensPerS}
 }
 
 // keptUp is how many levels keep up, from the lowest on.
@@ -47,7 +47,7 @@ const goodShare = 0.99
 func (k *climb) keptSLO() int {
 	for i := range k.places {
 		s := k.at(i)
-		if s.Throughput.GoodPerS == nil || *s.Throughput.GoodPerS*s.DurationS < goodShare*float64(s.Completed+s.Failed) {
+		if s.Throughput.GoodPerS == nil || *s.Throughput.GoodPerS*s.DurationS < goodShare*float64(s.Ended()) {
 			return i
 		}
 	}
@@ -101,7 +101,7 @@ func (k *climb) conclude(c *Conclusion) {
 func (k *climb) goal(n int) string {
 	if slos := k.at(0).Config.Goodput; len(slos) > 0 {
 		s := k.at(max(n-1, 0))
-		if requests := s.Completed + s.Failed; requests < leastForP99 {
+		if requests := s.Ended(); requests < leastForP99 {
 			return sloWords(slos) + fmt.Sprintf(" for each of %d requests", requests)
 		}
 		return sloWords(slos) + " for 99 % of the requests"
@@ -189,7 +189,7 @@ var waits = map[string]string{
 func (k *climb) beyond(i int, before string) string {
 	s := k.at(i)
 	var words []string
-	if all := s.Completed + s.Failed; s.Failed*100 > all {
+	if all := s.Ended(); s.Failed*100 > all {
 		words = append(words, fmt.Sprintf("%.0f %% of the requests fail", 100*float64(s.Failed)/float64(all)))
 	}
 	if s.Where != nil && waits[s.Where.Bottleneck] != "" {

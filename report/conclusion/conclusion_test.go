@@ -2,6 +2,7 @@ package conclusion_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,20 @@ func TestConclusions(t *testing.T) {
 				t.Errorf("%s, held by level %d: %s\nwant %s, %d: %s", got.Verdict, held, text, c.verdict, c.held, c.want)
 			}
 		})
+	}
+}
+
+// The conclusion and the verdict count failures among the same requests: canceled
+// ones are in neither.
+func TestFailuresHaveOneDenominator(t *testing.T) {
+	s := metric.Summary{Counts: metric.Counts{Requests: 171, Completed: 147, Failed: 13, Canceled: 11, DurationS: 10}, Throughput: &metric.Throughput{RequestsPerS: 14.7}}
+	s.Verdict = metric.JudgeBy(&s, []string{"failures"})
+	got := conclusion.OfLevels([]outcome.Level{{Summary: s}})
+	if text := strings.Join(got.Text, " "); !strings.Contains(text, "13 of 160 requests failed") {
+		t.Errorf("the conclusion is %q", text)
+	}
+	if !slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return strings.Contains(r.Text, "13 of 160 requests failed") }) {
+		t.Errorf("the verdict is %+v", s.Verdict.Reasons)
 	}
 }
 

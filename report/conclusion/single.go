@@ -100,7 +100,7 @@ func failures(levels []outcome.Level) []string {
 	failed, all := 0, 0
 	for i := range levels {
 		s := &levels[i].Summary
-		failed, all = failed+s.Failed, all+s.Completed+s.Failed
+		failed, all = failed+s.Failed, all+s.Ended()
 	}
 	if failed == 0 {
 		return nil

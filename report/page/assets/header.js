@@ -35,7 +35,7 @@ function factsOf(run) {
   const a = run.about, total = (key) => sumOf(run.levels, (l) => l.s[key]);
   return [
     ['Model', a.model], ['Server', [a.backend, ...(a.urls || [])].filter(Boolean).join(', ')], ['GPU', a.gpus], ['Dataset', a.dataset],
-    ['Requests', `${count(total('requests'))}, ${count(total('failed'))} failed`], ['Client', a.host],
+    ['Requests', `${count(total('requests'))}, ${count(total('failed'))} failed${total('canceled') ? `, ${count(total('canceled'))} canceled` : ''}`], ['Client', a.host],
     ['Date', a.began > '0002' ? `${a.began.slice(0, 19).replace('T', ' ')} UTC` : ''], ['Run', a.name],
     ...(a.metadata || []).map((f) => [esc(f.name), f.value]),
   ].filter(([, v]) => v);

@@ -3,7 +3,7 @@ function failureTable() {
   const all = shown().flatMap((r) => (picked(r).s.failures || []).map((f) => [picked(r), f]));
   if (!all.length) { put($('failures'), ''); return; }
   const row = ([l, f]) => `<tr>${several() ? `<td>${esc(l.run.name)}</td>` : ''}<td class="bad">✕ ${esc([f.cause, f.status || '', f.phase || ''].filter(Boolean).join(' '))}</td>
-    <td>${count(f.count)}</td><td>${percent(f.count / l.s.requests)}</td><td>${num(f.first_s)} s</td><td class="say">${esc(f.example)}</td></tr>`;
+    <td>${count(f.count)}</td><td>${percent(f.count / (l.s.completed + l.s.failed))}</td><td>${num(f.first_s)} s</td><td class="say">${esc(f.example)}</td></tr>`;
   put($('failures'), `<table><thead><tr>${several() ? '<th scope="col">run</th>' : ''}<th scope="col">failed because</th><th scope="col">requests</th><th scope="col">share</th>
     <th scope="col">first at</th><th scope="col" class="say">it said</th></tr></thead><tbody>${each(all, row)}</tbody></table>`);
 }
