@@ -82,7 +82,7 @@ func (c *course) sweep(ctx context.Context, swept string, base plan.Level) error
 		}
 		s.Add(average(load, c.measured(swept, rest)[load]))
 	}
-	if !s.Saturated() {
+	if !s.Saturated() && !s.FellBehind() {
 		c.r.say("The sweep ended before the server was saturated: raise --sweep-points.")
 	}
 	return nil

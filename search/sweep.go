@@ -66,6 +66,16 @@ func (s *Sweep) Add(o Seen) {
 // Saturated says whether the end of the curve was found.
 func (s *Sweep) Saturated() bool { return s.full }
 
+// keepsUp is the share of the requests/s sent that a server serves at least if it
+// keeps up: the conclusion of a run says below it that the server falls behind.
+const keepsUp = 0.9
+
+// FellBehind reports whether the server fell behind at one of the loads. Only
+// request rates can be too high for a server; requests in flight wait for it.
+func (s *Sweep) FellBehind() bool {
+	return !s.Whole && slices.ContainsFunc(s.seen, func(o Seen) bool { return o.Failed || o.Throughput < keepsUp*o.Load })
+}
+
 // Next is where to measure next; false: the curve is done.
 func (s *Sweep) Next() (load float64, ok bool) {
 	switch n := len(s.seen); {

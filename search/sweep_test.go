@@ -94,6 +94,19 @@ func TestSweepWithoutAnEnd(t *testing.T) {
 	}
 }
 
+// A server that serves less than was sent fell behind, though throughput still
+// grows with the rate.
+func TestSweepFellBehind(t *testing.T) {
+	for share, want := range map[float64]bool{1: false, 0.95: false, 0.59: true} {
+		s := search.Sweep{Points: 2, First: 27}
+		s.Add(search.Seen{Load: 27, Throughput: 27, Latency: 1})
+		s.Add(search.Seen{Load: 108, Throughput: 108 * share, Latency: 2})
+		if s.Saturated() || s.FellBehind() != want {
+			t.Errorf("%v of 108/s served: saturated %v, fell behind %v", share, s.Saturated(), s.FellBehind())
+		}
+	}
+}
+
 // A load at which all fails is the end; what is left of the sweep looks for the
 // edge.
 func TestSweepThatFails(t *testing.T) {
