@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -55,6 +56,24 @@ func readme(t *testing.T, process bool) testscript.Params {
 		t.Fatal(err)
 	}
 	return testscript.Params{Dir: dir, Setup: func(e *testscript.Env) error { return furnish(filepath.Join(e.WorkDir, "work")) }}
+}
+
+// TestTutorialBeginsValid runs the first command of the tutorial: its load settles,
+// and nothing is wrong with the measurement.
+func TestTutorialBeginsValid(t *testing.T) {
+	b, err := os.ReadFile("../docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := consoleLine.FindSubmatch(b)
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		args := strings.Fields(strings.TrimPrefix(string(first[1]), "tacho "))
+		code, stdout, stderr := inside(nil, args...)
+		if code != 0 || !regexp.MustCompile(`(?m)^Verdict: +VALID$`).MatchString(stdout) {
+			t.Errorf("%s: exit code %d\n%s%s", first[1], code, stdout, stderr)
+		}
+	})
 }
 
 var consoleLine = regexp.MustCompile(`(?m)^\$ (tacho .*)$`)
