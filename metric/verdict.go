@@ -248,12 +248,10 @@ var recordRules = []Rule{
 	},
 	{
 		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never,
-		Do:    "run longer or read it as a maximum",
-		Doc:   "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99), where samples that resemble their neighbours count as fewer: what is shown is little more than the largest sample",
-		value: func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
-		inWords: func(s *Summary, _ float64) string {
-			return "too few samples for " + strings.Join(thinPercentiles(s), ", ")
-		},
+		Do:      "run longer or read it as a maximum",
+		Doc:     "percentiles shown that rest on fewer samples than ln 0.025 / ln q (368 for p99), where samples that resemble their neighbours count as fewer: what is shown is little more than the largest sample",
+		value:   func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
+		inWords: func(s *Summary, _ float64) string { return thinWords(s) },
 	},
 }
 
@@ -334,19 +332,43 @@ func lagWords(who string, v float64) string {
 	return fmt.Sprintf("%s of the requests were sent %.1f ms late or more, as the client is short of CPU or the rate is beyond it", who, v)
 }
 
-// thinPercentiles names the percentiles shown that rest on too few samples.
-func thinPercentiles(s *Summary) []string {
-	var thin []string
+// A thinPercentile is a percentile shown that rests on too few samples.
+type thinPercentile struct {
+	p                float64
+	label            string
+	n, worth, needed int // samples, independent samples that tell as much, and how many are needed
+}
+
+func thinPercentiles(s *Summary) (out []thinPercentile) {
 	for _, p := range s.Config.Percentiles {
 		for i := range Sections {
 			section := &Sections[i]
-			d, need := s.Dist(section.Metric), stat.EnoughFor(p/100)
-			if worth := d.worth(p); s.Config.Shows(section) && d.N > 0 && worth < need {
-				thin = append(thin, fmt.Sprintf("P%s %s (%d of %d)", strconv.FormatFloat(p, 'f', -1, 64), section.Label, worth, need))
+			d, needed := s.Dist(section.Metric), stat.EnoughFor(p/100)
+			if worth := d.worth(p); s.Config.Shows(section) && d.N > 0 && worth < needed {
+				out = append(out, thinPercentile{p, section.Label, d.N, worth, needed})
 			}
 		}
 	}
-	return thin
+	return out
+}
+
+// thinWords names the thin percentiles, those of one percentile together.
+func thinWords(s *Summary) string {
+	var sentences []string
+	before := math.NaN()
+	for _, t := range thinPercentiles(s) {
+		has := fmt.Sprintf("%s has %d", t.label, t.n)
+		if t.worth < t.n {
+			has = fmt.Sprintf("%d of %s carry as much information as %d", t.n, t.label, t.worth)
+		}
+		if t.p == before {
+			sentences[len(sentences)-1] += ", " + has
+			continue
+		}
+		before = t.p
+		sentences = append(sentences, fmt.Sprintf("P%s needs %d independent samples, but %s", strconv.FormatFloat(t.p, 'f', -1, 64), t.needed, has))
+	}
+	return strings.Join(sentences, "; ")
 }
 
 func countedBy(s *Summary, source tacho.CountSource) int {

@@ -299,8 +299,25 @@ func TestFewSamplesNamesThem(t *testing.T) {
 	s.Config.Percentiles = []float64{50, 99.9}
 	setSamples(s, metric.TPOT, 0) // nothing measured is not a thin percentile
 	v := metric.Judge(s)
-	want := "too few samples for P99.9 TTFT (1000 of 3688), P99.9 ITL (1000 of 3688): run longer or read it as a maximum"
+	want := "P99.9 needs 3688 independent samples, but TTFT has 1000, ITL has 1000: run longer or read it as a maximum"
 	if len(v.Reasons) != 1 || v.Reasons[0].Text != want {
+		t.Errorf("got %+v, want %q", v.Reasons, want)
+	}
+}
+
+// 400 samples may be too few where 368 are needed, because they resemble their
+// neighbours: the reason says so.
+func TestFewSamplesThatLookEnough(t *testing.T) {
+	s := healthy()
+	s.Config.Percentiles = []float64{99}
+	setSamples(s, metric.TTFT, 400)
+	for i := range s.Dists {
+		if d := &s.Dists[i]; d.Name == metric.TTFT.Name {
+			d.Stats.Percentiles = []metric.Percentile{{P: 99, Value: 1, Interval: &metric.Interval{Effective: 20}}}
+		}
+	}
+	want := "P99 needs 368 independent samples, but 400 of TTFT carry as much information as 20: run longer or read it as a maximum"
+	if v := metric.Judge(s); len(v.Reasons) != 1 || v.Reasons[0].Text != want {
 		t.Errorf("got %+v, want %q", v.Reasons, want)
 	}
 }
