@@ -104,6 +104,16 @@ func TestLevelsAreMatched(t *testing.T) {
 	}
 }
 
+// A time cannot fall by more than 100 %, however far runs spread.
+func TestChangesArePossible(t *testing.T) {
+	a := []outcome.Level{told(4, 0, 9, 10), told(4, 0, 9, 30)}
+	b := []outcome.Level{told(4, 0, 9, 1), told(4, 0, 9, 35)}
+	d := compared(t, "ttft.mean", side("a", a), side("b", b)).Levels[0].Rows[0].Deltas[1]
+	if d.Low == nil || *d.Low != -20 || *d.High <= 0 {
+		t.Errorf("from a mean of 20: %+v", d)
+	}
+}
+
 // Other options that are lists are coordinates too.
 func TestCoordinates(t *testing.T) {
 	at := func(value string, ttft float64) outcome.Level {

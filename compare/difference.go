@@ -23,6 +23,9 @@ func difference(a, b *estimated) *Delta {
 	freedom := welch(a, b)
 	t := stat.StudentQuantile(intervalLevel, freedom)
 	low, high := d.Difference-t*down, d.Difference+t*up
+	if a.value >= 0 && b.value >= 0 {
+		low = max(low, -a.value) // times, rates and shares cannot fall below 0: by 100 % at most
+	}
 	d.Low, d.High = &low, &high
 	toward := down
 	if d.Difference < 0 {

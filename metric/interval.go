@@ -19,12 +19,27 @@ type Interval struct {
 	Warning   stat.Warning `json:"warning,omitempty"`
 }
 
-func interval(c stat.Confidence) *Interval {
+// interval is a confidence interval of a statistic of values, of which least is the
+// smallest. If none is below 0, as with times, the statistic is not, either: the
+// interval ends at 0 there, and holds the true value as often as before.
+func interval(c stat.Confidence, least float64) *Interval {
 	out := &Interval{Effective: c.Effective, Warning: c.Warning}
 	if !math.IsInf(c.Low, 0) {
+		if least >= 0 {
+			c.Low = max(c.Low, 0)
+		}
 		out.Low, out.High = &c.Low, &c.High
 	}
 	return out
+}
+
+// halfWidth is half the width of the interval of a value. If the interval ends at 0,
+// its other half has the width.
+func (in *Interval) halfWidth(value float64) float64 {
+	if *in.Low == 0 {
+		return *in.High - value
+	}
+	return (*in.High - *in.Low) / 2
 }
 
 // series are the values of each metric with their times.
@@ -63,10 +78,10 @@ func (s *series) merge(o series) {
 // addIntervals says how sure each of the statistics is.
 func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, paced *stat.Series) {
 	sure := one.Sure(values, paced)
-	s.MeanInterval, s.MedianInterval = interval(sure.Mean), interval(sure.Quantile(0.5))
+	s.MeanInterval, s.MedianInterval = interval(sure.Mean, s.Min), interval(sure.Quantile(0.5), s.Min)
 	for i := range s.Percentiles {
 		p := &s.Percentiles[i]
-		p.Interval = interval(sure.Quantile(p.P / 100))
+		p.Interval = interval(sure.Quantile(p.P/100), s.Min)
 	}
 }
 

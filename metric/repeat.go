@@ -100,7 +100,7 @@ func spreadOf(runs []*Summary, of func(*Summary) (float64, *Interval, bool)) *Sp
 		}
 		values = append(values, value)
 		if in != nil && in.Low != nil {
-			half := (*in.High - *in.Low) / 2 / stat.Normal975
+			half := in.halfWidth(value) / stat.Normal975
 			within, told = within+half*half, told+1
 		}
 	}
