@@ -6,9 +6,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -186,4 +191,47 @@ func TestRealCheckWire(t *testing.T) {
 		}
 	}
 	t.Errorf("%d trials of %d were late", 10*tries-passed, 10*tries)
+}
+
+// Over TLS a request had left before the server saw it, also if streams end together, so
+// that connections pass from one request to another at once.
+func TestRealSentUnderTLS(t *testing.T) {
+	const streams, rounds = 64, 20
+	var mu sync.Mutex
+	waiting, all := 0, make(chan struct{})
+	together := func() {
+		mu.Lock()
+		waiting++
+		mine := all
+		if waiting%streams == 0 {
+			close(all)
+			all = make(chan struct{})
+		}
+		mu.Unlock()
+		<-mine
+	}
+	s := tlsSite(t, func(s *httptest.Server) {
+		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, time.Now().UnixNano())
+			together()
+		})
+	})
+	config, err := TLSConfig(s.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, Options{BaseURL: s.url, TLS: config})
+	var clients sync.WaitGroup
+	for range streams {
+		clients.Go(func() {
+			for range rounds {
+				x, sink := mustPost(t, c, "hello")
+				seen, _ := strconv.ParseInt(string(sink.data), 10, 64)
+				if x.Sent > x.SentBy || x.SentBy > seen {
+					t.Errorf("a request left from %d to %d, and the server saw it at %d", x.Sent, x.SentBy, seen)
+				}
+			}
+		})
+	}
+	clients.Wait()
 }

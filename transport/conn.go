@@ -56,6 +56,15 @@ func newConn(nc net.Conn, clock *kernelClock, mayBeHeld bool) (*conn, error) {
 	return &conn{Conn: kernel, kernel: kernel}, nil
 }
 
+// own makes s the owner of the connection. net/http may hand a connection to the next
+// request before the one before has taken its times of sending: that one keeps them.
+func (c *conn) own(s *span) {
+	s.before = c.lease.wrote.Load()
+	if old := c.owner.Swap(s); old != nil && c.kernel != nil {
+		old.keepLeaving(c.kernel.leftBy(), s.before)
+	}
+}
+
 // Read is one receive.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.kernel == nil {
@@ -163,6 +172,9 @@ type span struct {
 	before int64 // bytes that were sent on the connection before
 
 	mu       sync.Mutex
+	handedOn bool      // another request has the connection,
+	left     int64     // and before that these were its kernel.leftBy
+	after    int64     // and its lease.wrote
 	returned sync.Cond // a write has
 	sent     int64     // before the first write
 	sentBy   int64     // after it
@@ -239,6 +251,28 @@ func (r stamp) after(before int64) int32 {
 		since = min(since, r.since)
 	}
 	return since
+}
+
+// keepLeaving notes that another request gets the connection, and what was known of
+// the bytes that this one sent: when the first write left, and how many bytes the
+// connection had sent with them.
+func (s *span) keepLeaving(left, after int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.handedOn {
+		s.handedOn, s.left, s.after = true, left, after
+	}
+}
+
+// leaving returns when the first write of this request left, 0 if unknown, and how many
+// bytes c had sent with the last write.
+func (s *span) leaving(c *conn) (left, after int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handedOn {
+		return s.left, s.after
+	}
+	return c.kernel.leftBy(), c.lease.wrote.Load()
 }
 
 // silent says that nothing of the answer has come.

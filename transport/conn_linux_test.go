@@ -185,6 +185,32 @@ func TestSentIsWhenItLeft(t *testing.T) {
 	}
 }
 
+// net/http hands a connection to the next request when an answer was read to its end,
+// and our code looks at the times of sending after that. They are not the times of the
+// next request.
+func TestSentIsNotOfTheNextRequest(t *testing.T) {
+	s := tlsSite(t, nil)
+	config, err := TLSConfig(s.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, Options{BaseURL: s.url, TLS: config})
+	var first, second Exchange
+	next := consumerFunc(func([]byte, []Read) error {
+		second, _ = mustPost(t, c, "again")
+		return nil
+	})
+	if err := c.Do(t.Context(), ready(t, c, "POST", "/v1/x", "hello"), &first, next, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !second.Reused {
+		t.Fatal("the second request has another connection")
+	}
+	if first.SentBy < first.Sent || first.SentBy > second.Conn {
+		t.Errorf("the first request left from %d to %d; the second had the connection at %d and left at %d", first.Sent, first.SentBy, second.Conn, second.Sent)
+	}
+}
+
 // Where the kernel does not tell, it left while it was written.
 func TestSentIsWithinItsWrite(t *testing.T) {
 	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))

@@ -209,8 +209,7 @@ func (t *trail) attach(nc net.Conn) {
 	t.span.Store(s)
 	if !s.shared {
 		t.conn = c
-		s.before = c.lease.wrote.Load()
-		c.owner.Store(s)
+		c.own(s)
 	}
 }
 
@@ -275,7 +274,8 @@ func (t *trail) leave(s *span) {
 	if t.conn == nil || t.conn.kernel == nil || x.Sent == 0 {
 		return
 	}
-	if left := t.conn.kernel.leftBy(); left > x.SentBy {
+	left, after := s.leaving(t.conn)
+	if left > x.SentBy {
 		x.SentBy = left
 	} else if left >= x.Sent {
 		x.Sent, x.SentBy = left, left
@@ -283,7 +283,7 @@ func (t *trail) leave(s *span) {
 	if x.Wrote == 0 {
 		return
 	}
-	if first, last, ok := t.conn.kernel.left(uint64(s.before), uint64(t.conn.lease.wrote.Load())); ok {
+	if first, last, ok := t.conn.kernel.left(uint64(s.before), uint64(after)); ok {
 		x.Sent, x.SentBy, x.Wrote, x.Left = first, first, last, true
 	}
 }
