@@ -7,31 +7,48 @@ package transport
 const lastChunk = "0\r\n\r\n"
 
 // several says whether p seems to hold more than one event: more than one TLS
-// record, or a whole chunk that ends a line and then another. The head of an
+// record, or a blank line or the end of a chunk with more behind it. The head of an
 // answer is none, nor is its end.
 //
 //go:nosplit
 //go:norace
 func several(p []byte) bool {
-	const header, firstType, lastType = 5, 20, 24
-	if len(p) > header && p[0] >= firstType && p[0] <= lastType {
-		return header+int(p[3])<<8+int(p[4]) < len(p)
+	if n := record(p); n > 0 {
+		return n < len(p)
 	}
 	if begins(p, "HTTP/") {
 		return false
 	}
-	const rest = len("\n\r\n" + lastChunk)
-	for i := 2; i-2+rest < len(p); i += 3 { // each third byte is one of any three
-		if p[i] > '\r' {
-			continue
-		}
-		for k := i - 2; k <= i && k+rest < len(p); k++ {
-			if begins(p[k:], "\n\r\n") {
-				return true
-			}
+	for i := 1; i < len(p); i += 2 { // each second byte is one of any two
+		if p[i] <= '\r' && (endsEvent(p[i-1:]) || endsEvent(p[i:])) {
+			return true
 		}
 	}
 	return false
+}
+
+// endsEvent says whether p begins with the end of an event, and has more behind it than
+// the end of an answer.
+//
+//go:nosplit
+//go:norace
+func endsEvent(p []byte) bool {
+	const blank, chunkEnd = "\n\n", "\n\r\n"
+	return len(p) > len(chunkEnd+lastChunk) && begins(p, chunkEnd) ||
+		len(p) > len(blank+"\r\n"+lastChunk) && begins(p, blank)
+}
+
+// record returns the length of the TLS record that p begins with, or 0 if p begins with
+// none.
+//
+//go:nosplit
+//go:norace
+func record(p []byte) int {
+	const header, firstType, lastType, version = 5, 20, 24, 3
+	if len(p) <= header || p[0] < firstType || p[0] > lastType || p[1] != version {
+		return 0
+	}
+	return header + int(p[3])<<8 + int(p[4])
 }
 
 // wholeEvents says whether p ends with a whole chunk that ends a line, as all events

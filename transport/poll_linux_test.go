@@ -498,6 +498,10 @@ func TestSeveralEvents(t *testing.T) {
 		chunk("data: x\n\n") + chunk("data: y\n\n"): true,
 		chunk("data: x\n\n") + "0\r\n\r\n":          false,
 		chunk("{}\n") + chunk("{}\n"):               true,
+		chunk("data: x\n\ndata: y\n\n"):             true,
+		chunk("a: xy\n\ndata: y\n\n"):               true,
+		chunk("event: x\ndata: y\n\n"):              false,
+		chunk("data: x\r\n\r\n"):                    false,
 		chunkedHead + chunk("data: x\n\n"):          false,
 		"\x17\x03\x03\x00\x02ab":                    false,
 		"\x17\x03\x03\x00\x02ab\x17":                true,
@@ -545,6 +549,9 @@ func TestEventsOfOneSegmentHaveItsTime(t *testing.T) {
 	merged := step{[]string{event, event}, false}
 	for name, steps := range map[string][]step{
 		"one write":              {head, one, one, one},
+		"one chunk":              {head, {[]string{chunk("data: x\n\ndata: y\n\n")}, true}, one},
+		"one TLS record":         {{[]string{"\x17\x03\x03\x00\x02ab"}, true}, {[]string{"\x17\x03\x03\x00\x02", "ab"}, true}},
+		"two TLS records":        {{[]string{"\x17\x03\x03\x00\x02ab", "\x17\x03\x03\x00\x02ab"}, false}},
 		"head and events":        {{[]string{chunkedHead + event + event}, true}, one},
 		"head and event merged":  {{[]string{chunkedHead, event + event}, false}, one},
 		"two writes":             {head, merged, one, merged, merged, one},

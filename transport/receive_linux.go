@@ -270,7 +270,8 @@ func (t *thread) receive(s *seat, flags uint32, a *arrival) bool {
 }
 
 // compare notes whether several events came together, and whether a segment brought
-// them so. What ends an answer comes merged as a rule, and nothing follows.
+// them so. What ends an answer comes merged as a rule, and nothing follows. Nothing of a
+// TLS record is known before its last byte comes, so the events in it came together.
 //
 //go:nosplit
 //go:norace
@@ -279,7 +280,8 @@ func (t *thread) compare(s *seat, a *arrival, p []byte) {
 	if s.several && !head && !begins(p, lastChunk) {
 		t.merged = t.now
 	}
-	if s.several = several(p); (s.several || head) && t.alone(s) && a.at != 0 {
+	s.several = several(p)
+	if together := record(p) == len(p) || (s.several || head) && t.alone(s); together && a.at != 0 {
 		a.empty = a.at
 	}
 }
