@@ -82,6 +82,7 @@ type reader struct {
 
 	lastRecv  uint32 // of the token event before
 	lastSince int32
+	lastLate  bool
 	unwired   int // token events whose times are not the wire clock's
 	payloads  int
 	broken    int // of them, could not be read
@@ -275,7 +276,7 @@ func (r *reader) token(c *chunk, at transport.Read) {
 	case at.Recv == r.lastRecv && !at.Wire:
 		events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
-	r.lastRecv, r.lastSince = at.Recv, at.Since
+	r.lastRecv, r.lastSince, r.lastLate = at.Recv, at.Since, at.Late
 	if !at.Wire {
 		r.unwired++
 	}
@@ -287,15 +288,12 @@ func (r *reader) token(c *chunk, at transport.Read) {
 	})
 }
 
-// lateRead is for how long a connection may go unread while the client is well.
-const lateRead = 10 * time.Millisecond
-
 // behind is told of an event that is no token. If it was received together with
 // the last token, that may have come before it: right before it, as the end of an
 // answer follows its last token, unless the client was late to read.
 func (r *reader) behind(at transport.Read) {
 	n := len(r.rec.Events)
-	if n > 0 && at.Recv == r.lastRecv && !at.Wire && time.Duration(r.lastSince) > lateRead {
+	if n > 0 && at.Recv == r.lastRecv && !at.Wire && r.lastLate {
 		r.rec.Events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
 }

@@ -121,24 +121,23 @@ func TestCoalesced(t *testing.T) {
 }
 
 // A last token that was read together with the end of its answer came right
-// before it, unless the connection was not looked at for long.
+// before it, unless the client was late to read.
 func TestLastTokenReadWithTheEnd(t *testing.T) {
 	token, usage := "data: {\"choices\":[{\"text\":\"a\"}]}\n\n", "data: {\"choices\":[],\"usage\":{\"completion_tokens\":5}}\n\n"
-	for since, want := range map[time.Duration]tacho.Slack{
-		lateRead: 0, lateRead + 1: tacho.SlackOf(lateRead + 1), 3 * lateRead: tacho.SlackOf(3 * lateRead),
-	} {
+	const since = 20 * time.Millisecond
+	for late, want := range map[bool]tacho.Slack{false: 0, true: tacho.SlackOf(since)} {
 		for _, wire := range []bool{false, true} {
 			r := testReader(vllm)
 			r.Consume([]byte(token+token+usage), []transport.Read{
 				{End: len(token), At: 2000, Recv: 1, Wire: wire},
-				{End: 2*len(token) + len(usage), At: 3000, Since: int32(since), Recv: 2, Wire: wire},
+				{End: 2*len(token) + len(usage), At: 3000, Since: int32(since), Late: late, Recv: 2, Wire: wire},
 			})
 			r.finish()
 			if wire {
 				want = 0
 			}
 			if e := r.rec.Events; len(e) != 2 || e[0].Slack != 0 || e[1].Slack != want {
-				t.Errorf("not looked at for %v, wire %v: %+v, want the last to be off by %v", since, wire, e, want.Duration())
+				t.Errorf("late %v, wire %v: %+v, want the last to be off by %v", late, wire, e, want.Duration())
 			}
 		}
 	}

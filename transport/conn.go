@@ -25,6 +25,36 @@ type stamp struct {
 	since  int32 // nanoseconds before it when there was nothing to receive, saturated; 0: not known
 	kernel bool  // at is the kernel's time, and not that of the read
 	wire   bool  // at is the time of this very segment, seen at the network device
+	waited bool  // the reader waited for it: nothing had come when the read began
+}
+
+const (
+	// waitLeast is how long a read takes at least that waited for its bytes. One that
+	// finds bytes returns within microseconds.
+	waitLeast = time.Millisecond
+	// lateLeast, lateMost, latePart and silentPart say for how long bytes may lie in a
+	// connection while the client is well. They are a quarter more than the periods in
+	// which the receive thread looks at its connections: 2 ms, up to 4 ms and a tenth of
+	// the gaps if much comes, and a hundredth of a silence.
+	lateLeast  = 2500 * time.Microsecond
+	lateMost   = 5 * time.Millisecond
+	latePart   = 8
+	silentPart = 80
+)
+
+// readStamp is the stamp of bytes whose read began at a time and returns now.
+func readStamp(began int64) stamp {
+	s := stamp{at: now()}
+	if took := time.Duration(s.at - began); took >= waitLeast {
+		s.waited, s.since = true, tacho.SaturatedNanos(took)
+	}
+	return s
+}
+
+// late says whether bytes that may have come since so long before lay in the connection
+// for longer than they do if the client is well. gap is the time since the bytes before.
+func late(since, gap time.Duration) bool {
+	return since > max(lateLeast, min(lateMost, gap/latePart), gap/silentPart)
 }
 
 // A conn is a connection that stamps its traffic into the span that has it.
@@ -36,6 +66,7 @@ type conn struct {
 	h2c    bool    // HTTP/2 without TLS
 	spare  bool    // it was made before somebody had a use for it
 	owner  atomic.Pointer[span]
+	lateAt atomic.Int64 // when bytes were last read that had lain there for long, by the kernel's times
 	lease  lease
 }
 
@@ -68,15 +99,19 @@ func (c *conn) own(s *span) {
 // Read is one receive.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.kernel == nil {
+		began := now()
 		n, err := c.Conn.Read(p)
 		if n > 0 {
-			c.received(stamp{at: now()})
+			c.received(readStamp(began))
 		}
 		c.closedBy(err)
 		return n, err
 	}
 	n, at, err := c.kernel.receive(p)
 	if n > 0 {
+		if read := now(); late(time.Duration(read-at.at), 0) {
+			c.lateAt.Store(read)
+		}
 		c.received(at)
 	}
 	c.closedBy(err)
@@ -169,6 +204,7 @@ func connUnder(nc net.Conn) *conn {
 // live here, behind a lock, and not in the connection.
 type span struct {
 	shared bool  // HTTP/2: the connection carries others too, and net/http's hooks stamp instead
+	under  *conn // that connection, if it is ours
 	before int64 // bytes that were sent on the connection before
 
 	mu       sync.Mutex
@@ -186,6 +222,7 @@ type span struct {
 	last     int64     // the last receive
 	lag      int32     // nanoseconds from then until we had it
 	since    int32     // nanoseconds before it when none of it had come
+	late     bool      // it may have lain in the connection for long
 	wire     bool      // it was seen at the network device
 	receives uint32
 	read     bool // the kernel gave no time for some receive
@@ -232,8 +269,10 @@ func (s *span) received(r stamp) Read {
 		s.read = true
 	}
 	if !r.kernel || r.at != s.last {
+		before := max(s.sent, s.last)
 		s.receives++
-		s.since = r.after(max(s.sent, s.last))
+		s.since = r.after(before)
+		s.late = !r.waited && late(time.Duration(s.since), time.Duration(r.at-before))
 	}
 	if s.head == 0 {
 		s.head = r.at
@@ -297,7 +336,7 @@ func (s *span) latest() Read {
 }
 
 func (s *span) lastRead() Read {
-	return Read{At: s.last, Lag: s.lag, Since: s.since, Recv: s.receives, Wire: s.wire}
+	return Read{At: s.last, Lag: s.lag, Since: s.since, Late: s.late, Recv: s.receives, Wire: s.wire}
 }
 
 // settle waits until no write is under way. An answer can overtake the return

@@ -114,13 +114,16 @@ func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.R
 	return c.transport.RoundTrip(attempt)
 }
 
-// bodyRead describes a read of the body that has just returned. An HTTP/2
-// body was received for us by another goroutine: all that is known is now.
-func (s *span) bodyRead() Read {
-	if s.shared {
-		return s.received(stamp{at: now()})
+// bodyRead describes a read of the body that began at a time and has just returned. An
+// HTTP/2 body was received for us by another goroutine: all that is known is now, and
+// whether this read waited while the other goroutine was not late.
+func (s *span) bodyRead(began int64) Read {
+	if !s.shared {
+		return s.latest()
 	}
-	return s.latest()
+	r := readStamp(began)
+	r.waited = r.waited && (s.under == nil || s.under.lateAt.Load() < began)
+	return s.received(r)
 }
 
 // bodyEnd notes that the body ended well: over HTTP/1 with the last receive,
@@ -206,6 +209,7 @@ func (s *span) handedOver(err error) {
 func (t *trail) attach(nc net.Conn) {
 	c := connUnder(nc)
 	s := newSpan(c == nil || c.multiplexed(nc))
+	s.under = c
 	t.span.Store(s)
 	if !s.shared {
 		t.conn = c

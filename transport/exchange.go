@@ -49,6 +49,7 @@ type Read struct {
 	At    int64  // when its last byte arrived, by the exchange's clock
 	Lag   int32  // nanoseconds from At until our code had it, saturated
 	Since int32  // nanoseconds before At when none of this receive had come, saturated
+	Late  bool   // it may have lain in the connection for longer than it does if the client is well
 	Recv  uint32 // number of the receive in this exchange: equal numbers share a stamp
 	Wire  bool   // At is exact: it was seen at the network device, apart from what came later
 }

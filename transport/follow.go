@@ -60,9 +60,10 @@ func (f *following) plain(body io.Reader) error {
 			f.trail.ride.borrow()
 		}
 		to := f.buffer.unused(f.left)
+		began := now()
 		n, err := body.Read(to)
 		if n > 0 {
-			f.got(to[:n], f.span.bodyRead())
+			f.got(to[:n], f.span.bodyRead(began))
 		}
 		if err != nil {
 			return err
