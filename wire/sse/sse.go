@@ -15,7 +15,7 @@ type Event struct {
 	Name []byte // of the event: field; empty for most servers
 	Data []byte // its data lines, joined by newlines, without trailing blanks
 
-	// End is the offset, from the start of the stream, of the newline that
+	// End is the offset, from the start of the stream, of the LF or CR that
 	// completes the last data line. The event is known from that byte on; the
 	// blank line behind it may come later and says nothing new.
 	End int64
@@ -24,7 +24,7 @@ type Event struct {
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // A Splitter cuts a stream into events. The zero value is ready for the start
-// of a stream. Lines end in LF or CRLF.
+// of a stream. Lines end in LF, CRLF or CR.
 type Splitter struct {
 	lines   limit.Lines
 	name    []byte
@@ -40,7 +40,15 @@ type Splitter struct {
 // its blank line ends. What emit is given is valid during the call only. An
 // event that passes limit.Event is an error; nothing after it is read.
 func (s *Splitter) Feed(piece []byte, emit func(Event)) error {
-	s.lines.Feed(piece, func(line []byte, end int64) { s.line(line, end, emit) })
+	s.lines.Returns = true
+	joined := s.lines.Len() > 0 // the first line has bytes of earlier pieces, in a buffer that is used again
+	s.lines.Feed(piece, func(line []byte, end int64) {
+		s.line(line, end, emit)
+		if joined {
+			s.own()
+			joined = false
+		}
+	})
 	s.own()
 	if s.lines.Len()+s.data.Len()+len(s.name) > limit.Event {
 		s.lines.Drop()
@@ -67,7 +75,6 @@ func (s *Splitter) line(line []byte, end int64, emit func(Event)) {
 		s.begun = true
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
-	line = bytes.TrimSuffix(line, []byte{'\r'})
 	if len(line) == 0 {
 		s.dispatch(emit)
 		return

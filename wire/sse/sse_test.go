@@ -44,7 +44,10 @@ func TestSplit(t *testing.T) {
 		{"one", "data: a\n\n", []event{{"", "a", 7}}},
 		{"no space", "data:a\n\n", []event{{"", "a", 6}}},
 		{"two spaces", "data:  a\n\n", []event{{"", " a", 8}}},
-		{"crlf", "data: a\r\n\r\ndata: b\r\n\r\n", []event{{"", "a", 8}, {"", "b", 19}}},
+		{"crlf", "data: a\r\n\r\ndata: b\r\n\r\n", []event{{"", "a", 7}, {"", "b", 18}}},
+		{"cr", "data: a\r\rdata: b\rdata: c\r\r", []event{{"", "a", 7}, {"", "b\nc", 24}}},
+		{"mixed", "data: a\n\rdata: b\r\n\ndata: c\r\r\n", []event{{"", "a", 7}, {"", "b", 16}, {"", "c", 26}}},
+		{"end behind a cr", "data: a\r", []event{{"", "a", 7}}},
 		{"several lines end at the last", "data: a\ndata: b\n\n", []event{{"", "a\nb", 15}}},
 		{"a line behind the data does not move its end", "data: a\nid: 1\n\n", []event{{"", "a", 7}}},
 		{"blanks before the newline", "data: {} \t\n\n", []event{{"", "{}", 10}}},
@@ -92,6 +95,8 @@ func TestPending(t *testing.T) {
 func FuzzCuts(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfdata: a\n\ndata: b\r\n\r\n: ping\n\nevent: x\ndata: c\ndata: d \n\n"), uint16(3), uint16(9))
 	f.Add([]byte("data: [DONE]\n"), uint16(6), uint16(13))
+	f.Add([]byte("data: a\r\rdata: b\r\n\rdata: c\n\r\n"), uint16(8), uint16(18))
+	f.Add([]byte("0\ndata:00\n0000001"), uint16(6), uint16(9)) // a line of two pieces, and a part of the next line
 	f.Add([]byte("data: cut"), uint16(1), uint16(1))
 	f.Fuzz(func(t *testing.T, b []byte, i, j uint16) {
 		x, y := int(i)%(len(b)+1), int(j)%(len(b)+1)
@@ -104,8 +109,8 @@ func FuzzCuts(f *testing.F) {
 			t.Errorf("whole %v, byte by byte %v", whole, cut)
 		}
 		for _, e := range whole {
-			if e.End < 0 || e.End >= int64(len(b)) || b[e.End] != '\n' {
-				t.Errorf("event %q ends at %d, which is no newline", e.Data, e.End)
+			if e.End < 0 || e.End >= int64(len(b)) || b[e.End] != '\n' && b[e.End] != '\r' {
+				t.Errorf("event %q ends at %d, which is no end of a line", e.Data, e.End)
 			}
 		}
 	})
