@@ -243,9 +243,19 @@ func (c *client) mark(rec *tacho.Record, r *reader, err error) {
 	}
 }
 
+// encoded says what to do about an answer with a Content-Encoding.
+func encoded(x *transport.Exchange) string {
+	return fmt.Sprintf("the answer has Content-Encoding %q, which was not asked for; switch off compression for this route at the server or the proxy", x.Encoding)
+}
+
 // refused is the failure of an answer that is not a 200.
 func (c *client) refused(x *transport.Exchange, body []byte) *tacho.Failure {
-	f := &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: x.Status, Message: c.words(body, http.StatusText(x.Status))}
+	f := &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: x.Status}
+	if x.Encoding == "" {
+		f.Message = c.words(body, http.StatusText(x.Status))
+	} else {
+		f.Message = http.StatusText(x.Status) + "; " + encoded(x)
+	}
 	if x.Location != "" && x.Status >= 300 && x.Status < 400 {
 		f.Message += "; the server redirects to " + x.Location + ", and a measured request goes nowhere else: give that address"
 	}
@@ -258,6 +268,9 @@ func (c *client) failure(r *reader, err error) *tacho.Failure {
 	x := r.exchange
 	if x.Status != 0 && x.Status != http.StatusOK {
 		return c.refused(x, r.body)
+	}
+	if x.Encoding != "" {
+		return r.fail(tacho.Malformed, encoded(x))
 	}
 	if r.failure != nil {
 		return r.failure

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -139,5 +140,37 @@ func TestHang(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A compressed answer cannot be read as it comes. The error names the header and not the
+// bytes.
+func TestAnswerWithContentEncoding(t *testing.T) {
+	kind := backend.Kinds[0]
+	for status, coding := range map[int]string{http.StatusOK: "gzip", http.StatusBadGateway: "br", http.StatusAccepted: "identity"} {
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.Header().Set("Content-Encoding", coding)
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, "\x1f\x8bsome bytes")
+			}
+			inBubble(t, kind, serve, backend.Options{}, func(b tacho.Backend) {
+				call, err := b.Prepare(&tacho.Request{MaxTokens: 3, Input: tacho.Input{Text: "hi"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rec := tacho.NewRecord(0, &tacho.Request{}, 0)
+				call.Do(t.Context(), time.Now(), rec)
+				if rec.Failure == nil {
+					t.Fatal("no failure")
+				}
+				got := rec.Failure.Message
+				named := strings.Contains(got, "Content-Encoding \""+coding) && strings.Contains(got, "switch off compression") && !strings.Contains(got, "some bytes")
+				if named != (coding != "identity") {
+					t.Errorf("%d, %s: %s", status, coding, got)
+				}
+			})
+		})
 	}
 }

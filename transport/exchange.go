@@ -2,6 +2,7 @@ package transport
 
 import (
 	"net/http"
+	"strings"
 	"unique"
 
 	"tacho"
@@ -28,6 +29,7 @@ type Exchange struct {
 
 	Status     int
 	Type       string // Content-Type of the answer
+	Encoding   string // Content-Encoding of the answer, which was not asked for; empty is none
 	Location   string // of a redirect
 	RetryAfter string // of a refusal
 }
@@ -36,6 +38,10 @@ type Exchange struct {
 // stream would hold, so the rest is let go; and streams share the name of their type.
 func (x *Exchange) head(resp *http.Response) {
 	x.Status, x.Type = resp.StatusCode, unique.Make(resp.Header.Get("Content-Type")).Value()
+	x.Encoding = resp.Header.Get("Content-Encoding")
+	if strings.EqualFold(x.Encoding, "identity") {
+		x.Encoding = ""
+	}
 	if x.Status != http.StatusOK {
 		x.Location, x.RetryAfter = resp.Header.Get("Location"), resp.Header.Get("Retry-After")
 	}
