@@ -185,6 +185,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	// A first chunk that is the last, too, tells a total and not what it brings.
 	c.token = x.Kind != openai.NoToken || x.Blank && !c.end || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
 	c.kind = tokenKinds[x.Kind]
+	c.empty = x.Kind == openai.NoToken && x.TokenIDs == 0 && generated == 0
 	switch {
 	case x.TokenIDs > 0:
 		c.tokens = x.TokenIDs

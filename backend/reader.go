@@ -37,6 +37,7 @@ type chunk struct {
 	end    bool   // the stream is complete
 	finish []byte // the finish reason, empty while there is none
 	blank  bool   // beside the finish reason there is a text, and it is empty
+	empty  bool   // a token event without text, token ids or a count: perhaps it brings no token
 
 	counted bool // usage is given
 	usage   tacho.Usage
@@ -89,6 +90,7 @@ type reader struct {
 	text      []byte
 	said      []byte // of text, the content
 	ended     bool
+	opening   int      // how many events are empty before the first that is not
 	closing   *closing // an event that ends the answer and has no text
 	marked    bool     // there will be an end mark
 	failure   *tacho.Failure
@@ -276,6 +278,9 @@ func (r *reader) token(c *chunk, at transport.Read) {
 	case at.Recv == r.lastRecv && !at.Wire:
 		events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
+	if c.empty && r.opening == len(events) {
+		r.opening++
+	}
 	r.lastRecv, r.lastSince, r.lastLate = at.Recv, at.Since, at.Late
 	if !at.Wire {
 		r.unwired++
@@ -307,6 +312,7 @@ func (r *reader) finish() {
 		r.wholeFailure()
 	}
 	r.close()
+	r.open()
 	if r.client.KeepText {
 		r.rec.Text = string(r.text)
 		if r.rec.Said = r.rec.Text; len(r.said) < len(r.text) {
@@ -331,6 +337,26 @@ func (r *reader) close() {
 	if more == 1 || more > 1 && (r.closing.blank || len(r.rec.Events) == 0) {
 		r.token(&chunk{}, r.closing.at)
 	}
+}
+
+// open drops empty events before the first token. An empty event may be a token whose
+// text is still to come, as a part of a character, or may say only that the answer
+// begins: the server's count tells. If the server counted more tokens than there are
+// events, events hold several, and an empty one holds none.
+func (r *reader) open() {
+	events := r.rec.Events
+	if r.opening == 0 || r.opening == len(events) || r.rec.Usage == nil || r.rec.Usage.Completion == 0 {
+		return
+	}
+	surplus := -r.rec.Usage.Completion
+	for _, e := range events {
+		surplus += max(int(e.Tokens), 1)
+	}
+	drop := r.opening
+	if surplus >= 0 {
+		drop = min(drop, surplus)
+	}
+	r.rec.Events = events[drop:]
 }
 
 // wholeFailure looks for an error in an answer that came in one document.

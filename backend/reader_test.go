@@ -294,3 +294,30 @@ func TestClocksAreReadQuickly(t *testing.T) {
 		t.Errorf("%v is yet to come", c)
 	}
 }
+
+// An empty event before the first text is a token only if the server counted it.
+func TestEmptyFirstEvent(t *testing.T) {
+	empty, token := "data: {\"choices\":[{\"text\":\"\"}]}\n\n", "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
+	usage := func(n int) string {
+		return fmt.Sprintf("data: {\"choices\":[],\"usage\":{\"completion_tokens\":%d}}\n\n", n)
+	}
+	for name, tc := range map[string]struct {
+		stream string
+		want   int
+	}{
+		"not counted":         {empty + token + token + usage(2), 2},
+		"counted":             {empty + token + token + usage(3), 3},
+		"one of two counted":  {empty + empty + token + usage(2), 2},
+		"no count":            {empty + token + token, 3},
+		"several in an event": {empty + token + token + usage(8), 2},
+		"in the midst":        {token + empty + token + usage(3), 3},
+		"nothing else":        {empty + empty + usage(2), 2},
+	} {
+		r := testReader(vllm)
+		r.Consume([]byte(tc.stream), []transport.Read{{End: len(tc.stream), At: 2000, Recv: 1}})
+		r.finish()
+		if got := len(r.rec.Events); got != tc.want {
+			t.Errorf("%s: %d token events, want %d", name, got, tc.want)
+		}
+	}
+}
