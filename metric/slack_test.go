@@ -1,7 +1,9 @@
 package metric
 
 import (
+	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -127,6 +129,70 @@ func TestBoundInWords(t *testing.T) {
 	for b, want := range map[Bound]string{{1, 2.345}: "1.00 to 2.35 ms", {93.031, 93.034}: "93.03 ms either way"} {
 		if b.String() != want {
 			t.Errorf("%v is %q, want %q", b, b.String(), want)
+		}
+	}
+}
+
+// lateRecords are requests with random gaps, as they truly came and as a client tells
+// that reads now and then: what came between two reads has the time of the last of it,
+// and may have come since the read before.
+func lateRecords(rnd *rand.Rand) (truth, told []*tacho.Record) {
+	const requests, tokens, meanGap, meanWait = 30, 20, 20e6, 8e6
+	for range requests {
+		var fact, late tacho.Record
+		at := time.Duration(0)
+		for range tokens {
+			at += time.Duration(rnd.ExpFloat64() * meanGap)
+			fact.Events = append(fact.Events, tacho.Event{At: at})
+			late.Events = append(late.Events, tacho.Event{At: at})
+		}
+		end := at
+		for first := 0; first < tokens; {
+			empty, last := time.Duration(0), first
+			if first > 0 {
+				empty = late.Events[first-1].At
+			}
+			for wait := time.Duration(rnd.ExpFloat64() * meanWait); last+1 < tokens && fact.Events[last+1].At < fact.Events[first].At+wait; last++ {
+			}
+			for i := first; i <= last; i++ {
+				late.Events[i].At = fact.Events[last].At
+				if i < last {
+					late.Events[i].Slack = tacho.SlackOf(late.Events[i].At - empty)
+				}
+			}
+			first = last + 1
+		}
+		for _, r := range []*tacho.Record{&fact, &late} {
+			events := r.Events
+			r.Timeline = tacho.NewTimeline(0)
+			r.Events, r.Sent, r.End, r.Output = events, 0, end, tokens
+		}
+		truth, told = append(truth, &fact), append(told, &late)
+	}
+	return truth, told
+}
+
+// The truth lies within the bounds of each percentile, however late the client read.
+func TestBoundsHoldTheTruth(t *testing.T) {
+	config := DefaultConfig()
+	const rounding = 1e-6 // milliseconds
+	config.Percentiles = []float64{10, 50, 90, 99, 100}
+	for seed := range uint64(200) {
+		truth, told := lateRecords(rand.New(rand.NewPCG(seed, 1)))
+		var exact, bounded Accumulator
+		for i := range truth {
+			if err := errors.Join(exact.Add(truth[i]), bounded.Add(told[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := exact.Summary(config), bounded.Summary(config)
+		for _, m := range []*Metric{TTFT, TPOT, ITL, E2EL} {
+			for _, p := range config.Percentiles {
+				fact, bound := a.Dist(m).Stats.Percentile(p), b.Dist(m).Stats.Bound(p)
+				if fact < bound.Low-rounding || fact > bound.High+rounding {
+					t.Errorf("seed %d: p%g of %s is %v, and said to lie between %v", seed, p, m.Name, fact, bound)
+				}
+			}
 		}
 	}
 }
