@@ -138,7 +138,7 @@ func (r *reader) Consume(data []byte, reads []transport.Read) error {
 // sort tells a stream from an answer in one piece. Only types that cannot be a
 // stream are taken at their word: some servers and proxies mislabel theirs.
 func (r *reader) sort() {
-	if r.exchange.Status != http.StatusOK || r.exchange.Encoding != "" {
+	if r.exchange.Status != http.StatusOK {
 		return
 	}
 	switch t := r.client.types.of(r.exchange.Type); {

@@ -269,9 +269,15 @@ func (c *client) failure(r *reader, err error) *tacho.Failure {
 	if x.Status != 0 && x.Status != http.StatusOK {
 		return c.refused(x, r.body)
 	}
-	if x.Encoding != "" {
-		return r.fail(tacho.Malformed, encoded(x))
+	if f := c.broken(r, err); f == nil || x.Encoding == "" || f.Cause != tacho.Malformed && f.Cause != tacho.Truncated {
+		return f // some servers send the header and do not compress
 	}
+	return r.fail(tacho.Malformed, encoded(x))
+}
+
+// broken is how an answer with status 200 failed, nil if it did not.
+func (c *client) broken(r *reader, err error) *tacho.Failure {
+	x := r.exchange
 	if r.failure != nil {
 		return r.failure
 	}

@@ -42,6 +42,7 @@ type Accumulator struct {
 	network  NetworkUse
 	arrivals arrivals
 	cache    CacheUse
+	buffered Buffering
 	begun    int // sessions
 	good     int
 	stalled  int
@@ -107,6 +108,7 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	a.network.add(r)
 	a.arrivals.add(r, alone, a.Limit)
 	a.cache.add(r)
+	a.buffered.add(r)
 	if r.OK() {
 		if a.finishes == nil {
 			a.finishes = map[string]int{}
@@ -235,6 +237,7 @@ func (a *Accumulator) Merge(b *Accumulator) {
 	a.network.merge(&b.network)
 	a.arrivals.merge(&b.arrivals, a.Limit)
 	a.cache.merge(&b.cache)
+	a.buffered.merge(&b.buffered)
 	a.good += b.good
 	a.stalled += b.stalled
 	a.audio.Merge(&b.audio)
@@ -261,6 +264,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	}
 	s.Drift = drift(a.marks, origin)
 	s.Backlog, s.SpreadMillis, s.Cache = a.backlog(c), spread(c, a.marks, a.whole.Requests), a.cache
+	s.Buffering, s.Idle = a.buffered, a.idle(c)
 	s.Throughput = a.throughput(&s)
 	s.Steady = a.steady(&c, s.Backlog)
 	s.Dists = a.dists(c.Percentiles, a.paced(&s))

@@ -40,6 +40,9 @@ func WorstClient(agents []Agent) *Client {
 		if c.Pauses.LongestMillis > out.Pauses.LongestMillis {
 			out.Pauses.LongestMillis, out.Pauses.AtS = c.Pauses.LongestMillis, c.Pauses.AtS
 		}
+		if c.ThrottledS > out.ThrottledS || out.QuotaCores == 0 {
+			out.QuotaCores, out.ThrottledS = c.QuotaCores, c.ThrottledS
+		}
 		out.Pauses.TotalS = max(out.Pauses.TotalS, c.Pauses.TotalS)
 		out.Pauses.AsleepS = max(out.Pauses.AsleepS, c.Pauses.AsleepS)
 	}

@@ -10,6 +10,8 @@ type Client struct {
 	WakeMillis  float64 `json:"wake_ms"`      // that one in a hundred goroutines ready to run waited
 	GCMillis    float64 `json:"gc_ms"`        // the longest that a collection of garbage stopped the client
 	Pauses      Pauses  `json:"pauses"`
+	QuotaCores  float64 `json:"quota_cores,omitempty"` // of the control group; 0 is no quota
+	ThrottledS  float64 `json:"throttled_s,omitempty"` // for which the quota stopped the client
 }
 
 // Pauses are the times in which a heartbeat of the client's own did not come.
@@ -94,6 +96,14 @@ var clientRules = []Rule{
 		}
 		return stalled(s, c)
 	}),
+	clientRule(Rule{
+		Code: "client-throttled", Unit: "share", Note: 0.001, Degraded: 0.05, Invalid: never,
+		Doc: "time for which a CPU quota (cgroup) stopped the client / duration: requests left late, and slots stayed empty. What that did to the load is judged by the other rules",
+		Do:  "raise or remove the CPU limit of the client's container (Kubernetes: resources.limits.cpu)",
+		inWords: func(s *Summary, v float64) string {
+			return fmt.Sprintf("a CPU quota of %.2f cores stopped the client for %.1f s (%s of the run)", s.Config.Client.QuotaCores, s.Config.Client.ThrottledS, percent(v))
+		},
+	}, func(s *Summary, c *Client) float64 { return min(c.ThrottledS/max(s.DurationS, 1e-9), 1) }),
 	clientRule(Rule{
 		Code: "client-cpu", Unit: "share", Note: never, Degraded: 0.85, Invalid: never,
 		Doc: "processor time of the client / that of the machine: a server beside it, or its own streams, had to wait for it",

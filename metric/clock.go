@@ -11,7 +11,7 @@ const (
 
 // clockRules ask how far the times can be trusted.
 var clockRules = []Rule{
-	{
+	unbuffered(Rule{
 		Code: "coalesced", Unit: "share", Note: 0, Degraded: 0.02, Invalid: never,
 		Do:  "give the client more CPU, or --clock wire; where the server sends tokens together, read TPOT and not ITL",
 		Doc: fmt.Sprintf("by how much gaps between tokens, or their p99, may be off at p99 / p99 ITL, taken as %d ms at least. A token event that shared a read with a later one came before its time, and after its connection was last seen empty. Of older runs, which do not tell when that was, %g times the share of such events", leastMillis, shareWeight),
@@ -26,8 +26,8 @@ var clockRules = []Rule{
 			return uncertain(d.Stats, s.ITLSlackMillis), true
 		},
 		inWords: coalescedWords,
-	},
-	{
+	}),
+	unbuffered(Rule{
 		Code: "late-reads", Unit: "gaps", Note: never, Degraded: never, Invalid: lateGaps,
 		Do:  "give the client more CPU, or --clock wire",
 		Doc: fmt.Sprintf("by how much gaps may be off at p99 / p99 of the gaps that are exact, or of all gaps at their least: above %d, tokens of several steps of the server were read at once, for the client was late. It is asked where %d gaps or more are exact, and their p99 is %d ms or more", lateGaps, exactEnough, leastStep),
@@ -41,8 +41,8 @@ var clockRules = []Rule{
 		inWords: func(s *Summary, v float64) string {
 			return fmt.Sprintf("the client read late, and tokens that came %.1f ms apart or less have one time: gaps may be off by %.1f times the usual", s.ITLSlackMillis, v)
 		},
-	},
-	{
+	}),
+	unbuffered(Rule{
 		Code: "ttft-bound", Unit: "share", Note: 0.005, Degraded: 0.02, Invalid: never,
 		Do:  "give the client more CPU, or --clock wire",
 		Doc: fmt.Sprintf("by how much TTFT, or its p99, may be off at p99 / p99 TTFT, taken as %d ms at least. A request left within its write and not before it, and a first token may have shared a read with later ones", leastMillis),
@@ -54,9 +54,9 @@ var clockRules = []Rule{
 			return uncertain(d.Stats, s.TTFTSlackMillis), true
 		},
 		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("when some requests left, or had their first token, is known within limits only: 99 %% of TTFTs are off by %.2f ms at most (P99 TTFT: %s)", s.TTFTSlackMillis, s.boundWords(TTFT))
+			return fmt.Sprintf("when some requests left, or had their first token, is known within limits only: the p99 may be off by %.2f ms (P99 TTFT: %s)", s.TTFTSlackMillis, s.boundWords(TTFT))
 		},
-	},
+	}),
 	{
 		Code: "clock-step", Unit: "share", Note: never, Degraded: 0, Invalid: 0.10,
 		Do:    "stop time synchronization while measuring",

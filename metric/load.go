@@ -230,7 +230,7 @@ var loadRules = []Rule{
 			return fmt.Sprintf("the first requests were over at %.1f s and the last was due at %.1f s, so latencies depend on the length of the run", s.Backlog.SettledS, s.Backlog.ToS)
 		},
 	},
-	{
+	unbuffered(Rule{
 		Code: "front-end", Unit: "times", Note: 1.5, Degraded: never, Invalid: never,
 		Doc: "our mean TPOT / mean time per token on the server's metrics page: tokens that its engine had ready left the server later",
 		Do:  "give the server more front-end processes or cores (vLLM: --api-server-count), and see that nothing between holds tokens back",
@@ -242,5 +242,5 @@ var loadRules = []Rule{
 			theirs, ours := frontEnd(s)
 			return fmt.Sprintf("the server says %.1f ms a token where %.1f ms arrive, so its front end, not its engine, is the limit", theirs, ours)
 		},
-	},
+	}),
 }

@@ -31,6 +31,9 @@ type Summary struct {
 	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
 	Cache        CacheUse `json:"cache"`
 
+	Buffering Buffering `json:"buffering,omitzero"`
+	Idle      *Idle     `json:"idle,omitempty"`
+
 	Clock           ClockUse   `json:"clock"`
 	Network         NetworkUse `json:"network,omitzero"`
 	ITLSlackMillis  float64    `json:"itl_slack_ms,omitempty"`      // by how much gaps may be off at most, 99 % of them

@@ -61,7 +61,7 @@ var never = math.Inf(1)
 
 // Rules are all the questions, in the order their reasons are given. In these
 // tables, and only there, are the thresholds.
-var Rules = slices.Concat(recordRules, clockRules, networkRules, loadRules, clientRules)
+var Rules = slices.Concat(recordRules, []Rule{bufferedRule}, clockRules, networkRules, loadRules, idleRules, clientRules)
 
 // recordRules ask the records themselves.
 var recordRules = []Rule{
@@ -219,7 +219,7 @@ var recordRules = []Rule{
 			return fmt.Sprintf("%d requests have more token events than output tokens, %s of all tokens, so ITL and TPOT do not describe the same tokens", s.Tokens.MoreEvents, percent(v))
 		},
 	},
-	{
+	unbuffered(Rule{
 		Code: "tokens-per-event", Unit: "tokens", Note: 1.02, Degraded: never, Invalid: never,
 		Do:    "read TPOT, or the gap by token",
 		Doc:   "mean of output tokens / token events: above 1 the server sent several tokens at once, and ITL is not the time of a token",
@@ -227,7 +227,7 @@ var recordRules = []Rule{
 		inWords: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("the server sent %.2f tokens in an event, so ITL is the gap between events", v)
 		},
-	},
+	}),
 	{
 		Code: "token-sums", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
 		Do:    "look at its usage in the kept records, and count with --tokenizer",

@@ -240,6 +240,22 @@ var verdictCases = []struct {
 		s.Dist(metric.TPOT).Stats.Mean = 14
 		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(11.4))}}
 	}, ""},
+	{"some answers came whole", func(s *metric.Summary) { s.Buffering = metric.Buffering{Answers: 100, Whole: 6} }, "buffered DEGRADED"},
+	{"a proxy that buffers", func(s *metric.Summary) {
+		s.Buffering = metric.Buffering{Answers: 100, Whole: 100}
+		coalesce(s, 200, 5) // the client is not to blame,
+		s.Dist(metric.TPOT).Stats.Mean = 100
+		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(10))}} // nor is the server's front end
+	}, "buffered INVALID"},
+	{"a client that fills slots late", func(s *metric.Summary) {
+		s.Throughput, s.Idle = &metric.Throughput{RequestsPerS: 10}, &metric.Idle{Share: 0.1, Excess: 0.08, Millis: 3}
+	}, "idle-slots DEGRADED"},
+	{"a client that hardly fills slots", func(s *metric.Summary) {
+		s.Throughput, s.Idle = &metric.Throughput{RequestsPerS: 10}, &metric.Idle{Share: 0.4, Excess: 0.38, Millis: 30}
+	}, "idle-slots INVALID"},
+	{"short requests", func(s *metric.Summary) { s.Idle = &metric.Idle{Share: 0.05, Excess: 0.01, Millis: 0.3} }, "turnaround NOTE"},
+	{"a quota that is hardly felt", func(s *metric.Summary) { s.Config.Client = &metric.Client{QuotaCores: 2, ThrottledS: 1} }, "client-throttled NOTE"},
+	{"a quota", func(s *metric.Summary) { s.Config.Client = &metric.Client{QuotaCores: 0.5, ThrottledS: 30} }, "client-throttled DEGRADED"},
 	{"what the caller knows", func(s *metric.Summary) {
 		s.Config.Known = []metric.Reason{{Code: "cpu", Severity: metric.Degraded, Text: "client CPU at 100 %"}}
 	}, "cpu DEGRADED"},

@@ -159,6 +159,9 @@ func (s *Summary) where() *Where {
 	answers := all.answered()
 	page, note := written(s.Instruments, s.Completed)
 	w.Note = note
+	if s.buffered() {
+		answers, page, w.Note = nil, nil, "streams were held back on their way, so the server's own times are left out here"
+	}
 	roundTrip := 0.0
 	if s.Config.RoundTripMillis != nil {
 		roundTrip = *s.Config.RoundTripMillis

@@ -21,6 +21,7 @@ type health struct {
 	waits  *metrics.Float64Histogram
 	gc     *metrics.Float64Histogram
 	heart  *heartbeat
+	quota  quota
 }
 
 const (
@@ -40,6 +41,7 @@ func (r *Runner) newHealth() *health {
 func newHealth() *health {
 	h := &health{began: time.Now(), cpu: processSeconds(), waits: readHistogram(schedulerWaits), gc: readHistogram(gcPauses)}
 	h.stolen, _ = readStolen()
+	h.quota = readQuota()
 	h.heart = startHeartbeat()
 	return h
 }
@@ -78,6 +80,9 @@ func (h *health) with(pauses metric.Pauses) *metric.Client {
 		WakeMillis: 1e3 * quantileSince(h.waits, readHistogram(schedulerWaits), 0.99),
 		GCMillis:   1e3 * quantileSince(h.gc, readHistogram(gcPauses), 1),
 		Pauses:     pauses,
+	}
+	if now := readQuota(); now.cores > 0 {
+		c.QuotaCores, c.ThrottledS = now.cores, max(now.throttled-h.quota.throttled, 0).Seconds()
 	}
 	if now, ok := readStolen(); ok {
 		c.StolenShare = stolenShare(h.stolen, now)

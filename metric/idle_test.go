@@ -1,0 +1,139 @@
+package metric_test
+
+import (
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/metric"
+)
+
+// slotsOf is a closed loop of so many slots whose requests take 20 ms. The client
+// needs turn(at) from the end of an answer to the next request.
+func slotsOf(slots, requests int, turn func(at time.Duration) time.Duration) metric.Summary {
+	c := metric.DefaultConfig()
+	c.MaxConcurrency = slots
+	var sum metric.Accumulator
+	free := make([]time.Duration, slots)
+	for i := range requests {
+		slot := 0
+		for k := range free {
+			if free[k] < free[slot] {
+				slot = k
+			}
+		}
+		at := free[slot]
+		if i >= slots {
+			at += turn(at)
+		}
+		r := sentAt(i, at, 1)
+		r.End = at + 20*time.Millisecond
+		r.Events = []tacho.Event{{At: r.End}}
+		free[slot] = r.End
+		_ = sum.Add(r) // keeps in memory, and cannot fail
+	}
+	return sum.Summary(c)
+}
+
+// sentAt is a request that left at a moment, when it was due.
+func sentAt(i int, at time.Duration, tokens int) *tacho.Record {
+	r := tacho.NewRecord(0, &tacho.Request{Session: uint64(i)}, at)
+	r.Slot, r.Start, r.Sent, r.Wrote, r.Output, r.Clock = at, at, at, at, tokens, tacho.KernelClock
+	return r
+}
+
+// TestIdleSlots: a client that is stopped in short pulses fills its slots late, and the
+// server serves less. It is known how much it could have served.
+func TestIdleSlots(t *testing.T) {
+	t.Parallel()
+	const usual = 200 * time.Microsecond
+	prompt := func(time.Duration) time.Duration { return usual }
+	pulsed := func(at time.Duration) time.Duration { // stopped for 60 of every 120 ms
+		if phase := at % (120 * time.Millisecond); phase < 60*time.Millisecond {
+			return usual + 60*time.Millisecond - phase
+		}
+		return usual
+	}
+	quick, slow := slotsOf(4, 1000, prompt), slotsOf(4, 1000, pulsed)
+	if quick.Idle == nil || slow.Idle == nil {
+		t.Fatal("idle slots are not known")
+	}
+	if quick.Idle.Excess > 1e-9 || quick.Idle.Share < 0.009 || quick.Idle.Share > 0.011 {
+		t.Errorf("a prompt client: %+v", *quick.Idle)
+	}
+	if could, want := slow.Throughput.RequestsPerS/(1-slow.Idle.Share), 4/0.020; could < 0.97*want || could > 1.03*want {
+		t.Errorf("the server could have served %.1f req/s, want %.1f: %+v", could, want, *slow.Idle)
+	}
+	if found := code(slow.Verdict, "idle-slots"); found != metric.Invalid {
+		t.Errorf("a client that is stopped for half of the time: idle-slots is %q", found)
+	}
+	if found := code(quick.Verdict, "idle-slots"); found != "" {
+		t.Errorf("a prompt client: idle-slots is %s", found)
+	}
+}
+
+// TestIdleSlotsNeedAClosedLoop: at a fixed rate slots are empty because nothing is due.
+func TestIdleSlotsNeedAClosedLoop(t *testing.T) {
+	t.Parallel()
+	c := metric.DefaultConfig()
+	c.MaxConcurrency, c.RequestRate = 4, 10
+	var sum metric.Accumulator
+	for i := range 200 {
+		at := time.Duration(i) * 100 * time.Millisecond
+		r := sentAt(i, at, 1)
+		r.End = at + 20*time.Millisecond
+		_ = sum.Add(r) // cannot fail
+	}
+	if s := sum.Summary(c); s.Idle != nil {
+		t.Errorf("an open loop has idle slots: %+v", *s.Idle)
+	}
+}
+
+// code is the severity of the reason with a code; empty if there is none.
+func code(v metric.Verdict, code string) metric.Severity {
+	for _, r := range v.Reasons {
+		if r.Code == code {
+			return r.Severity
+		}
+	}
+	return ""
+}
+
+// TestBufferedStreams tells answers that something held back from answers that were
+// streamed, however short or fast.
+func TestBufferedStreams(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, gap time.Duration
+		tokens     int
+		events     int
+		want       metric.Severity
+	}{
+		"nginx that buffers":             {250 * time.Millisecond, 2 * time.Microsecond, 20, 20, metric.Invalid},
+		"one event with the answer":      {250 * time.Millisecond, 0, 20, 1, metric.Invalid},
+		"a stream":                       {60 * time.Millisecond, 10 * time.Millisecond, 20, 20, ""},
+		"a long prompt and few tokens":   {20 * time.Second, 15 * time.Millisecond, 10, 10, ""},
+		"a very fast engine":             {30 * time.Millisecond, 400 * time.Microsecond, 100, 100, ""},
+		"hardly any tokens":              {60 * time.Millisecond, 0, 4, 1, ""},
+		"an answer that takes no time":   {time.Millisecond, 0, 20, 20, ""},
+		"several tokens in every event":  {60 * time.Millisecond, 40 * time.Millisecond, 20, 5, ""},
+		"a long answer behind a gateway": {8 * time.Second, 100 * time.Microsecond, 1000, 1000, metric.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sum metric.Accumulator
+			for i := range 50 {
+				sent := time.Duration(i) * 30 * time.Second
+				r := sentAt(i, sent, c.tokens)
+				for k := range c.events {
+					r.Events = append(r.Events, tacho.Event{At: sent + c.first + time.Duration(k)*c.gap})
+				}
+				r.End = r.Events[len(r.Events)-1].At
+				_ = sum.Add(r) // cannot fail
+			}
+			if got := code(sum.Summary(metric.DefaultConfig()).Verdict, "buffered"); got != c.want {
+				t.Errorf("buffered is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
