@@ -54,6 +54,10 @@ func TestLostAgent(t *testing.T) {
 		if lost == nil || lost.Severity != metric.Degraded || !strings.Contains(lost.Text, "agent dies (share 1 of 2) was lost: nothing was heard of it for 10s") {
 			t.Errorf("%v", s.Verdict.Reasons)
 		}
+		missing := reasonOf(s.Verdict.Reasons, "unsent")
+		if want := fmt.Sprintf("%d of 60 requests that were due were never sent", 60-len(out.records)); missing == nil || missing.Severity != metric.Invalid || !strings.Contains(missing.Text, want) {
+			t.Errorf("want %q as INVALID, got %v", want, s.Verdict.Reasons)
+		}
 		for _, a := range s.Config.Agents {
 			if (a.Missing != "") != (a.Name == "dies") || a.Requests == 0 {
 				t.Errorf("%+v", a)

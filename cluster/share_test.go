@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"tacho"
+	"tacho/plan"
 	"tacho/run"
 )
 
@@ -110,6 +111,9 @@ func TestPastInPieces(t *testing.T) {
 
 // A reader is advised to use what was not used yet.
 func TestAdviceOnLoss(t *testing.T) {
+	if p := plan.Default(); p.OnLoss != plan.Reassign {
+		t.Errorf("by default, the share of a lost agent is treated by %q", p.OnLoss)
+	}
 	for how, want := range map[string]bool{"": true, "reassign": false} {
 		c, l := &Coordinator{Options: Options{OnLoss: how}}, &levelRun{task: &run.Task{}}
 		s := c.newShare(l, 0, 1, &member{})

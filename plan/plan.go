@@ -189,7 +189,7 @@ type Machines struct {
 	NATSKey      string  `flag:"nats-key" list:"no" help:"+ file with that certificate's key"`
 	AgentWait    Seconds `flag:"agent-wait" list:"no" default:"60" help:"+ wait this long for agents to join, and to be ready for a level"`
 	AgentTimeout Seconds `flag:"agent-timeout" list:"no" default:"10" help:"+ an agent that was not heard of for this long is lost"`
-	OnLoss       string  `flag:"on-loss" list:"no" default:"keep" words:"keep reassign" help:"+ what becomes of the share of a lost agent: keep names what is missing of it; reassign has another agent send what is left"`
+	OnLoss       string  `flag:"on-loss" list:"no" default:"reassign" words:"reassign keep" help:"+ share of a lost agent: reassign lets another agent send the rest; keep only reports what is missing"`
 }
 
 // Reassign is the word of --on-loss that has another agent take over.
