@@ -104,6 +104,11 @@ chromium:
 tmux:
 	@command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tmux; }
 
+## nginx: install the proxy of test-verdict, where it is missing (Debian; as root)
+.PHONY: nginx
+nginx:
+	@command -v nginx >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
+
 SHOTS ?= .cache/shots
 
 ## shots: pictures of the page and of tacho ui, 1600 and 390 wide, light and dark, in SHOTS (.cache/shots): a sweep, several runs, failures, one request, a folder of logs
@@ -345,7 +350,7 @@ RUNS ?= 224
 
 ## test-verdict: the verdict against the truth, in RUNS runs of many kinds (two cores to itself; quarter of an hour; KIND='late burst' for one kind)
 .PHONY: test-verdict
-test-verdict:
+test-verdict: nginx
 	VERDICT=$(RUNS) VERDICT_KIND="$(KIND)" go test -tags real -run TestRealVerdictIsTrue -count 1 -timeout 2h -v ./internal/proof
 
 SOAK ?= 10m

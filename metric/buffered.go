@@ -8,46 +8,60 @@ import (
 )
 
 const (
-	// bufferedTokens is how many tokens an answer must have to tell whether it was held
+	// heldTokens is how many tokens an answer must have to tell whether it was held
 	// back: a few tokens can share a step of the engine.
-	bufferedTokens = 8
+	heldTokens = 8
+	// heldEvents is how many events that come together were held back. Engines that
+	// compute several steps at once, or guess tokens ahead, send ten at most.
+	heldEvents = 12
 	// fastestToken is less than any engine needs for a token of one stream.
 	fastestToken = 200 * time.Microsecond
-	// bufferedWait is how many times as long the first token must have taken as all the
-	// others, and leastWait how long at least: an answer that takes no time at all comes
-	// whole because it is short.
-	bufferedWait = 10
-	leastWait    = 5 * time.Millisecond
-	// bufferedShare of the answers is no accident.
-	bufferedShare = 0.05
+	// heldWait is how many times as long the first token of a whole answer must have
+	// taken as all the others, and leastWait how long at least: an answer that takes no
+	// time at all comes whole because it is short.
+	heldWait  = 10
+	leastWait = 5 * time.Millisecond
+	// heldShare of the answers is no accident.
+	heldShare = 0.05
 )
 
-// Buffering counts streamed answers that arrived whole.
+// Buffering counts streamed answers that arrived in lumps.
 type Buffering struct {
 	Answers int `json:"answers"` // successful streams of several tokens
-	Whole   int `json:"whole"`   // of Answers: all tokens came together, long after the request
+	Held    int `json:"held"`    // of Answers: tokens came in lumps, or all together
+	Tokens  int `json:"tokens"`  // of Held
+	Lumps   int `json:"lumps"`   // in which these came
 }
 
 func (b *Buffering) add(r *tacho.Record) {
-	if !r.OK() || len(r.Events) == 0 || r.Output < bufferedTokens {
+	if !r.OK() || len(r.Events) == 0 || r.Output < heldTokens {
 		return
 	}
 	b.Answers++
+	lumps := 1
+	for i := range r.Events[1:] {
+		if r.Events[i+1].At-r.Events[i].At >= fastestToken {
+			lumps++
+		}
+	}
 	span, wait := r.Last()-r.First(), r.First()-r.Sent
-	if span < time.Duration(r.Output-1)*fastestToken && wait >= bufferedWait*span && wait >= leastWait {
-		b.Whole++
+	whole := lumps == 1 && wait >= heldWait*span
+	if wait >= leastWait && (whole || len(r.Events) >= heldEvents*lumps) {
+		b.Held++
+		b.Tokens, b.Lumps = b.Tokens+r.Output, b.Lumps+lumps
 	}
 }
 
 func (b *Buffering) merge(o *Buffering) {
-	b.Answers, b.Whole = b.Answers+o.Answers, b.Whole+o.Whole
+	b.Answers, b.Held = b.Answers+o.Answers, b.Held+o.Held
+	b.Tokens, b.Lumps = b.Tokens+o.Tokens, b.Lumps+o.Lumps
 }
 
 // buffered says whether streams were held back on their way, so that the times of
 // their tokens are not the server's.
 func (s *Summary) buffered() bool {
-	share, ok := ratio(s.Buffering.Whole, s.Buffering.Answers)
-	return ok && share > bufferedShare
+	share, ok := ratio(s.Buffering.Held, s.Buffering.Answers)
+	return ok && share > heldShare
 }
 
 // unbuffered is a rule that is not asked if streams were held back: its question is
@@ -65,14 +79,15 @@ func unbuffered(r Rule) Rule {
 
 // bufferedRule asks whether something held the streams back.
 var bufferedRule = Rule{
-	Code: "buffered", Unit: "share", Note: never, Degraded: bufferedShare, Invalid: 0.5,
-	Doc: fmt.Sprintf("streamed answers that arrived whole / streamed answers of %d tokens or more. Whole means less than %v a token, %d times less than the wait for the first token. TTFT, TPOT and ITL then describe what holds the stream back, not the server", bufferedTokens, fastestToken, bufferedWait),
+	Code: "buffered", Unit: "share", Note: never, Degraded: heldShare, Invalid: 0.5,
+	Doc: fmt.Sprintf("streamed answers that arrived whole, or in lumps of %d events or more / streamed answers of %d tokens or more. Events of a lump are less than %v apart. TTFT, TPOT and ITL then describe what holds the stream back, not the server", heldEvents, heldTokens, fastestToken),
 	Do:  "switch buffering off in proxy, gateway or CDN (nginx: proxy_buffering off), or connect to the server directly",
 	value: func(s *Summary) (float64, bool) {
-		return ratio(s.Buffering.Whole, s.Buffering.Answers)
+		return ratio(s.Buffering.Held, s.Buffering.Answers)
 	},
 	inWords: func(s *Summary, v float64) string {
-		text := fmt.Sprintf("%s of the answers arrived whole, not as a stream", percent(v))
+		b := s.Buffering
+		text := fmt.Sprintf("%s of the answers arrived in lumps of %.0f tokens, not as a stream", percent(v), float64(b.Tokens)/float64(max(b.Lumps, 1)))
 		for i := range s.Instruments {
 			in := &s.Instruments[i]
 			ttft, tpot := s.At(in.Target, TTFT).Stats, s.At(in.Target, TPOT).Stats

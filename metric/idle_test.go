@@ -106,7 +106,7 @@ func TestBufferedStreams(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, gap time.Duration
 		tokens     int
-		events     int
+		events     int // negative: lumps of so many
 		want       metric.Severity
 	}{
 		"nginx that buffers":             {250 * time.Millisecond, 2 * time.Microsecond, 20, 20, metric.Invalid},
@@ -116,6 +116,8 @@ func TestBufferedStreams(t *testing.T) {
 		"a very fast engine":             {30 * time.Millisecond, 400 * time.Microsecond, 100, 100, ""},
 		"hardly any tokens":              {60 * time.Millisecond, 0, 4, 1, ""},
 		"an answer that takes no time":   {time.Millisecond, 0, 20, 20, ""},
+		"nginx with buffers of 4 KiB":    {400 * time.Millisecond, 0, 28, -14, metric.Invalid},
+		"eight steps at once":            {60 * time.Millisecond, 0, 64, -8, ""},
 		"several tokens in every event":  {60 * time.Millisecond, 40 * time.Millisecond, 20, 5, ""},
 		"a long answer behind a gateway": {8 * time.Second, 100 * time.Microsecond, 1000, 1000, metric.Invalid},
 	} {
@@ -125,8 +127,11 @@ func TestBufferedStreams(t *testing.T) {
 			for i := range 50 {
 				sent := time.Duration(i) * 30 * time.Second
 				r := sentAt(i, sent, c.tokens)
-				for k := range c.events {
+				for k := range max(c.events, 0) {
 					r.Events = append(r.Events, tacho.Event{At: sent + c.first + time.Duration(k)*c.gap})
+				}
+				for k := range c.tokens * min(-c.events, 1) { // lumps of so many, one every 300 ms
+					r.Events = append(r.Events, tacho.Event{At: sent + c.first + time.Duration(k/-c.events)*300*time.Millisecond})
 				}
 				r.End = r.Events[len(r.Events)-1].At
 				_ = sum.Add(r) // cannot fail

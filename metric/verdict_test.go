@@ -240,9 +240,9 @@ var verdictCases = []struct {
 		s.Dist(metric.TPOT).Stats.Mean = 14
 		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(11.4))}}
 	}, ""},
-	{"some answers came whole", func(s *metric.Summary) { s.Buffering = metric.Buffering{Answers: 100, Whole: 6} }, "buffered DEGRADED"},
+	{"some answers came whole", func(s *metric.Summary) { s.Buffering = metric.Buffering{Answers: 100, Held: 6} }, "buffered DEGRADED"},
 	{"a proxy that buffers", func(s *metric.Summary) {
-		s.Buffering = metric.Buffering{Answers: 100, Whole: 100}
+		s.Buffering = metric.Buffering{Answers: 100, Held: 100}
 		coalesce(s, 200, 5) // the client is not to blame,
 		s.Dist(metric.TPOT).Stats.Mean = 100
 		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(10))}} // nor is the server's front end

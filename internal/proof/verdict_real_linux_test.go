@@ -35,6 +35,11 @@ type trial struct {
 	stopAt  time.Duration // from when on,
 	stopFor time.Duration // and for how long
 	shared  bool          // server and client have the same core
+	limit   int           // of a closed loop of single requests; 0 is another load
+	quota   time.Duration // of processor time in 100 ms; 0 is none
+	proxy   string        // how nginx between them passes answers on; empty is no nginx
+	http2   bool          // to nginx
+	kill    bool          // an agent
 }
 
 func (c *trial) lasts() time.Duration { return c.speech.TTFT + time.Duration(c.tokens)*c.speech.Gap }
@@ -55,87 +60,91 @@ func steady(r *rand.Rand) trial {
 	}
 }
 
-// kinds are what runs can be like.
-var kinds = []struct {
-	name string
-	of   func(r *rand.Rand, c *trial)
-}{
-	{"steady", func(*rand.Rand, *trial) {}},
-	{"few streams", func(r *rand.Rand, c *trial) { c.streams = between(r, 1, 10) }},
-	{"many streams", func(r *rand.Rand, c *trial) {
+// A kind is what runs can be like.
+type kind struct {
+	name  string
+	of    func(r *rand.Rand, c *trial)
+	wrong func(observation) string // what is wrong about it; nil asks for the errors alone
+}
+
+// kinds are all of them.
+var kinds = slices.Concat([]kind{
+	{name: "steady", of: func(*rand.Rand, *trial) {}},
+	{name: "few streams", of: func(r *rand.Rand, c *trial) { c.streams = between(r, 1, 10) }},
+	{name: "many streams", of: func(r *rand.Rand, c *trial) {
 		c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = between(r, 800, 1500), 60*time.Millisecond, 30, time.Second
 	}},
-	{"uneven gaps", func(_ *rand.Rand, c *trial) { c.speech.Jitter = 1.5 }},
-	{"bursts", func(r *rand.Rand, c *trial) { c.speech.Burst = between(r, 2, 10) }},
-	{"bursts in one write", func(r *rand.Rand, c *trial) { c.speech.Burst, c.speech.Together = between(r, 2, 10), true }},
-	{"saturated server", func(_ *rand.Rand, c *trial) {
+	{name: "uneven gaps", of: func(_ *rand.Rand, c *trial) { c.speech.Jitter = 1.5 }},
+	{name: "bursts", of: func(r *rand.Rand, c *trial) { c.speech.Burst = between(r, 2, 10) }},
+	{name: "bursts in one write", of: func(r *rand.Rand, c *trial) { c.speech.Burst, c.speech.Together = between(r, 2, 10), true }},
+	{name: "saturated server", of: func(_ *rand.Rand, c *trial) {
 		c.speech.Spin = 2 * c.speech.Gap / time.Duration(c.streams)
 		c.tokens /= 2
 	}},
-	{"late burst", func(r *rand.Rand, c *trial) {
+	{name: "late burst", of: func(r *rand.Rand, c *trial) {
 		c.speech.HoldAt, c.speech.Hold = between(r, 1, c.tokens-1), millis(r, 200, 800)
 	}},
-	{"starved", func(_ *rand.Rand, c *trial) { c.busy = 2 }},
-	{"starved, bursts", func(r *rand.Rand, c *trial) { c.busy, c.speech.Burst = 2, between(r, 2, 10) }},
-	{"starved, many streams", func(r *rand.Rand, c *trial) {
+	{name: "starved", of: func(_ *rand.Rand, c *trial) { c.busy = 2 }},
+	{name: "starved, bursts", of: func(r *rand.Rand, c *trial) { c.busy, c.speech.Burst = 2, between(r, 2, 10) }},
+	{name: "starved, many streams", of: func(r *rand.Rand, c *trial) {
 		c.busy, c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = 2, between(r, 600, 1000), 50*time.Millisecond, 40, time.Second
 	}},
-	{"beside a build", func(_ *rand.Rand, c *trial) { c.churn = 2 }},
-	{"starved beside a compiler", func(r *rand.Rand, c *trial) {
+	{name: "beside a build", of: func(_ *rand.Rand, c *trial) { c.churn = 2 }},
+	{name: "starved beside a compiler", of: func(r *rand.Rand, c *trial) {
 		c.busy, c.build, c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = 2, true, between(r, 800, 1000), 50*time.Millisecond, 100, time.Second
 	}},
-	{"stopped", func(r *rand.Rand, c *trial) {
+	{name: "stopped", of: func(r *rand.Rand, c *trial) {
 		c.stops, c.stopAt, c.stopFor = 1, c.speech.TTFT+millis(r, 300, 1500), millis(r, 20, 600)
 	}},
-	{"stopped often", func(r *rand.Rand, c *trial) {
+	{name: "stopped often", of: func(r *rand.Rand, c *trial) {
 		c.stops, c.stopAt, c.stopFor = between(r, 5, 15), c.speech.TTFT, millis(r, 5, 60)
 	}},
-	{"stopped at the end", func(r *rand.Rand, c *trial) {
+	{name: "stopped at the end", of: func(r *rand.Rand, c *trial) {
 		c.stops, c.stopAt, c.stopFor = 1, c.lasts()+200*time.Millisecond, millis(r, 200, 500)
 		c.speech.EndLate = millis(r, 0, 30)
 	}},
-	{"stopped, late end", func(r *rand.Rand, c *trial) {
+	{name: "stopped, late end", of: func(r *rand.Rand, c *trial) {
 		c.tokens = 10
 		c.stops, c.stopAt, c.stopFor = 20, 0, millis(r, 20, 60)
 		c.speech.EndLate = millis(r, 20, 50)
 	}},
-	{"TLS", func(_ *rand.Rand, c *trial) { c.speech.TLS = true }},
-	{"TLS, bursts", func(r *rand.Rand, c *trial) { c.speech.TLS, c.speech.Burst = true, between(r, 2, 10) }},
-	{"TLS, starved", func(_ *rand.Rand, c *trial) { c.speech.TLS, c.busy = true, 2 }},
-	{"Nagle", func(_ *rand.Rand, c *trial) { c.speech.Nagle = true }},
-	{"IPv6", func(_ *rand.Rand, c *trial) { c.speech.IPv6 = true }},
-	{"open loop", func(r *rand.Rand, c *trial) {
+	{name: "TLS", of: func(_ *rand.Rand, c *trial) { c.speech.TLS = true }},
+	{name: "TLS, bursts", of: func(r *rand.Rand, c *trial) { c.speech.TLS, c.speech.Burst = true, between(r, 2, 10) }},
+	{name: "TLS, starved", of: func(_ *rand.Rand, c *trial) { c.speech.TLS, c.busy = true, 2 }},
+	{name: "Nagle", of: func(_ *rand.Rand, c *trial) { c.speech.Nagle = true }},
+	{name: "IPv6", of: func(_ *rand.Rand, c *trial) { c.speech.IPv6 = true }},
+	{name: "open loop", of: func(r *rand.Rand, c *trial) {
 		rate := between(r, 100, 400)
 		c.streams, c.tokens, c.speech.TTFT = 4*rate, 5, millis(r, 30, 100)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 	}},
-	{"open loop, starved", func(r *rand.Rand, c *trial) {
+	{name: "open loop, starved", of: func(r *rand.Rand, c *trial) {
 		rate := between(r, 50, 200)
 		c.streams, c.tokens, c.busy, c.speech.TTFT = 4*rate, 5, 2, millis(r, 30, 100)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 	}},
-	{"closed loop", func(r *rand.Rand, c *trial) {
+	{name: "closed loop", of: func(r *rand.Rand, c *trial) {
 		limit := between(r, 10, 100)
 		c.streams, c.tokens, c.speech.TTFT = 10*limit, 5, millis(r, 30, 100)
 		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
 	}},
-	{"closed loop, stopped", func(r *rand.Rand, c *trial) {
+	{name: "closed loop, stopped", of: func(r *rand.Rand, c *trial) {
 		limit := between(r, 10, 100)
 		c.streams, c.tokens, c.speech.TTFT = 10*limit, 5, millis(r, 30, 100)
 		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
 		c.stops, c.stopAt, c.stopFor = 3, 500*time.Millisecond, millis(r, 20, 300)
 	}},
-	{"open loop, stopped", func(r *rand.Rand, c *trial) {
+	{name: "open loop, stopped", of: func(r *rand.Rand, c *trial) {
 		rate := between(r, 50, 200)
 		c.streams, c.tokens, c.speech.TTFT = 4*rate, 5, millis(r, 30, 100)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 		c.stops, c.stopAt, c.stopFor = 2, 800*time.Millisecond, millis(r, 20, 800)
 	}},
-	{"burst that leaves late", func(r *rand.Rand, c *trial) {
+	{name: "burst that leaves late", of: func(r *rand.Rand, c *trial) {
 		c.streams, c.tokens, c.busy, c.speech.TTFT = between(r, 1000, 2000), 5, between(r, 0, 2), millis(r, 50, 200)
 	}},
-	{"one core for both", func(_ *rand.Rand, c *trial) { c.shared = true }},
-}
+	{name: "one core for both", of: func(_ *rand.Rand, c *trial) { c.shared = true }},
+}, disturbed)
 
 // What the verdict may not do.
 const (
@@ -176,8 +185,14 @@ func TestRealVerdictIsTrue(t *testing.T) {
 		row[column]++
 		table[o.word] = row
 		wrong := ""
-		if o.word == "VALID" && column == 2 || o.word == "INVALID" && column == 0 && o.load < 1 || o.missing > 0 {
-			wrong = "WRONG "
+		switch {
+		case kind.wrong != nil:
+			wrong = kind.wrong(o)
+		case o.word == "VALID" && (column == 2 || o.idle > idleMost), o.word == "INVALID" && column == 0 && o.load < 1 && o.idle < idleMost, o.missing > 0:
+			wrong = " "
+		}
+		if wrong != "" {
+			wrong = "WRONG " + wrong
 			t.Fail()
 		}
 		fmt.Printf("%s%-22s %-6s %4d x %3d: %s %s\n", wrong, kind.name, clock, c.streams, c.tokens, o, o.said)
@@ -195,6 +210,7 @@ type observation struct {
 	ttft    deviation
 	itl     deviation
 	load    float64 // how far that was from the one asked for: from 1 on it was another
+	idle    float64 // part of the time for which slots of a closed loop were empty
 	missing int
 }
 
@@ -214,7 +230,7 @@ func (d deviation) String() string {
 func (o observation) worst() float64 { return max(o.ttft.part(), o.itl.part()) }
 
 func (o observation) String() string {
-	return fmt.Sprintf("%-8s %6.2f %%; TTFT %v; ITL %v; load %.2f; %d missing;", o.word, 100*o.worst(), o.ttft, o.itl, o.load, o.missing)
+	return fmt.Sprintf("%-8s %6.2f %%; TTFT %v; ITL %v; load %.2f; idle %.1f %%; %d missing;", o.word, 100*o.worst(), o.ttft, o.itl, o.load, 100*o.idle, o.missing)
 }
 
 // deviate compares reported with true values.
@@ -245,6 +261,14 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		scheme, flags = "https://", append(flags, "--insecure")
 	}
 	url := scheme + w.line()
+	if c.proxy != "" {
+		var address string
+		onCore(here, func() { address = c.nginx(t, strings.TrimPrefix(url, scheme)) })
+		url = scheme + address
+	}
+	if c.http2 {
+		url, flags = "https://"+strings.TrimPrefix(url, scheme), append(flags, "--insecure", "--http2")
+	}
 	if c.build {
 		defer start(t, "compile", t.TempDir()).stop()
 	}
@@ -261,6 +285,12 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		if err == nil && c.stops > 0 {
 			go c.stop(cmd.Process.Pid)
 		}
+		if err == nil && c.quota > 0 {
+			c.throttle(t, cmd.Process.Pid)
+		}
+		if err == nil && c.kill {
+			go c.killOne(cmd.Process.Pid)
+		}
 		return err
 	}, []string{url}, flags...)
 	w.stop()
@@ -269,7 +299,7 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		t.Fatal(err)
 	}
 	o := heldAgainst(u, truth)
-	o.load = c.otherLoad(u.records, truth, o.ttft.p99)
+	o.load, o.idle = c.otherLoad(u.records, truth, o.ttft.p99), idleSlots(truth, c.limit, c.speech.EndLate)
 	return o
 }
 

@@ -151,19 +151,27 @@ func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
 	defer w.answering.Done()
 	received := s.first
 	out := bufio.NewWriterSize(c, 64<<10)
-	fmt.Fprint(out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+	say := event
+	if req.ProtoMinor == 0 { // as proxies ask by default
+		say = bareEvent
+		fmt.Fprint(out, "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+	} else {
+		fmt.Fprint(out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	ends, err := w.tokens(s, out, time.Unix(0, received), asked.MaxTokens)
+	ends, err := w.tokens(s, out, say, time.Unix(0, received), asked.MaxTokens)
 	if err != nil {
 		return err
 	}
 	time.Sleep(w.speech.EndLate)
-	event(out, fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
+	say(out, fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
 		len(asked.Prompt), asked.MaxTokens, len(asked.Prompt)+asked.MaxTokens))
-	event(out, "[DONE]")
-	fmt.Fprint(out, "0\r\n\r\n")
+	say(out, "[DONE]")
+	if req.ProtoMinor > 0 {
+		fmt.Fprint(out, "0\r\n\r\n")
+	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
@@ -174,11 +182,17 @@ func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = append(w.told, testimony{req.Header.Get("X-Request-Id"), received, left})
+	if req.ProtoMinor == 0 {
+		return io.EOF // the end of the connection is the end of the answer
+	}
 	return nil
 }
 
+// bareEvent writes an event that is no chunk.
+func bareEvent(out io.Writer, data string) { fmt.Fprintf(out, "data: %s\n\n", data) }
+
 // tokens says them by the plan, and returns where each ended in the stream.
-func (w *witnessing) tokens(s *sworn, out *bufio.Writer, begun time.Time, n int) (ends []uint64, err error) {
+func (w *witnessing) tokens(s *sworn, out *bufio.Writer, say func(io.Writer, string), begun time.Time, n int) (ends []uint64, err error) {
 	p := &w.speech
 	random := mathrand.New(mathrand.NewPCG(uint64(begun.UnixNano()), 0))
 	late := time.Duration(0)
@@ -201,7 +215,7 @@ func (w *witnessing) tokens(s *sworn, out *bufio.Writer, begun time.Time, n int)
 		if i == n-1 {
 			finish = `"length"`
 		}
-		event(out, `{"object":"text_completion","model":"sim","choices":[{"index":0,"text":" word","finish_reason":`+finish+`}]}`)
+		say(out, `{"object":"text_completion","model":"sim","choices":[{"index":0,"text":" word","finish_reason":`+finish+`}]}`)
 		last := i == n-1 || (i+1)%max(p.Burst, 1) == 0
 		if p.Together && !last {
 			ends = append(ends, 0)

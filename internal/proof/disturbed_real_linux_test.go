@@ -1,0 +1,245 @@
+//go:build real
+
+package proof
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// disturbed are kinds of runs in which something outside of client and server is in
+// the way: a pulse that stops the client, a CPU quota, a proxy, a lost agent.
+var disturbed = []kind{
+	{name: "pulses", of: func(r *rand.Rand, c *trial) {
+		c.closed(r, 600)
+		c.stops, c.stopFor = 100, millis(r, 20, 80)
+	}},
+	{name: "short requests", of: func(r *rand.Rand, c *trial) { c.closed(r, 1000) }},
+	{name: "short requests, starved", of: func(r *rand.Rand, c *trial) {
+		c.closed(r, 600)
+		c.busy = between(r, 2, 8)
+	}},
+	{name: "CPU quota", of: func(r *rand.Rand, c *trial) {
+		c.closed(r, 400)
+		c.quota = millis(r, 3, 30)
+	}},
+	{name: "CPU quota, open loop", of: func(r *rand.Rand, c *trial) {
+		rate := between(r, 20, 60)
+		c.streams, c.tokens, c.speech.TTFT, c.quota = 4*rate, 5, millis(r, 30, 100), millis(r, 5, 40)
+		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
+	}},
+	{name: "nginx", of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = streaming, between(r, 20, 100) }, wrong: healthy},
+	{name: "nginx, HTTP/2", of: func(r *rand.Rand, c *trial) {
+		c.proxy, c.http2, c.streams = streaming, true, between(r, 20, 100)
+	}, wrong: healthy},
+	{name: "nginx that buffers", of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = asInstalled, between(r, 20, 100) }, wrong: mustSay("INVALID", "buffered")},
+	{name: "nginx that buffers, HTTP/2", of: func(r *rand.Rand, c *trial) {
+		c.proxy, c.http2, c.streams = asInstalled, true, between(r, 20, 100)
+	}, wrong: mustSay("INVALID", "buffered")},
+	{name: "lost agent", of: func(r *rand.Rand, c *trial) {
+		c.lose(r)
+	}, wrong: notValid},
+	{name: "lost agent, share kept", of: func(r *rand.Rand, c *trial) {
+		c.lose(r)
+		c.flags = append(c.flags, "--on-loss", "keep")
+	}, wrong: notValid},
+}
+
+// How nginx passes answers on: as they come, or as it does if it is not told.
+const (
+	streaming   = `proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;`
+	asInstalled = "# it asks by HTTP/1.0 and buffers\n"
+)
+
+// healthy is wrong about a proxy that passes tokens on at once. How long it takes for
+// that is part of what is measured, so the times are not held against the server's.
+func healthy(o observation) string {
+	if o.word == "INVALID" || strings.Contains(o.said, "buffered") || o.missing > 0 {
+		return "nothing was wrong; "
+	}
+	return ""
+}
+
+// closed is a closed loop of short requests.
+func (c *trial) closed(r *rand.Rand, requests int) {
+	limit := between(r, 2, 8)
+	c.streams, c.tokens, c.speech.TTFT, c.speech.Gap = requests, between(r, 1, 3), millis(r, 5, 30), 2*time.Millisecond
+	c.flags, c.limit = []string{"--max-concurrency", strconv.Itoa(limit)}, limit
+}
+
+// lose is a load of three agents, of which one is killed.
+func (c *trial) lose(r *rand.Rand) {
+	rate := between(r, 30, 90)
+	c.streams, c.tokens, c.speech.TTFT, c.kill = 6*rate, 5, millis(r, 30, 100), true
+	c.flags = []string{"--agents", "3", "--local", "--agent-timeout", "2", "--request-rate", strconv.Itoa(rate)}
+}
+
+// mustSay is wrong about a run with another verdict or without the reason.
+func mustSay(word, code string) func(observation) string {
+	return func(o observation) string {
+		if o.word != word || !strings.Contains(o.said, code) {
+			return fmt.Sprintf("want %s for %s; ", word, code)
+		}
+		return ""
+	}
+}
+
+func notValid(o observation) string {
+	if o.word == "VALID" {
+		return "an agent was killed; "
+	}
+	return ""
+}
+
+// idleMost is the part of the time for which slots of a VALID closed loop may be empty
+// beyond the turnaround of an undisturbed client. The verdict allows 2 %; the server
+// sees the gaps with the way there and back.
+const idleMost = 0.03
+
+// idleSlots is for which part of the time the slots of a closed loop were empty, as the
+// server saw it, beyond half a millisecond for each request.
+func idleSlots(truth map[string]testimony, limit int, endLate time.Duration) float64 {
+	var begins, ends []int64
+	for _, w := range truth {
+		begins, ends = append(begins, w.Received), append(ends, w.Left[len(w.Left)-1]+int64(endLate))
+	}
+	if limit == 0 || len(begins) <= limit {
+		return 0
+	}
+	slices.Sort(begins)
+	slices.Sort(ends)
+	idle := time.Duration(0)
+	for k, next := range begins[limit:] {
+		idle += max(time.Duration(next-ends[k]), 0) - 500*time.Microsecond
+	}
+	return max(idle, 0).Seconds() / float64(limit) / time.Duration(begins[len(begins)-1]-begins[limit-1]).Seconds()
+}
+
+// throttle puts a process into a control group with a quota of so much in 100 ms.
+func (c *trial) throttle(t *testing.T, pid int) {
+	t.Helper()
+	dir := fmt.Sprintf("/sys/fs/cgroup/cpu/tacho-verdict-%d", os.Getpid())
+	files := map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": strconv.FormatInt(c.quota.Microseconds(), 10), "cgroup.procs": strconv.Itoa(pid)}
+	if _, err := os.Stat("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"); err != nil {
+		dir = filepath.Join("/sys/fs/cgroup", filepath.Base(dir))
+		files = map[string]string{"cpu.max": strconv.FormatInt(c.quota.Microseconds(), 10) + " 100000", "cgroup.procs": strconv.Itoa(pid)}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Skipf("control groups cannot be made here: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) }) // the next one uses it
+	for _, name := range []string{"cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.max", "cgroup.procs"} {
+		if text, ok := files[name]; ok {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Skipf("control groups have no CPU quotas here: %v", err)
+			}
+		}
+	}
+}
+
+// killOne kills the first of the agents that a process has started, in the middle of
+// the load.
+func (c *trial) killOne(pid int) {
+	time.Sleep(3 * time.Second)                                               // agents have to start and to send for a while
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each thread has its own
+	for _, thread := range threads {
+		children, _ := os.ReadFile(thread) // a thread that is over has none
+		for _, text := range strings.Fields(string(children)) {
+			if child, err := strconv.Atoi(text); err == nil {
+				_ = unix.Kill(child, unix.SIGKILL) // or it is over
+				return
+			}
+		}
+	}
+}
+
+// nginx starts nginx in front of a server, and returns its address.
+func (c *trial) nginx(t *testing.T, backend string) string {
+	t.Helper()
+	binary, err := exec.LookPath("nginx")
+	if err != nil {
+		t.Skip("make nginx installs it")
+	}
+	dir := t.TempDir()
+	address := freeAddress(t)
+	listen := address
+	if c.http2 {
+		writePair(t, dir)
+		listen += " ssl http2"
+	}
+	conf := fmt.Sprintf(`daemon off; worker_processes 1; pid %[1]s/pid; error_log stderr;
+events { worker_connections 8192; }
+http { access_log off; client_body_temp_path %[1]s/a; proxy_temp_path %[1]s/b; fastcgi_temp_path %[1]s/c; uwsgi_temp_path %[1]s/d; scgi_temp_path %[1]s/e;
+server { listen %[2]s; ssl_certificate %[1]s/cert.pem; ssl_certificate_key %[1]s/key.pem; keepalive_requests 100000; http2_max_concurrent_streams 1024;
+location / { proxy_pass http://%[3]s; %[4]s } } }
+`, dir, listen, backend, c.proxy)
+	if !c.http2 {
+		conf = strings.ReplaceAll(conf, fmt.Sprintf("ssl_certificate %[1]s/cert.pem; ssl_certificate_key %[1]s/key.pem; ", dir), "")
+	}
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, binary, "-p", dir, "-c", file)
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // the workers go with it
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() }) // it was killed
+	for {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			_ = conn.Close() // it was only to see that it listens
+			return address
+		}
+		if unix.Kill(cmd.Process.Pid, 0) != nil {
+			t.Fatal("nginx did not start")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// freeAddress is one where a server can listen.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // nginx takes it
+	return l.Addr().String()
+}
+
+// writePair writes a certificate and its key.
+func writePair(t *testing.T, dir string) {
+	t.Helper()
+	config, err := selfSigned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := config.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "key.pem": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
