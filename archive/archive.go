@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tacho"
@@ -119,7 +120,7 @@ func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, e
 			return nil, err
 		}
 	}
-	if !measured {
+	if !measured && !slices.ContainsFunc(kept.Levels, func(l store.Level) bool { return kept.Mismatch(&l) != nil }) {
 		return nil, fmt.Errorf("%s: %w", kept.Dir, errNothing)
 	}
 	return all, nil
@@ -140,6 +141,9 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 		for _, g := range kept.Manifest.Target.GPUs {
 			c.GPUs += float64(g.Count)
 		}
+	}
+	if m := kept.Mismatch(stage); m != nil {
+		c.Known = append(slices.Clip(c.Known), outcome.RecordsReason(m.String()))
 	}
 	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Summary(c), Samples: samples, Records: records(kept.Dir, stage.Index)}
 	out.Summary.Beside(instrument.Summarize(samples, out.Summary.DurationS), s.probes.Probe())

@@ -92,7 +92,7 @@ Every run is kept below --runs-dir, with a page to look at (report.html);
 	cmd.Flags().SortFlags = false
 	o.bind(cmd.Flags(), "print the plan and its levels, and send nothing")
 	cmd.Flags().StringArrayVar(&o.compare, "compare", nil, "two runs or results: show how they differ and measure nothing, as tacho compare does")
-	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end are kept; "+lastRun+" is the last one below --runs-dir, or a new run where that came to its end")
+	cmd.Flags().StringVar(&o.resume, "resume", "", "directory of a run that was cut short: go on with its plan, in its directory; levels that came to their end and have all of their records are kept; "+lastRun+" is the last one below --runs-dir, or a new run where that came to its end")
 	bind(cmd.Flags(), p)
 	return cmd
 }
@@ -328,7 +328,7 @@ func (b *benchRun) end(l *outcome.Level) {
 	}
 	l = b.placed(l)
 	b.progress.end(l)
-	b.note(b.keepLevel(l))
+	b.note(b.keep.End(keptLevel(l)))
 	b.note(b.keep.Samples(l.Index, l.Samples))
 	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })
 	b.run.Levels = append(b.run.Levels, *l)

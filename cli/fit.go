@@ -145,6 +145,11 @@ func openSets(paths []string) ([]predict.Set, error) {
 			if slices.ContainsFunc(r.Levels, func(l outcome.Level) bool { return l.Summary.Config.Predicted }) {
 				return nil, usage(fmt.Errorf("%s was predicted, not measured: an engine fitted to it would be the one it came from", path))
 			}
+			for i := range r.Levels {
+				if why := r.Levels[i].LacksRecords(); why != "" {
+					return nil, fmt.Errorf("%s, level %d: %s", path, r.Levels[i].Index, why)
+				}
+			}
 			set, err := predict.SeeAll(cmp.Or(r.Label, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))), r)
 			if err != nil {
 				return nil, err

@@ -68,11 +68,11 @@ func (b *benchRun) begin(l *outcome.Level, feed *live.Feed) error {
 	b.live = feed
 	b.showLevel(l.Name, &feed.Counts)
 	b.progress.begin(b.runner, l.Epoch, feed)
-	return b.keepLevel(b.placed(l))
+	return b.keep.Level(keptLevel(b.placed(l)))
 }
 
-func (b *benchRun) keepLevel(l *outcome.Level) error {
-	return b.keep.Level(store.Level{Setting: l.Setting, Config: l.Summary.Config})
+func keptLevel(l *outcome.Level) store.Level {
+	return store.Level{Setting: l.Setting, Config: l.Summary.Config}
 }
 
 // A diskFull ended a run.

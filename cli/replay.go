@@ -48,6 +48,9 @@ func openReplay(env *Env, name string) (*run.Replay, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m := kept.Mismatch(level); m != nil {
+		return nil, fmt.Errorf("%v: replay a run that is whole", m)
+	}
 	out := &run.Replay{Sessions: sessions, Dataset: one.Dataset, Seed: run.LevelSeed(kept.Manifest.Seed, level.Index), Inputs: level.Prompts}
 	out.Endless = one.MaxSeconds > 0
 	return out, nil

@@ -55,7 +55,11 @@ func readResumed(env *Env, o *benchOptions, p *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
-	if kept.Whole {
+	mismatched, err := kept.Mismatched()
+	if err != nil {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	if kept.Whole && len(mismatched) == 0 {
 		return fmt.Errorf("--resume: %s came to its end: there is nothing to go on with (--plan %[1]s measures it again)", o.resume)
 	}
 	if err := p.Read(kept.Manifest.Plan, env.secrets); err != nil {
@@ -88,7 +92,8 @@ func unlike(a, b []byte) (names []string) {
 	return names
 }
 
-// finished is the run with the levels that came to their end.
+// finished is the run with the levels that came to their end and have all of
+// their records.
 func finished(dir string, kept *store.Run) (*outcome.Run, error) {
 	if !slices.ContainsFunc(kept.Levels, func(l store.Level) bool { return l.Over() }) {
 		return &outcome.Run{}, nil
@@ -98,7 +103,7 @@ func finished(dir string, kept *store.Run) (*outcome.Run, error) {
 		return nil, err
 	}
 	run.Levels = slices.DeleteFunc(run.Levels, func(l outcome.Level) bool {
-		return !slices.ContainsFunc(kept.Levels, func(k store.Level) bool { return k.Index == l.Index && k.Over() })
+		return l.LacksRecords() != "" || !slices.ContainsFunc(kept.Levels, func(k store.Level) bool { return k.Index == l.Index && k.Over() })
 	})
 	return run, nil
 }

@@ -35,7 +35,22 @@ func warnings(sides []Side, groups []group) []string {
 			out = append(out, fmt.Sprintf("%s differ (%s): %s", fact.what, text, fact.do))
 		}
 	}
-	return append(out, lengths(groups)...)
+	return slices.Concat(out, lengths(groups), lacking(sides))
+}
+
+// lacking names the levels that lack records, on whichever side they are.
+func lacking(sides []Side) (out []string) {
+	for _, s := range sides {
+		for i := range s.Runs {
+			for k := range s.Runs[i].Levels {
+				l := &s.Runs[i].Levels[k]
+				if why := l.LacksRecords(); why != "" {
+					out = append(out, fmt.Sprintf("%s, level %d is %s: %s", s.Name, l.Index, l.Summary.Verdict.Severity, why))
+				}
+			}
+		}
+	}
+	return out
 }
 
 // differing tells a fact of each side where it is not the same; what a side does

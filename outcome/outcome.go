@@ -31,6 +31,25 @@ func LimitNote(sentence string) metric.Reason {
 // IsLimit says whether a note is such a one.
 func IsLimit(note metric.Reason) bool { return note.Code == limitCode }
 
+const recordsCode = "records"
+
+// RecordsReason is the reason against a level whose records are not those that it
+// had when it ended: latencies of the others may be far off.
+func RecordsReason(mismatch string) metric.Reason {
+	return metric.Reason{Code: recordsCode, Severity: metric.Invalid, Text: mismatch +
+		": copy the run again from where it was made, or measure the level again (tacho bench --resume)"}
+}
+
+// LacksRecords is the text of such a reason; empty if the level has none.
+func (l *Level) LacksRecords() string {
+	for _, r := range l.Summary.Config.Known {
+		if r.Code == recordsCode {
+			return r.Text
+		}
+	}
+	return ""
+}
+
 // About is what a run was.
 type About struct {
 	Name      string    `json:"name,omitempty"` // of its directory

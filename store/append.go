@@ -26,8 +26,9 @@ type appender struct {
 	line    []byte // of the record before; its room is used again
 	encoder tacho.Encoder
 	most    int
-	batch   int // bytes that wait before they are written; 0: each line is at once
-	lost    int // lines for which there was no room in memory either
+	batch   int   // bytes that wait before they are written; 0: each line is at once
+	size    int64 // of the file when all that waits is written
+	lost    int   // lines for which there was no room in memory either
 }
 
 func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
@@ -35,7 +36,11 @@ func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
 	if err == nil && solely.Lock(f) != nil {
 		err = errors.Join(taken(dir), f.Close())
 	}
-	return &appender{name: name, file: f, clean: clean, most: mostWaiting}, err
+	a := &appender{name: name, file: f, clean: clean, most: mostWaiting}
+	if err == nil {
+		a.size, err = f.Seek(0, io.SeekEnd)
+	}
+	return a, err
 }
 
 // taken is a run that somebody else writes.
@@ -58,6 +63,7 @@ func (a *appender) put(v any) error {
 		}
 	}
 	a.waiting = append(append(a.waiting, b...), '\n')
+	a.size += int64(len(b)) + 1
 	return nil
 }
 

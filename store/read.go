@@ -26,6 +26,7 @@ type Run struct {
 	Whole    bool    // it came to its end and wrote its summary
 
 	damage  map[string]Damage
+	tallies tallies           // of the records that were read
 	waiting map[string][]byte // what is not yet in the files
 }
 
@@ -98,10 +99,12 @@ func (r *Run) level(index int) int {
 // finished. Lines that cannot be read are left out, and counted.
 func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
+		r.tallies = tallies{}
 		err := eachLine(r, RecordsFile, readOldRecord, func(rec *tacho.Record) error {
 			if r.level(rec.Stage) < 0 {
 				return fmt.Errorf("a record of level %d, of which nothing is known", rec.Stage)
 			}
+			r.tallies.add(rec)
 			if !yield(rec, nil) {
 				return errEnough
 			}

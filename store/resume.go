@@ -17,14 +17,19 @@ import (
 // Over says whether a level came to its end.
 func (l *Level) Over() bool { return l.Config.Client != nil && !l.Config.Interrupted }
 
-// Resume takes up a run that was cut short. Of the levels that did not come to
-// their end nothing is left.
+// Resume takes up a run that was cut short, or that lacks records. It removes all
+// that is kept of levels that did not come to their end, and of those whose
+// records have a Mismatch.
 func Resume(dir string, now time.Time, clean func(doc []byte) []byte) (*Writer, error) {
 	r, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	if r.Whole {
+	mismatched, err := r.Mismatched()
+	if err != nil {
+		return nil, err
+	}
+	if r.Whole && len(mismatched) == 0 {
 		return nil, fmt.Errorf("%s came to its end: there is nothing to go on with", dir)
 	}
 	if err := inUse(dir); err != nil {
@@ -32,9 +37,12 @@ func Resume(dir string, now time.Time, clean func(doc []byte) []byte) (*Writer, 
 	}
 	over := map[int]bool{}
 	for _, l := range r.Levels {
-		over[l.Index] = l.Over()
+		over[l.Index] = l.Over() && !mismatched[l.Index]
 	}
-	w := &Writer{dir: dir, clean: clean}
+	if err := os.Remove(filepath.Join(dir, SummaryFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // with a summary the run would pass as whole
+	}
+	w := &Writer{dir: dir, clean: clean, added: map[int]int{}}
 	r.Manifest.Schema, r.Manifest.Resumed = format, append(r.Manifest.Resumed, now)
 	// Stages come last: while they name a level, its records are known to be of it.
 	for _, name := range []string{RecordsFile, InstrumentsFile, StagesFile} {

@@ -102,7 +102,9 @@ type Host struct {
 // its summary needs to know.
 type Level struct {
 	outcome.Setting
-	Config metric.Config `json:"config"`
+	Config      metric.Config `json:"config"`
+	Records     *int          `json:"records,omitempty"`       // it had when it ended; nil is not known
+	RecordsSize int64         `json:"records_bytes,omitempty"` // of the whole file of records at that time
 }
 
 // A Reading is what a metrics page said while a stage ran.
@@ -120,6 +122,7 @@ type Writer struct {
 
 	dir                          string
 	records, stages, instruments *appender
+	added                        map[int]int // records by the index of their level
 	full                         bool
 	clean                        func(line []byte) []byte
 }
@@ -134,7 +137,7 @@ func Create(root string, m Manifest, clean func(doc []byte) []byte) (*Writer, er
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the run: %w (choose another place with --runs-dir)", err)
 	}
-	w := &Writer{dir: dir, clean: clean}
+	w := &Writer{dir: dir, clean: clean, added: map[int]int{}}
 	m.Schema = format
 	if err := w.writeJSON(ManifestFile, m); err != nil {
 		return nil, err
@@ -185,20 +188,30 @@ func (w *Writer) Dir() string { return w.dir }
 // process can be computed again.
 func (w *Writer) Batch() { w.records.batch = 1 << 18 }
 
-// Level notes that a level has begun; or, a second time, what is known of it now
-// that it is over.
+// Level notes that a level has begun.
 func (w *Writer) Level(l Level) error {
 	_ = w.records.flush() // what a full disk does not take waits on, and the line below tells
 	return w.add(w.stages, l)
 }
 
+// End notes what is known of a level that has ended, and how many records it has:
+// readers compare the number with the records that they find.
+func (w *Writer) End(l Level) error {
+	l.Records, l.RecordsSize = new(w.added[l.Index]), w.records.size
+	return w.Level(l)
+}
+
 // Add implements tacho.Sink.
-func (w *Writer) Add(r *tacho.Record) error { return w.add(w.records, r) }
+func (w *Writer) Add(r *tacho.Record) error {
+	w.added[r.Stage]++
+	return w.add(w.records, r)
+}
 
 // AddAll implements tacho.Batcher: all records are written at once.
 func (w *Writer) AddAll(rs []*tacho.Record) error {
 	return w.keep(w.records, func() (first error) {
 		for _, r := range rs {
+			w.added[r.Stage]++ // also if it is lost: then it is missing
 			first = cmp.Or(first, w.records.put(r))
 		}
 		return cmp.Or(first, w.records.write())

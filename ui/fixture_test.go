@@ -46,12 +46,16 @@ func keep(t testing.TB, folder string, k kept) string {
 	for stage := range max(k.levels, 1) {
 		c := metric.DefaultConfig()
 		c.RequestRate = cmp.Or(k.rate, 10) * float64(stage+1)
-		check(t, w.Level(store.Level{Setting: outcome.Setting{
+		l := store.Level{Setting: outcome.Setting{
 			Index: stage, Name: fmt.Sprintf("--request-rate %g", c.RequestRate), Value: fmt.Sprint(c.RequestRate), Rate: c.RequestRate, Epoch: began,
 			Coordinates: outcome.Coordinates{{Name: "request-rate", Value: fmt.Sprint(c.RequestRate)}},
-		}, Config: c}))
+		}, Config: c}
+		check(t, w.Level(l))
 		for i := range 120 {
 			check(t, w.Add(request(stage, i, c.RequestRate, k.slow)))
+		}
+		if !k.cut {
+			check(t, w.End(l))
 		}
 	}
 	if !k.cut {

@@ -39,6 +39,7 @@ type Item struct {
 	dir   string       // of a kept run
 	files []string     // of a result
 	run   *outcome.Run // of a result
+	lacks bool         // its records are not those that it had
 	stamp string       // changes when it does
 }
 
@@ -159,6 +160,7 @@ func (s *shelf) kept(dir string) *Item {
 	state := Cut
 	if _, err := os.Stat(filepath.Join(dir, store.SummaryFile)); err == nil {
 		state = Over
+		stamp += stampOf(filepath.Join(dir, store.RecordsFile))
 	} else if store.GoesOn(dir) {
 		state = Running
 	}
@@ -175,6 +177,7 @@ func (s *shelf) kept(dir string) *Item {
 	} else {
 		it.Problem, run = err.Error(), &outcome.Run{}
 	}
+	it.lacks = slices.ContainsFunc(run.Levels, func(l outcome.Level) bool { return l.LacksRecords() != "" })
 	it.tell(run)
 	it.About.Name = page.Clip(filepath.Base(dir)) // it may have been given another name since
 	it.Bytes = sizeOf(dir)
@@ -200,17 +203,21 @@ func plainFiles(dir string) error {
 	return nil
 }
 
-// readKept is what is known of a kept run without reading its records.
+// readKept is what is known of a kept run without reading its records. They are
+// read only if their file has another size than when the run ended.
 func readKept(dir string, state State) (*outcome.Run, error) {
 	if err := plainFiles(dir); err != nil {
 		return nil, err
+	}
+	kept, err := store.Open(dir)
+	if state == Over && err == nil && kept.Touched() {
+		return archive.Open(dir, nil)
 	}
 	if state == Over {
 		if run, err := archive.Summary(dir); err == nil {
 			return run, nil
 		}
 	}
-	kept, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}

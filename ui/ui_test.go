@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,7 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tacho/archive"
 	"tacho/internal/memnet"
+	"tacho/metric"
+	"tacho/outcome"
+	"tacho/report/page"
 	"tacho/store"
 	"tacho/ui"
 )
@@ -341,4 +346,34 @@ func watch(t *testing.T, o ui.Options) *bufio.Scanner {
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 1<<20)
 	return lines
+}
+
+// A run whose file of records was cut is INVALID in the list, on its page and in a
+// comparison, though its summary and its page were written when it was whole.
+func TestLackingRecords(t *testing.T) {
+	folder := t.TempDir()
+	dir := keep(t, folder, kept{label: "cut"})
+	var html bytes.Buffer
+	run, err := archive.Open(dir, nil)
+	check(t, err)
+	check(t, page.Write(&html, []outcome.Run{*run}, nil))
+	check(t, os.WriteFile(filepath.Join(dir, store.PageFile), html.Bytes(), 0o600))
+	server := serve(t, ui.Options{Dir: folder})
+	before := items(t, server)[filepath.Base(dir)]
+	if before.Verdict == string(metric.Invalid) || before.Totals.Requests != 120 {
+		t.Fatalf("before: %+v", before)
+	}
+	path := filepath.Join(dir, store.RecordsFile)
+	b, err := os.ReadFile(path)
+	check(t, err)
+	check(t, os.WriteFile(path, bytes.Join(bytes.SplitAfter(b, []byte("\n"))[:60], nil), 0o600))
+	it := items(t, server)[filepath.Base(dir)]
+	if it.Verdict != string(metric.Invalid) || it.Totals.Requests != 60 {
+		t.Errorf("list: %+v", it)
+	}
+	for _, path := range []string{"/page?run=" + it.ID, "/api/compare?run=" + it.ID + "&run=" + it.ID} {
+		if status, body := ask(t, server, "GET", path, "", nil); status != http.StatusOK || !strings.Contains(body, "INVALID") || strings.HasPrefix(path, "/page") && !strings.Contains(body, "has the records of 60 of 120") {
+			t.Errorf("%s: %d %.300s", path, status, body)
+		}
+	}
 }

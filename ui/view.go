@@ -64,7 +64,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 // makePage is the page that the run wrote itself, where this program would write
 // the same around its data; else it is made of the run.
 func makePage(items []*Item) ([]byte, error) {
-	if len(items) == 1 && items[0].State == Over && items[0].Problem == "" {
+	if len(items) == 1 && items[0].State == Over && items[0].Problem == "" && !items[0].lacks {
 		if html, err := os.ReadFile(filepath.Join(items[0].dir, store.PageFile)); err == nil && page.IsOurs(html) {
 			return html, nil
 		}

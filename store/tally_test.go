@@ -1,0 +1,129 @@
+package store
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+// keepTwo keeps a run of two levels of 100 requests of two turns and three probes,
+// and returns its directory.
+func keepTwo(t *testing.T) string {
+	t.Helper()
+	w, err := Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: []byte(`{}`)}, bytes.Clone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for index := range 2 {
+		l := Level{Setting: outcome.Setting{Index: index}, Config: metric.Config{Client: &metric.Client{}}}
+		if err := w.Level(l); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 203 {
+			r := &tacho.Record{Stage: index, Session: uint64(i / 2), Turn: i % 2, Timeline: tacho.NewTimeline(0)}
+			if i >= 200 {
+				r.Session, r.Turn, r.Probe = 0, 0, true
+			}
+			if err := w.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.End(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Summary(1); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	return w.Dir()
+}
+
+// Records that are missing, doubled or cut are noticed in the level that they are of,
+// and Resume removes that level and no other.
+func TestMismatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(lines []string) []string
+		want   string
+	}{
+		"untouched":       {func(lines []string) []string { return lines }, ""},
+		"another order":   {func(lines []string) []string { slices.Reverse(lines); return lines }, ""},
+		"half removed":    {func(lines []string) []string { return slices.Delete(lines, 203, 303) }, "records.jsonl has the records of 103 of 203 requests of this level"},
+		"all removed":     {func(lines []string) []string { return lines[:203] }, "records.jsonl has the records of 0 of 203 requests of this level"},
+		"doubled":         {func(lines []string) []string { return append(lines, lines[203:]...) }, "records.jsonl has the records of 203 of 203 requests of this level, and 203 of them more than once"},
+		"one for another": {func(lines []string) []string { lines[204] = lines[203]; return lines }, "records.jsonl has the records of 202 of 203 requests of this level, and 1 of them more than once"},
+		"cut":             {func(lines []string) []string { lines[405] = lines[405][:20]; return lines }, "records.jsonl has the records of 202 of 203 requests of this level"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := keepTwo(t)
+			path := filepath.Join(dir, RecordsFile)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := strings.Join(c.change(slices.Collect(strings.Lines(string(b)))), "")
+			if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			run, err := Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := run.Touched(), len(after) != len(b); got != want {
+				t.Errorf("touched: %v, want %v", got, want)
+			}
+			mismatched, err := run.Mismatched()
+			if err != nil || mismatched[0] || mismatched[1] != (c.want != "") {
+				t.Errorf("%v, %v", mismatched, err)
+			}
+			if m := run.Mismatch(&run.Levels[1]); m != nil && m.String() != c.want {
+				t.Errorf("%q, want %q", m, c.want)
+			}
+			w, err := Resume(dir, time.Unix(1, 0), bytes.Clone)
+			if c.want == "" {
+				if err == nil || !strings.Contains(err.Error(), "came to its end") {
+					t.Errorf("a whole run: %v", err)
+				}
+				return
+			}
+			if err != nil || w.Close() != nil {
+				t.Fatal(err)
+			}
+			if run, err = Open(dir); err != nil || run.Whole || len(run.Levels) != 1 || run.Levels[0].Index != 0 {
+				t.Errorf("went on with %+v, %v", run.Levels, err)
+			}
+		})
+	}
+}
+
+// A disk that was full to the end leaves a level without some of its records, though
+// the last line in the file is whole.
+func TestMismatchAfterFullDisk(t *testing.T) {
+	w, _, _ := onDisk(t, 500)
+	for n := range 20 {
+		if err := w.Add(record(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.End(Level{}); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close() // it says that the disk is full
+	run, err := Open(w.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Mismatched(); err != nil {
+		t.Fatal(err)
+	}
+	if m := run.Mismatch(&run.Levels[0]); m == nil || m.Had != 20 || m.Found == 0 || m.Found >= 20 {
+		t.Errorf("%+v", m)
+	}
+}
