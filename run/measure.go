@@ -246,7 +246,7 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	begin := func(epoch time.Time) {
-		out.Epoch, out.Monotonic = epoch, monotonicSeconds()
+		out.Epoch, out.Monotonic = epoch, monotonicAt(epoch)
 		health = r.newHealth()
 		if r.env.Agents == nil { // else it is theirs that counts
 			feed.Client = health.soFar

@@ -27,7 +27,8 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	out, feed := &s.outcome, &live.Feed{}
 	r.live = feed
 	out.Summary.Config = s.config
-	out.Epoch, out.Monotonic = time.Now(), monotonicSeconds()
+	out.Epoch = time.Now()
+	out.Monotonic = monotonicAt(out.Epoch)
 	if r.hooks.Begin != nil {
 		if err := r.hooks.Begin(out, feed); err != nil {
 			return err

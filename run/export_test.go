@@ -1,0 +1,4 @@
+package run
+
+// MonotonicSeconds is the clock of start times.
+func MonotonicSeconds() float64 { return monotonicSeconds() }
