@@ -16,23 +16,31 @@ import (
 	"tacho/outcome"
 )
 
-// vllmFormat is for one level after the other, a line each.
+// vllmFormat is one object if there is one level, as the reference has it, and
+// otherwise an array with an object for each level.
 var vllmFormat = Format{
-	Name: "vllm", Ext: "vllm.json", Doc: "the result file of vLLM's serving benchmark, a line for each level; --save-detailed has every request in it",
+	Name: "vllm", Ext: "vllm.json", Doc: "the result file of vLLM's serving benchmark, an array of them for several levels; --save-detailed has every request in it",
 	Render: func(w io.Writer, r *Report) error {
-		first := true
+		var results []*VLLMResult
 		for run, level := range r.levels() {
-			if !first {
-				if _, err := io.WriteString(w, "\n"); err != nil {
-					return err
-				}
+			results = append(results, NewVLLMResult(run, level, r.Detailed))
+		}
+		if len(results) == 1 {
+			return results[0].Write(w)
+		}
+		_, err := io.WriteString(w, "[")
+		for i, result := range results {
+			if i > 0 && err == nil {
+				_, err = io.WriteString(w, ",\n")
 			}
-			first = false
-			if err := NewVLLMResult(run, level, r.Detailed).Write(w); err != nil {
-				return err
+			if err == nil {
+				err = result.Write(w)
 			}
 		}
-		return nil
+		if err == nil {
+			_, err = io.WriteString(w, "]")
+		}
+		return err
 	},
 }
 
@@ -88,7 +96,7 @@ func (v *VLLMResult) identity(o *pythonObject) {
 	o.textOrNull("label", v.Label)
 	o.text("model_id", v.Model)
 	o.textOrNull("tokenizer_id", cmp.Or(v.Tokenizer, v.Model))
-	o.whole("num_prompts", v.Prompts)
+	o.whole("num_prompts", cmp.Or(v.Prompts, v.Summary.Requests)) // a level that ends by time has no number before
 	for _, f := range v.Metadata {
 		o.text(f.Name, f.Value)
 	}

@@ -244,3 +244,45 @@ func TestDetailedResultStreams(t *testing.T) {
 		}
 	}
 }
+
+// Several levels are an array, one is an object: a file of either is one JSON
+// document. A level without a number of prompts has the number of its requests.
+func TestVLLMLevels(t *testing.T) {
+	format, err := report.FormatNamed("vllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	render := func(levels int) []byte {
+		t.Helper()
+		run := outcome.Run{}
+		for range levels {
+			level := healthyStage()
+			level.Prompts = 0
+			run.Levels = append(run.Levels, level)
+		}
+		var out bytes.Buffer
+		if err := format.Render(&out, &report.Report{Runs: []outcome.Run{run}}); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	type result struct {
+		Prompts int `json:"num_prompts"`
+	}
+	sent := healthyStage().Summary.Requests
+	for _, n := range []int{0, 2, 3} {
+		var got []result
+		if err := json.Unmarshal(render(n), &got); err != nil || len(got) != n {
+			t.Errorf("%d levels: %d objects, %v", n, len(got), err)
+		}
+		for _, r := range got {
+			if r.Prompts != sent || sent == 0 {
+				t.Errorf("%d prompts, sent %d", r.Prompts, sent)
+			}
+		}
+	}
+	var one result
+	if err := json.Unmarshal(render(1), &one); err != nil || one.Prompts != sent {
+		t.Errorf("one level: %+v, %v", one, err)
+	}
+}
