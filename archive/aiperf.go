@@ -14,14 +14,17 @@ import (
 )
 
 // aiperfKind is AIPerf's export: JSON, with the requests of the file beside it,
-// or CSV. Its inter_token_latency is what TPOT is here, and its
+// or CSV, or the requests alone. Its inter_token_latency is what TPOT is here, and its
 // inter_chunk_latency is ITL.
 var aiperfKind = Kind{
-	Name: "aiperf", Doc: "JSON or CSV export of AIPerf; with profile_export.jsonl beside it, every request",
-	Copies: []string{"profile_export_aiperf.csv", "server_metrics_export.json"},
+	Name: "aiperf", Doc: "JSON or CSV export of AIPerf; with profile_export.jsonl beside it, or alone, every request",
+	Copies: []string{"profile_export_aiperf.csv", aiperfRequestsFile, "server_metrics_export.json"},
 	read: func(f *file) ([]entry, error) {
 		if bytes.HasPrefix(f.bytes, []byte("Metric,avg,")) {
 			return aiperfCSV(f.bytes)
+		}
+		if docs := f.objects(); len(docs) > 0 && docs[0].has("metadata", "benchmark_phase") && docs[0].has("metrics") {
+			return aiperfAlone(docs), nil
 		}
 		var out []entry
 		for _, d := range f.objects() {
@@ -30,13 +33,16 @@ var aiperfKind = Kind{
 				s.aiperfConfig(d.object("input_config"))
 				s.level.Epoch = began(d.text("start_time"))
 				s.aiperf(d)
-				s.aiperfRequests(filepath.Join(filepath.Dir(f.path), "profile_export.jsonl"))
+				s.aiperfRequests(filepath.Join(filepath.Dir(f.path), aiperfRequestsFile))
 				out = append(out, s.entries(aiperfNote)...)
 			}
 		}
 		return out, nil
 	},
 }
+
+// aiperfRequestsFile has a line for each request.
+const aiperfRequestsFile = "profile_export.jsonl"
 
 const aiperfNote = "its inter-token latency is the mean of each request and stands under TPOT; its inter-chunk latency stands under ITL"
 
@@ -104,9 +110,31 @@ func (s *sheet) aiperfRequests(path string) {
 	if err != nil {
 		return
 	}
+	var docs []doc
 	for line := range bytes.Lines(b) {
 		var d doc
-		if json.Unmarshal(line, &d) != nil || d.text("metadata", "benchmark_phase") != "profiling" {
+		if json.Unmarshal(line, &d) == nil {
+			docs = append(docs, d)
+		}
+	}
+	s.aiperfAsked(docs)
+}
+
+// aiperfAlone is the level that requests add up to, if the export is not there.
+func aiperfAlone(docs []doc) []entry {
+	s := newSheet("aiperf", "")
+	s.aiperfAsked(docs)
+	if len(s.asked) == 0 {
+		return nil
+	}
+	s.addUp()
+	return s.entries(aiperfNote + "; throughput is added up here, from the first request to the end of the last")
+}
+
+// aiperfAsked takes requests, without those of the warm-up.
+func (s *sheet) aiperfAsked(docs []doc) {
+	for _, d := range docs {
+		if d.text("metadata", "benchmark_phase") != "profiling" {
 			continue
 		}
 		value := func(tag string) float64 { return d.number("metrics", tag, "value") }

@@ -26,6 +26,9 @@ type Kind struct {
 	Copies []string
 	// read gives the levels of a file, none where it is of another kind.
 	read func(f *file) ([]entry, error)
+	// instead names the file to give in the place of one that the tool wrote and
+	// that is not read; empty is a file of another kind. It may be nil.
+	instead func(f *file) string
 }
 
 func (k Kind) String() string { return k.Name }
@@ -87,9 +90,30 @@ func readResult(path string) ([]outcome.Run, error) {
 		return nil, err
 	}
 	if len(entries) == 0 {
+		if name, other := insteadOf(path); other != "" {
+			return nil, fmt.Errorf("%s: this file of %s is not read: give %s", path, name, other)
+		}
 		return nil, fmt.Errorf("%s: no result that is known here: want a run directory, or a result or report of %s", path, kindNames())
 	}
 	return group(entries, filepath.Base(path)), nil
+}
+
+// insteadOf names the tool that wrote a file which is not read, and the file to
+// give in its place; empty if no tool is known to have written it.
+func insteadOf(path string) (tool, other string) {
+	b, err := wholefile.Read(path)
+	if err != nil {
+		return "", ""
+	}
+	for _, k := range Kinds {
+		if k.instead == nil {
+			continue
+		}
+		if other := k.instead(&file{path: path, bytes: b}); other != "" {
+			return k.Name, other
+		}
+	}
+	return "", ""
 }
 
 func kindNames() string {

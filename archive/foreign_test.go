@@ -32,6 +32,7 @@ var results = []struct {
 	{"aiperf/profile_export_aiperf.json", "aiperf", "sim", []level{{prompts: 6, limit: 2, ok: 6, perS: 11.322363347094408, ttft: 81.7308175, p99: 106.44979045}}},
 	{"aiperf/profile_export_aiperf.csv", "aiperf", "", []level{{prompts: 6, ok: 6, perS: 11.32, ttft: 81.73, p99: 106.45}}},
 	{"aiperf", "aiperf", "sim", []level{{prompts: 6, limit: 2, ok: 6, perS: 11.322363347094408, ttft: 81.7308175, p99: 106.44979045}}},
+	{"aiperf/profile_export.jsonl", "aiperf", "", []level{{prompts: 6, ok: 6, perS: 6 / 0.48813644800000006, ttft: 81.7308175, p99: 106.44979045}}},
 	{"inference-perf", "inference-perf", "sim", []level{
 		{prompts: 8, rate: 4, ok: 8, perS: 4.20, ttft: 68.82, p99: 82.39},
 		{prompts: 16, rate: 8, ok: 16, perS: 7.49, ttft: 85.95, p99: 203.47},
@@ -91,6 +92,7 @@ func TestRequestsAddUp(t *testing.T) {
 		"vllm/detailed.json":                {metric.TTFT, metric.TPOT, metric.ITL, metric.E2EL},
 		"sglang/details.jsonl":              {metric.TTFT, metric.ITL},
 		"aiperf/profile_export_aiperf.json": {metric.TTFT, metric.TPOT, metric.ITL, metric.E2EL},
+		"aiperf/profile_export.jsonl":       {metric.TTFT, metric.TPOT, metric.ITL, metric.E2EL},
 		"genai-bench":                       {metric.TTFT, metric.TPOT, metric.E2EL},
 	} {
 		run := open(t, path)
@@ -166,6 +168,29 @@ func TestWhatIsNoResult(t *testing.T) {
 		if _, err := archive.Open(path, nil); err == nil || !strings.Contains(err.Error(), "no result that is known here") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A table of GuideLLM is not read. Its error names the file to give, and beside that
+// file it is left out.
+func TestWhatToGiveInstead(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "benchmarks.csv")
+	if err := os.WriteFile(path, []byte("Run Info,Run Info,Benchmark\nRun ID,Run Index,Type\n,,\na,0,generative_benchmark\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Open(path, nil); err == nil || !strings.Contains(err.Error(), "this file of guidellm is not read: give benchmarks.json") {
+		t.Error(err)
+	}
+	b, err := os.ReadFile("testdata/guidellm/benchmarks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "benchmarks.json"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := archive.Open(dir, nil); err != nil || len(run.Levels) != 2 {
+		t.Errorf("%+v, %v", run, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"maps"
 
 	"tacho/metric"
@@ -21,6 +22,13 @@ var guidellmKind = Kind{
 			}
 		}
 		return out, nil
+	},
+	instead: func(f *file) string {
+		// Its columns have three rows of titles, which change from version to version.
+		if bytes.HasPrefix(f.bytes, []byte("Run Info,")) {
+			return "benchmarks.json of the same run"
+		}
+		return ""
 	},
 }
 

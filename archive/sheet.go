@@ -89,6 +89,19 @@ func (s *sheet) entries(note string) []entry {
 	return []entry{s.entry}
 }
 
+// addUp takes the figures of the level from its requests, if the result has nothing
+// else.
+func (s *sheet) addUp() {
+	var sum metric.Accumulator
+	for r := range recordsOf(s.asked)() {
+		_ = sum.Add(r) // never fails
+	}
+	of := sum.Summary(metric.DefaultConfig())
+	s.summary().Counts, s.summary().Tokens, s.summary().Throughput = of.Counts, of.Tokens, of.Throughput
+	s.summary().Config.Percentiles = of.Config.Percentiles
+	s.load(of.Requests, 0, 0)
+}
+
 // fromRequests sums up the requests themselves. What the result says of them
 // stands: it is what its readers know.
 func (s *sheet) fromRequests() {
