@@ -118,6 +118,9 @@ func makeLarge(t *testing.T, root string, requests, tokens int) {
 		}
 	}
 	level.Summary = sum.Summary(c)
+	if err := keep.End(store.Level{Setting: level.Setting, Config: c}); err != nil {
+		t.Fatal(err)
+	}
 	run := outcome.Run{About: archive.About(keep.Dir(), &manifest), Levels: []outcome.Level{level}}
 	if err := keep.Summary(struct{}{}); err != nil {
 		t.Fatal(err)
