@@ -48,10 +48,14 @@ func TestTroubleNamesTheOption(t *testing.T) {
 		"TLS 1.2 alert": {mutual(tls.VersionTLS12), nil, func(p *plan.Plan) { p.Insecure = true }, "the client certificate (--client-cert)"},
 		"nginx":         {plain, answer(400, "<html><head><title>400 No required SSL certificate was sent</title></head></html>"), nil, wantsCert},
 		"HTTP/2":        {plain, answer(200, ""), func(p *plan.Plan) { p.HTTP2 = true }, "does not speak HTTP/2 in the clear: leave out --http2"},
-		"ignore_eos": {plain, answer(422, `{"detail":"Unexpected fields in the request: {'ignore_eos'}"}`), func(p *plan.Plan) { p.Model = "m" },
-			"does not take ignore_eos: write --ignore-eos=false, or --backend transformers"},
-		"request id": {plain, answer(422, `{"detail":[{"loc":["header","x-request-id"],"msg":"value is not a valid UUID"}]}`), func(p *plan.Plan) { p.Model = "m" },
-			"does not take the request id: write --request-id-format uuid"},
+		"ignore_eos": {
+			plain, answer(422, `{"detail":"Unexpected fields in the request: {'ignore_eos'}"}`), func(p *plan.Plan) { p.Model = "m" },
+			"does not take ignore_eos: write --ignore-eos=false, or --backend transformers",
+		},
+		"request id": {
+			plain, answer(422, `{"detail":[{"loc":["header","x-request-id"],"msg":"value is not a valid UUID"}]}`), func(p *plan.Plan) { p.Model = "m" },
+			"does not take the request id: write --request-id-format uuid",
+		},
 	} {
 		for _, model := range []string{"", "m"} {
 			t.Run(name+" "+model, func(t *testing.T) {
