@@ -38,15 +38,21 @@ func (b *Buffering) add(r *tacho.Record) {
 		return
 	}
 	b.Answers++
-	lumps := 1
+	lumps, large, begin := 1, 0, 0
 	for i := range r.Events[1:] {
 		if r.Events[i+1].At-r.Events[i].At >= fastestToken {
-			lumps++
+			if i+1-begin >= heldEvents {
+				large++
+			}
+			lumps, begin = lumps+1, i+1
 		}
 	}
 	span, wait := r.Last()-r.First(), r.First()-r.Sent
 	whole := lumps == 1 && wait >= heldWait*span
-	if wait >= leastWait && (whole || len(r.Events) >= heldEvents*lumps) {
+	// A buffer is full whenever it is passed on, but for the last time. A server that
+	// was late has one large lump.
+	full := lumps > 1 && 4*large >= 3*(lumps-1)
+	if wait >= leastWait && (whole || full) {
 		b.Held++
 		b.Tokens, b.Lumps = b.Tokens+r.Output, b.Lumps+lumps
 	}

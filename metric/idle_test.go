@@ -99,27 +99,46 @@ func code(v metric.Verdict, code string) metric.Severity {
 	return ""
 }
 
+// An arrival is when event k of an answer comes.
+type arrival func(k int) time.Duration
+
+// lumps come in so many events at once, one lump every so often.
+func lumps(first time.Duration, n int, every time.Duration) arrival {
+	return func(k int) time.Duration { return first + time.Duration(k/n)*every }
+}
+
+// lateFrom is a stream of which all events from one on come together, a second late.
+func lateFrom(late int, a arrival) arrival {
+	return func(k int) time.Duration {
+		if k < late {
+			return a(k)
+		}
+		return a(late) + time.Second
+	}
+}
+
 // TestBufferedStreams tells answers that something held back from answers that were
 // streamed, however short or fast.
 func TestBufferedStreams(t *testing.T) {
 	t.Parallel()
+	const ms = time.Millisecond
 	for name, c := range map[string]struct {
-		first, gap time.Duration
-		tokens     int
-		events     int // negative: lumps of so many
-		want       metric.Severity
+		arrival        arrival
+		tokens, events int
+		want           metric.Severity
 	}{
-		"nginx that buffers":             {250 * time.Millisecond, 2 * time.Microsecond, 20, 20, metric.Invalid},
-		"one event with the answer":      {250 * time.Millisecond, 0, 20, 1, metric.Invalid},
-		"a stream":                       {60 * time.Millisecond, 10 * time.Millisecond, 20, 20, ""},
-		"a long prompt and few tokens":   {20 * time.Second, 15 * time.Millisecond, 10, 10, ""},
-		"a very fast engine":             {30 * time.Millisecond, 400 * time.Microsecond, 100, 100, ""},
-		"hardly any tokens":              {60 * time.Millisecond, 0, 4, 1, ""},
-		"an answer that takes no time":   {time.Millisecond, 0, 20, 20, ""},
-		"nginx with buffers of 4 KiB":    {400 * time.Millisecond, 0, 28, -14, metric.Invalid},
-		"eight steps at once":            {60 * time.Millisecond, 0, 64, -8, ""},
-		"several tokens in every event":  {60 * time.Millisecond, 40 * time.Millisecond, 20, 5, ""},
-		"a long answer behind a gateway": {8 * time.Second, 100 * time.Microsecond, 1000, 1000, metric.Invalid},
+		"nginx, short answers":           {lumps(250*ms, 1, 2*time.Microsecond), 20, 20, metric.Invalid},
+		"nginx with buffers of 4 KiB":    {lumps(400*ms, 14, 300*ms), 40, 40, metric.Invalid},
+		"one event with the answer":      {lumps(250*ms, 1, 0), 20, 1, metric.Invalid},
+		"a long answer behind a gateway": {lumps(8*time.Second, 1, 100*time.Microsecond), 1000, 1000, metric.Invalid},
+		"a stream":                       {lumps(60*ms, 1, 10*ms), 20, 20, ""},
+		"a long prompt and few tokens":   {lumps(20*time.Second, 1, 15*ms), 10, 10, ""},
+		"a very fast engine":             {lumps(30*ms, 1, 400*time.Microsecond), 100, 100, ""},
+		"hardly any tokens":              {lumps(60*ms, 4, 0), 4, 4, ""},
+		"an answer that takes no time":   {lumps(ms, 20, 0), 20, 20, ""},
+		"several tokens in every event":  {lumps(60*ms, 1, 40*ms), 20, 5, ""},
+		"eight steps at once":            {lumps(60*ms, 8, 100*ms), 64, 64, ""},
+		"a server that was late once":    {lateFrom(1, lumps(60*ms, 1, 10*ms)), 60, 60, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,13 +146,10 @@ func TestBufferedStreams(t *testing.T) {
 			for i := range 50 {
 				sent := time.Duration(i) * 30 * time.Second
 				r := sentAt(i, sent, c.tokens)
-				for k := range max(c.events, 0) {
-					r.Events = append(r.Events, tacho.Event{At: sent + c.first + time.Duration(k)*c.gap})
+				for k := range c.events {
+					r.Events = append(r.Events, tacho.Event{At: sent + c.arrival(k)})
 				}
-				for k := range c.tokens * min(-c.events, 1) { // lumps of so many, one every 300 ms
-					r.Events = append(r.Events, tacho.Event{At: sent + c.first + time.Duration(k/-c.events)*300*time.Millisecond})
-				}
-				r.End = r.Events[len(r.Events)-1].At
+				r.End = r.Last()
 				_ = sum.Add(r) // cannot fail
 			}
 			if got := code(sum.Summary(metric.DefaultConfig()).Verdict, "buffered"); got != c.want {

@@ -196,7 +196,7 @@ location / { proxy_pass http://%[3]s; %[4]s } } }
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, binary, "-p", dir, "-c", file)
-	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // the workers go with it
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -125,12 +125,12 @@ var kinds = slices.Concat([]kind{
 	}},
 	{name: "closed loop", of: func(r *rand.Rand, c *trial) {
 		limit := between(r, 10, 100)
-		c.streams, c.tokens, c.speech.TTFT = 10*limit, 5, millis(r, 30, 100)
+		c.streams, c.tokens, c.speech.TTFT, c.limit = 10*limit, 5, millis(r, 30, 100), limit
 		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
 	}},
 	{name: "closed loop, stopped", of: func(r *rand.Rand, c *trial) {
 		limit := between(r, 10, 100)
-		c.streams, c.tokens, c.speech.TTFT = 10*limit, 5, millis(r, 30, 100)
+		c.streams, c.tokens, c.speech.TTFT, c.limit = 10*limit, 5, millis(r, 30, 100), limit
 		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
 		c.stops, c.stopAt, c.stopFor = 3, 500*time.Millisecond, millis(r, 20, 300)
 	}},
