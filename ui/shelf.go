@@ -292,8 +292,8 @@ func (it *Item) tell(run *outcome.Run) {
 			it.Best = bestOf(l)
 		}
 	}
-	if it.Best == nil {
-		return
+	if it.Best == nil && it.State != Over {
+		return // nothing is known of it yet
 	}
 	c := conclusion.Of(run)
 	if it.Answer = c.Text; c.Held != nil {

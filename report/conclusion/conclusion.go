@@ -9,7 +9,6 @@ package conclusion
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"tacho/metric"
 	"tacho/outcome"
@@ -41,7 +40,7 @@ type Load struct {
 func Of(run *outcome.Run) Conclusion {
 	for _, n := range run.Notes {
 		if outcome.IsLimit(n) {
-			return Conclusion{Verdict: worst(run.Levels), Text: []string{n.Text}} // a search has its own words
+			return Conclusion{Verdict: worst(run.Levels), Text: []string{clip(n.Text, mostSentence)}} // a search has its own words
 		}
 	}
 	return OfLevels(run.Levels)
@@ -58,7 +57,7 @@ func OfLevels(levels []outcome.Level) Conclusion {
 	c := Conclusion{Verdict: metric.Invalid, LeftOut: leftOut(levels)}
 	switch {
 	case len(all.places) == 0 && len(c.LeftOut) > 0:
-		c.Text = []string{nothing(levels)}
+		c.Text = []string{clip(nothing(levels), mostSentence)}
 		return c
 	case len(all.places) == 0:
 		c.Text = []string{"Nothing was measured."}
@@ -80,7 +79,10 @@ func OfLevels(levels []outcome.Level) Conclusion {
 		c.Text[0] = string(c.Verdict) + ": " + c.Text[0]
 	}
 	if len(c.LeftOut) > 0 {
-		c.Text = append(c.Text, "INVALID and left out: "+strings.Join(c.LeftOut, "; ")+".")
+		c.Text = append(c.Text, "INVALID and left out: "+someOf(c.LeftOut)+".")
+	}
+	for i := range c.Text {
+		c.Text[i] = clip(c.Text[i], mostSentence)
 	}
 	return c
 }

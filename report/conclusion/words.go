@@ -26,14 +26,29 @@ func named(l *outcome.Level) string {
 		}
 	}
 	if len(words) == 0 {
-		return clip(l.Name)
+		return clip(l.Name, mostName)
 	}
-	return clip(strings.Join(words, ", "))
+	return clip(strings.Join(words, ", "), mostName)
 }
 
-// clip cuts what is too long for a sentence.
-func clip(text string) string {
-	const most = 120
+// Names and messages that others wrote have no bound, and a page has.
+const (
+	mostName     = 120 // characters of a level
+	mostSentence = 600 // characters of a sentence
+	mostNamed    = 6   // levels that a sentence names
+)
+
+// someOf lists the first levels and counts the others.
+func someOf(names []string) string {
+	text := strings.Join(names[:min(len(names), mostNamed)], "; ")
+	if more := len(names) - mostNamed; more > 0 {
+		text += " and " + whole(more) + " more"
+	}
+	return text
+}
+
+// clip cuts a text that is too long.
+func clip(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"
 	}

@@ -52,10 +52,10 @@ type run struct {
 	About   json.RawMessage `json:"about"`
 	Command string          `json:"command,omitempty"`
 	Notes   []metric.Reason `json:"notes,omitempty"`
-	Answer  []string        `json:"answer"` // what it came to, in sentences
-	Knee    *int            `json:"knee"`   // the place of the last level that keeps up; null where there is none, or nobody knows
 	Levels  []level         `json:"levels"`
 	LeftOut int             `json:"left_out,omitempty"` // levels that the page has no room for
+
+	Conclusion conclusion.Conclusion `json:"conclusion"` // of all levels, also of those that are left out
 }
 
 // A level is one level as the page has it.
@@ -126,24 +126,12 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	about := from.About
 	about.Args = nil // they are the command
-	shown := *from
-	shown.Levels = from.Levels[:n]
-	answer := conclusion.Of(&shown).Text
-	for i := range answer {
-		answer[i] = Clip(answer[i])
-	}
-	var good *int
-	if held, _ := conclusion.Mark(shown.Levels); held >= 0 {
-		good = &held
-	}
-	r := &run{
-		About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n,
-		Knee: good, Answer: answer, Levels: []level{},
-	}
+	r := &run{About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n, Levels: []level{}, Conclusion: conclusion.Of(from)}
+	r.Conclusion.LeftOut = r.Conclusion.LeftOut[:min(len(r.Conclusion.LeftOut), mostList)]
 	for _, note := range from.Notes {
 		note.Text = Clip(note.Text)
 		if outcome.IsLimit(note) {
-			continue // it is the answer
+			continue // it is in the conclusion
 		}
 		r.Notes = append(r.Notes, note)
 	}

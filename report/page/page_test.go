@@ -14,6 +14,7 @@ import (
 	"tacho"
 	"tacho/metric"
 	"tacho/outcome"
+	"tacho/report/conclusion"
 	"tacho/report/page"
 	"tacho/stat"
 )
@@ -21,11 +22,10 @@ import (
 // A view is what a test reads of the data.
 type view struct {
 	Runs []struct {
-		Command string   `json:"command"`
-		Answer  []string `json:"answer"`
-		Knee    *int     `json:"knee"`
-		LeftOut int      `json:"left_out"`
-		Levels  []struct {
+		Command    string                `json:"command"`
+		Conclusion conclusion.Conclusion `json:"conclusion"`
+		LeftOut    int                   `json:"left_out"`
+		Levels     []struct {
 			Picture struct {
 				Curves map[string]struct {
 					Values []float64 `json:"values"`
@@ -275,8 +275,8 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("command %s", r.Command)
 	}
 	for _, word := range []string{"req/s", "TTFT", "10 of 360 requests failed."} {
-		if !strings.Contains(strings.Join(r.Answer, " "), word) {
-			t.Errorf("no %q in %q", word, r.Answer)
+		if !strings.Contains(strings.Join(r.Conclusion.Text, " "), word) {
+			t.Errorf("no %q in %q", word, r.Conclusion.Text)
 		}
 	}
 	repeats := measured(about, levels()...)
@@ -285,11 +285,11 @@ func TestAnswer(t *testing.T) {
 		l.Name, l.Value, l.Repeat = "repeat "+strconv.Itoa(i+1), "", i+1
 	}
 	data(t, write(t, repeats), &v)
-	if got := strings.Join(v.Runs[0].Answer, " "); !strings.Contains(got, " in 3 repeats, TTFT p50 is ") || strings.Contains(got, "repeat 1") || !strings.Contains(got, " to ") {
+	if got := strings.Join(v.Runs[0].Conclusion.Text, " "); !strings.Contains(got, " in 3 repeats, TTFT p50 is ") || strings.Contains(got, "repeat 1") || !strings.Contains(got, " to ") {
 		t.Errorf("of three repeats it says %q", got)
 	}
 	data(t, write(t, outcome.Run{Levels: []outcome.Level{{}}}), &v)
-	if got := v.Runs[0].Answer; len(got) != 1 || got[0] != "Nothing was measured." {
+	if got := v.Runs[0].Conclusion.Text; len(got) != 1 || got[0] != "Nothing was measured." {
 		t.Errorf("of nothing it says %q", got)
 	}
 }

@@ -31,7 +31,7 @@ function stateCell(it) {
 const liveNumber = (it, key) => (it.state === 'running' ? ui.live.get(it.id)?.now?.[key] : null);
 const COLUMNS = [
   ['run', 'name', (it) => `<a href="#run=${it.id}">${esc(titleOf(it))}</a>${it.about.label && !titleOf(it).includes(it.about.label) ? ` <span>${esc(it.about.label)}</span>` : ''}
-    <small>${it.problem ? `<span class="problem">${esc(it.problem)}</span>` : esc(it.answer?.[0] || (it.path === it.about.name ? '' : it.path))}</small>
+    <small>${it.problem ? `<span class="problem">${esc(it.problem)}</span>` : esc(it.answer?.join(' ') || (it.path === it.about.name ? '' : it.path))}</small>
     ${each(tagsOf(it), (t) => `<button class="tag" data-tag="${esc(t)}">${esc(t)}</button> `)}`],
   ['verdict', 'state', stateCell],
   ['began, UTC', 'when', (it) => esc(when(it))],

@@ -5,7 +5,7 @@ const badge = (v) => `<span class="badge ${WORST.includes(v) ? v.replace(' ', '-
 function header() {
   const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
   put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : badge(verdictOf(run))}<div class="controls" id="top-controls"></div></div>
-    ${several() ? each(shown(), answerOfMany) : each(run.answer, (s) => `<p class="answer">${esc(s)}</p>`)}
+    ${several() ? each(shown(), answerOfMany) : each(run.conclusion.text, (s) => `<p class="answer">${esc(s)}</p>`)}
     ${reasonList()}
     ${several() ? factTable() : `<dl class="facts">${each(factsOf(run), ([k, v]) => `<div><dt>${k}</dt><dd>${esc(v)}</dd></div>`)}</dl>`}
     ${each(shown().filter((r) => r.command), commandLine)}`);
@@ -13,7 +13,7 @@ function header() {
     + `<button class="btn" id="theme-button">Theme: ${document.documentElement.dataset.theme || 'auto'}</button>`);
   document.title = `tacho: ${title}`;
 }
-const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>${esc(run.name)}</b>`)} ${badge(verdictOf(run))} ${esc(run.answer.join(' '))}</p>`;
+const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>${esc(run.name)}</b>`)} ${badge(verdictOf(run))} ${esc(run.conclusion.text.join(' '))}</p>`;
 const runButton = (r) => `<button class="btn" data-run="${r.k}" aria-pressed="${shown().includes(r)}">${swatch(runInk(r), esc(r.name))}</button>`;
 const commandLine = (r) => `<div class="command"><code>${esc(r.command)}</code><button class="btn" data-copy="${esc(r.command)}">Copy</button></div>`;
 function reasonList() {

@@ -39,7 +39,7 @@ function prepareLevel(l, run, i) {
   l.span = s.rate?.span_s ?? null;
   l.steady = s.steady_state?.window ?? null;
 }
-RUNS.forEach((run, k) => { run.k = k; run.levels.forEach((l, i) => prepareLevel(l, run, i)); });
+RUNS.forEach((run, k) => { run.k = k; run.knee = run.conclusion.held?.level ?? null; run.levels.forEach((l, i) => prepareLevel(l, run, i)); });
 /* A run is called by the first of these that no other run has too. */
 const CALLED = ['label', 'backend', 'model', 'name'];
 RUNS.forEach((run) => {

@@ -1,0 +1,251 @@
+package conclusion_test
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tacho"
+	"tacho/archive"
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+const ms = time.Millisecond
+
+// A load is one level that measure computes.
+type load struct {
+	flags   string // its name, such as "--request-rate 10"
+	rate    float64
+	users   int
+	n       int
+	ttft    time.Duration
+	slower  time.Duration // that each request takes longer than the one before
+	failing int           // one in so many fails
+	cause   tacho.Cause   // why they fail
+	slo     float64       // of TTFT, in ms
+	set     func(*metric.Config)
+	verdict metric.Severity // instead of the one by the rules
+}
+
+// answer is how long a request of a load takes after its first token.
+const answer = 20 * ms
+
+// sent is when request i leaves: at a rate, in a closed loop, or with all others.
+func (l *load) sent(i int) time.Duration {
+	switch {
+	case l.rate > 0:
+		return time.Duration(float64(i) / l.rate * 1e9)
+	case l.users > 0:
+		return time.Duration(i/l.users)*(l.ttft+answer+ms) + time.Duration(i%l.users)*ms/10
+	}
+	return time.Duration(i) * ms / 100
+}
+
+func (l *load) record(i int) *tacho.Record {
+	r := &tacho.Record{Session: uint64(i), Timeline: tacho.NewTimeline(l.sent(i)), Input: 100, Asked: 5}
+	r.Slot, r.Start, r.Conn, r.Sent, r.Wrote, r.Head = r.Due, r.Due, r.Due, r.Due, r.Due, r.Due+ms
+	r.Clock, r.Conns = tacho.KernelClock, 1
+	at := r.Sent + l.ttft + time.Duration(i)*l.slower + time.Duration(i*7919%13)*ms/10
+	for range 5 {
+		r.Events = append(r.Events, tacho.Event{At: at, Tokens: 1})
+		at += answer / 5
+	}
+	r.End, r.Output, r.OutputFrom = r.Last(), 5, tacho.FromUsage
+	r.Usage = &tacho.Usage{Prompt: 100, Completion: 5}
+	if l.failing > 0 && i%l.failing == 0 {
+		r.Events, r.Output, r.Usage = nil, 0, nil
+		r.Failure = &tacho.Failure{Cause: cmp.Or(l.cause, tacho.Status), Status: 503, Message: "busy"}
+	}
+	return r
+}
+
+// measure computes a level.
+func (l load) measure(index int) outcome.Level {
+	c := metric.DefaultConfig()
+	c.RequestRate, c.MaxConcurrency = l.rate, l.users
+	if l.slo > 0 {
+		c.Goodput = []metric.SLO{{Metric: "ttft", LimitMillis: l.slo}}
+	}
+	if l.set != nil {
+		l.set(&c)
+	}
+	sum := metric.Accumulator{Goodput: c.Goodput}
+	for i := range l.n {
+		if err := sum.Add(l.record(i)); err != nil {
+			panic(err)
+		}
+	}
+	out := outcome.Level{Setting: outcome.Setting{Index: index, Name: l.flags, Rate: l.rate, Concurrency: l.users}, Summary: sum.Summary(c)}
+	for _, f := range out.Flags() {
+		out.Value = f.Value
+		out.Coordinates = append(out.Coordinates, f)
+	}
+	if l.verdict != "" {
+		out.Summary.Verdict = metric.Verdict{Severity: l.verdict, Reasons: []metric.Reason{{Code: "lag-p99", Severity: l.verdict, Text: "the client was late by 40 ms: give it more CPU"}}}
+	}
+	return out
+}
+
+func run(loads ...load) outcome.Run {
+	out := outcome.Run{About: outcome.About{Tool: "tacho", Model: "tiny", Backend: "vllm"}}
+	for i, l := range loads {
+		out.Levels = append(out.Levels, l.measure(i))
+	}
+	return out
+}
+
+// rates are levels of an open loop; from the given one on, the server falls behind.
+func rates(change func(i int, l *load), behind int, values ...float64) outcome.Run {
+	var all []load
+	for i, v := range values {
+		l := load{flags: fmt.Sprintf("--request-rate %g", v), rate: v, n: 400, ttft: 30 * ms}
+		if i >= behind {
+			l.slower = time.Duration(0.5 / v * 1e9)
+		}
+		if change != nil {
+			change(i, &l)
+		}
+		all = append(all, l)
+	}
+	return run(all...)
+}
+
+// users are levels of a closed loop whose server can serve eight requests at a time.
+func users(change func(i int, l *load), values ...int) outcome.Run {
+	var all []load
+	for i, v := range values {
+		l := load{flags: fmt.Sprintf("--max-concurrency %d", v), users: v, n: 50 * v, ttft: 30 * ms}
+		if v > 8 {
+			l.ttft = time.Duration(v)*(l.ttft+answer+ms)/8 - answer - ms
+		}
+		if change != nil {
+			change(i, &l)
+		}
+		all = append(all, l)
+	}
+	return run(all...)
+}
+
+// verdicts gives levels these verdicts.
+func verdicts(list ...metric.Severity) func(int, *load) {
+	return func(i int, l *load) { l.verdict = list[i] }
+}
+
+// noted is a run that searched for the limit of a server.
+func noted(r outcome.Run, sentence string) outcome.Run {
+	r.Notes = append(r.Notes, outcome.LimitNote(sentence))
+	return r
+}
+
+// A told is a run by its name.
+type told struct {
+	name string
+	run  outcome.Run
+}
+
+const (
+	ok, bad, poor = metric.Valid, metric.Invalid, metric.Degraded
+	found         = "Holds ttft:p99<500ms up to 14.2 req/s (13.6 to 14.8), ttft p99 misses it first."
+)
+
+// measured are runs of tacho, one for each outcome that is told differently.
+func measured() []told {
+	slo := func(limit float64) func(int, *load) { return func(_ int, l *load) { l.slo = limit } }
+	repeats := users(nil, 4, 4, 4)
+	for i := range repeats.Levels {
+		l := &repeats.Levels[i]
+		l.Repeat, l.Name, l.Coordinates = i+1, fmt.Sprintf("repeat %d", i+1), nil
+	}
+	var grid, sweep []load
+	for _, length := range []int{100, 200} {
+		for _, v := range []int{2, 4} {
+			grid = append(grid, load{flags: fmt.Sprintf("--max-concurrency %d --random-input-len %d", v, length), users: v, n: 50 * v, ttft: time.Duration(length) * ms / 4})
+		}
+		sweep = append(sweep, load{flags: fmt.Sprintf("--max-num-seqs %d", length), users: 4, n: 200, ttft: time.Duration(300-length) * ms / 4})
+	}
+	var many []int
+	for v := range 40 {
+		many = append(many, 1001+v)
+	}
+	swept := rates(nil, 2, 5, 10, 20)
+	swept.Swept = "request-rate"
+	predicted := func(_ int, l *load) { l.set = func(c *metric.Config) { c.Predicted = true } }
+	return []told{
+		{"one level", run(load{rate: 20, n: 400, ttft: 30 * ms})},
+		{"rates, all kept", rates(nil, 9, 5, 10, 20)},
+		{"rates, falls behind", rates(nil, 2, 5, 10, 20)},
+		{"rates, falls behind at once", rates(nil, 0, 5, 10, 20)},
+		{"concurrency, knee", users(nil, 2, 8, 16, 32)},
+		{"concurrency, SLO missed above a load", users(slo(80), 2, 8, 16, 32)},
+		{"concurrency, SLO held", users(slo(500), 2, 8, 16, 32)},
+		{"concurrency, SLO missed", users(slo(10), 2, 8, 16)},
+		{"bursts", run(load{flags: "--num-prompts 4", n: 4, ttft: 30 * ms}, load{flags: "--num-prompts 200", n: 200, ttft: 90 * ms})},
+		{"one burst", run(load{n: 200, ttft: 90 * ms})},
+		{"all INVALID", users(verdicts(bad, bad, bad), 2, 4, 8)},
+		{"one INVALID", users(verdicts(ok, bad, ok, ok), 2, 4, 8, 16)},
+		{"the highest INVALID", users(verdicts(ok, ok, bad), 2, 4, 8)},
+		{"40 INVALID levels", users(func(i int, l *load) {
+			l.n = 40
+			if i > 0 {
+				l.verdict = bad
+			}
+		}, append([]int{1}, many...)...)},
+		{"DEGRADED", users(verdicts(ok, poor, ok, ok), 2, 4, 8, 16)},
+		{"PREDICTED", rates(predicted, 2, 5, 10, 20)},
+		{"failures", users(func(i int, l *load) { l.failing = 50 }, 2, 8, 16)},
+		{"no success", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 1})},
+		{"interrupted", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 4, cause: tacho.Canceled, set: func(c *metric.Config) { c.Interrupted = true }})},
+		{"interrupted before an answer", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 1, cause: tacho.Canceled, set: func(c *metric.Config) { c.Interrupted = true }})},
+		{"repeats", repeats},
+		{"grid", run(grid...)},
+		{"few requests", run(load{rate: 20, n: 12, ttft: 30 * ms})},
+		{"few requests, levels", users(func(_ int, l *load) { l.n = 10 }, 1, 2, 4)},
+		{"few requests, SLO", users(func(_ int, l *load) { l.n, l.slo = 10, 500 }, 1, 2, 4)},
+		{"unsent", run(load{rate: 20, n: 400, ttft: 30 * ms, set: func(c *metric.Config) { c.Unsent = 9 }})},
+		{"sweep of rates", swept},
+		{"sweep of servers", run(sweep...)},
+		{"find", noted(rates(verdicts(ok, ok, ok), 2, 5, 10, 20), found)},
+		{"find, DEGRADED", noted(rates(verdicts(ok, poor, ok), 2, 5, 10, 20), found)},
+		{"find, one INVALID", noted(rates(verdicts(ok, bad, ok), 2, 5, 10, 20), found)},
+		{"find, all INVALID", noted(rates(verdicts(bad, bad, bad), 2, 5, 10, 20), found)},
+		{"nothing measured", outcome.Run{Levels: []outcome.Level{{}}}},
+	}
+}
+
+// others are the results of other tools that the repository has.
+func others(t *testing.T) (out []told) {
+	t.Helper()
+	var names []string
+	for _, pattern := range []string{"../../archive/testdata/*/*", "../../testdata/seeds/*.txt"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatal(pattern, err)
+		}
+		names = append(names, more...)
+	}
+	folders := map[string][]string{}
+	for _, name := range names {
+		key := strings.TrimSuffix(filepath.Dir(name), "/")
+		if filepath.Ext(name) == ".txt" {
+			key = name // each seed is a result
+		}
+		folders[key] = append(folders[key], name)
+	}
+	for key, files := range folders {
+		runs, damaged := archive.Results(files)
+		if len(damaged) > 0 {
+			t.Fatal(key, damaged)
+		}
+		for i := range runs {
+			runs[i].Records = nil
+			out = append(out, told{fmt.Sprintf("%s, result %d", filepath.Base(key), i+1), runs[i]})
+		}
+	}
+	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.name, b.name) })
+	return out
+}

@@ -1,0 +1,169 @@
+package conclusion_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"tacho/outcome"
+	"tacho/report"
+	"tacho/report/conclusion"
+	"tacho/store"
+	"tacho/ui"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/conclusions.md")
+
+// Terminal, page, Markdown, JSON and the list of runs say the same of each run. The
+// golden file has the sentences side by side, for people to read.
+func TestAllPlacesSayTheSame(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| run | verdict | conclusion |\n|---|---|---|\n")
+	all := slices.Concat(measured(), others(t))
+	listed := listOf(t, all)
+	for i := range all {
+		name, r := all[i].name, &all[i].run
+		c := conclusion.Of(r)
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", name, c.Verdict, strings.Join(c.Text, "<br>"))
+		t.Run(name, func(t *testing.T) {
+			for place, got := range map[string][]string{
+				"the terminal": onTerminal(t, r, len(c.Text)), "closing": report.Closing(r)[:len(c.Text)], "Markdown": inMarkdown(t, r),
+				"the list": listed[i],
+			} {
+				if want := c.Text; place == "Markdown" {
+					if strings.Join(got, " ") != strings.Join(want, " ") {
+						t.Errorf("%s says %q, want %q", place, got, want)
+					}
+				} else if !slices.Equal(got, want) {
+					t.Errorf("%s says %q, want %q", place, got, want)
+				}
+			}
+			want := asJSON(t, c)
+			for place, got := range map[string]string{"the page": onPage(t, r), "JSON": inJSON(t, r)} {
+				if diff := gocmp.Diff(want, got); diff != "" {
+					t.Errorf("%s: -want +got\n%s", place, diff)
+				}
+			}
+		})
+	}
+	path := filepath.Join("testdata", "conclusions.md")
+	if *update {
+		check(t, os.WriteFile(path, []byte(table.String()), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	check(t, err)
+	if diff := gocmp.Diff(string(want), table.String()); diff != "" {
+		t.Errorf("-%s +got (run with -update to accept)\n%s", path, diff)
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	check(t, err)
+	return string(b)
+}
+
+func render(t *testing.T, format string, r *outcome.Run) string {
+	t.Helper()
+	f, err := report.FormatNamed(format)
+	check(t, err)
+	var b bytes.Buffer
+	check(t, f.Render(&b, &report.Report{Runs: []outcome.Run{*r}}))
+	return b.String()
+}
+
+// onTerminal is what the screen says below its curves, from the first sentence on.
+func onTerminal(t *testing.T, r *outcome.Run, n int) []string {
+	t.Helper()
+	lines := strings.Split(render(t, report.Curve, r), "\n")
+	at := slices.Index(lines, conclusion.Of(r).Text[0])
+	if at < 0 || at+n > len(lines) {
+		return lines
+	}
+	return lines[at : at+n]
+}
+
+func inMarkdown(t *testing.T, r *outcome.Run) []string {
+	t.Helper()
+	line, _, _ := strings.Cut(render(t, "markdown", r), "\n")
+	return []string{strings.NewReplacer(`\|`, "|", "&lt;", "<", "&amp;", "&").Replace(line)}
+}
+
+// concluded is a document of a run.
+type concluded struct {
+	Runs []struct {
+		Conclusion json.RawMessage `json:"conclusion"`
+	} `json:"runs"`
+}
+
+func (c *concluded) read(t *testing.T, text string) string {
+	t.Helper()
+	check(t, json.Unmarshal([]byte(text), c))
+	if len(c.Runs) != 1 {
+		t.Fatalf("%d runs", len(c.Runs))
+	}
+	var b bytes.Buffer
+	if len(c.Runs[0].Conclusion) > 0 {
+		check(t, json.Compact(&b, c.Runs[0].Conclusion))
+	}
+	return b.String()
+}
+
+func inJSON(t *testing.T, r *outcome.Run) string {
+	t.Helper()
+	return new(concluded).read(t, render(t, "json", r))
+}
+
+func onPage(t *testing.T, r *outcome.Run) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(render(t, "html", r), `<script type="application/json" id="data">`)
+	text, _, _ := strings.Cut(rest, "</script>")
+	return new(concluded).read(t, text)
+}
+
+// listOf is what the list of runs says of each. It reads what a run wrote down
+// when it was over.
+func listOf(t *testing.T, all []told) (out [][]string) {
+	t.Helper()
+	folder := t.TempDir()
+	for i := range all {
+		w, err := store.Create(folder, store.Manifest{Started: time.Unix(int64(i), 0), Label: fmt.Sprint(i)}, func(doc []byte) []byte { return doc })
+		check(t, err)
+		check(t, w.Summary((&report.Report{Runs: []outcome.Run{all[i].run}}).Document()))
+		check(t, w.Close())
+		check(t, os.Rename(w.Dir(), filepath.Join(folder, fmt.Sprint(i))))
+	}
+	server, err := ui.New(ui.Options{Dir: folder, Host: ui.Loopback})
+	check(t, err)
+	answer, request := httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/api/runs", nil)
+	request.RemoteAddr = "127.0.0.1:1"
+	server.ServeHTTP(answer, request)
+	var items []ui.Item
+	check(t, json.Unmarshal(answer.Body.Bytes(), &items))
+	for i := range all {
+		at := slices.IndexFunc(items, func(it ui.Item) bool { return it.Place == fmt.Sprint(i) })
+		if at < 0 || items[at].Problem != "" {
+			t.Fatalf("the list does not have run %d", i)
+		}
+		out = append(out, items[at].Answer)
+	}
+	return out
+}
