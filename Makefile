@@ -330,7 +330,7 @@ docs-check:
 ## golden: write the golden files anew; then read the diff
 .PHONY: golden
 golden:
-	go test ./report ./cli ./sim/... -update
+	go test ./report ./report/conclusion ./cli ./sim/... -update
 
 RANKS := github.com/tiktoken-go/tokenizer@v0.10.0
 

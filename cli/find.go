@@ -20,6 +20,7 @@ import (
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/report"
+	"tacho/report/conclusion"
 	"tacho/search"
 )
 
@@ -313,7 +314,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	f.note(f.keep.Limit(limit))
 	err = f.benchRun.conclude(ctx, err)
 	f.note(f.table(&limit))
-	if _, bad := fmt.Fprintln(f.env.Stdout, strings.Join(append(f.curves(&limit), limit.Sentence), "\n")); bad != nil && err == nil {
+	if _, bad := fmt.Fprintln(f.env.Stdout, strings.Join(append(f.curves(&limit), conclusion.Of(&f.run).Text...), "\n")); bad != nil && err == nil {
 		return bad
 	}
 	var exit *exitError

@@ -11,9 +11,9 @@ import (
 	"text/tabwriter"
 
 	"tacho"
-	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
+	"tacho/report/conclusion"
 	"tacho/search"
 )
 
@@ -169,7 +169,7 @@ func (s *sizing) conclude(ctx context.Context, found, low, high int, err error) 
 		return err
 	}
 	s.note(s.table())
-	if _, err := fmt.Fprintln(s.env.Stdout, metric.PredictedWord+sentence); err != nil {
+	if _, err := fmt.Fprintln(s.env.Stdout, strings.Join(conclusion.Of(&s.run).Text, "\n")); err != nil {
 		return err
 	}
 	if found == 0 {

@@ -85,15 +85,15 @@ func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, paced *
 	}
 }
 
-// worth is how many independent values there are for the percentile p, as far as
-// that can be told.
-func (d *Dist) worth(p float64) int {
+// EffectiveSamples is how many independent values carry as much information about
+// the percentile p as those of the distribution; 0 if that is not known.
+func (d *Dist) EffectiveSamples(p float64) int {
 	if d.Stats == nil {
-		return d.N
+		return 0
 	}
 	in := d.Stats.At(p).Interval
 	if in == nil || in.Warning == stat.AtOnce {
-		return d.N
+		return 0
 	}
-	return int(math.Round(in.Effective))
+	return max(int(math.Round(in.Effective)), 1)
 }

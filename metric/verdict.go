@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -344,7 +345,7 @@ func thinPercentiles(s *Summary) (out []thinPercentile) {
 		for i := range Sections {
 			section := &Sections[i]
 			d, needed := s.Dist(section.Metric), stat.EnoughFor(p/100)
-			if worth := d.worth(p); s.Config.Shows(section) && d.N > 0 && worth < needed {
+			if worth := cmp.Or(d.EffectiveSamples(p), d.N); s.Config.Shows(section) && d.N > 0 && worth < needed {
 				out = append(out, thinPercentile{p, section.Label, d.N, worth, needed})
 			}
 		}

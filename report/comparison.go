@@ -13,6 +13,7 @@ import (
 
 	"tacho/compare"
 	"tacho/metric"
+	"tacho/report/conclusion"
 )
 
 // ComparisonFormats are the ways to print a comparison, in the order help prints
@@ -392,6 +393,9 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 	out := &strings.Builder{}
 	for i, s := range c.Sides {
 		fmt.Fprintf(out, "- **%s**: %s\n", letter(i), inCell(sideLine(&s)))
+		for _, text := range conclusions(&s) {
+			fmt.Fprintf(out, "  - %s\n", markdownText(safe(text)))
+		}
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(out, "- ⚠ %s\n", inCell(warning))
@@ -411,6 +415,20 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 	}
 	fmt.Fprintf(out, "\n%s\n", legend(c))
 	return written(w, out)
+}
+
+// mostConclusions is how many runs of a side have their conclusion told.
+const mostConclusions = 5
+
+// conclusions are what the runs of a side came to.
+func conclusions(s *compare.Side) (out []string) {
+	for i := range s.Runs[:min(len(s.Runs), mostConclusions)] {
+		out = append(out, strings.Join(conclusion.Of(&s.Runs[i]).Text, " "))
+	}
+	if more := len(s.Runs) - mostConclusions; more > 0 {
+		out = append(out, fmt.Sprintf("%d more runs.", more))
+	}
+	return out
 }
 
 func shortOr(v *float64) string {

@@ -17,12 +17,13 @@ type climb struct {
 	option string
 	load   []float64
 	origin []int // of each of levels, its place in the run
+	all    []outcome.Level
 }
 
 func (k *climb) at(i int) *metric.Summary { return &k.levels[k.places[i]].Summary }
 
 // words are the load of a level.
-func (k *climb) words(i int) string { return Brief(k.load[i]) + " " + loadWords[k.option] }
+func (k *climb) words(i int) string { return loadOf(k.option, Brief(k.load[i])) }
 
 // loadAt is a level and what it served.
 func (k *climb) loadAt(i int) *Load {
@@ -69,8 +70,9 @@ func (k *climb) kept() int {
 func (k *climb) conclude(c *Conclusion) {
 	n := k.kept()
 	c.Goal = k.goal(n)
+	c.Untried = k.untried(n)
 	if n < len(k.places) {
-		c.Missed = k.loadAt(n)
+		c.Missed, c.Breaks = k.loadAt(n), k.breaks(n)
 	}
 	if n == 0 {
 		text := "Falls behind already at "
@@ -80,7 +82,7 @@ func (k *climb) conclude(c *Conclusion) {
 		c.Text = []string{text + k.words(0) + k.beyond(0, "; ") + "."}
 		return
 	}
-	c.Held = k.loadAt(n - 1)
+	c.Held, c.Evidence = k.loadAt(n-1), evidence(k.at(n-1))
 	served := Brief(c.Held.RequestsPerS) + " req/s"
 	if k.option == "request-rate" {
 		served = "served " + served
@@ -89,9 +91,12 @@ func (k *climb) conclude(c *Conclusion) {
 		served += ", " + Brief(c.Held.OutputTokensPerS) + " tok/s"
 	}
 	text := fmt.Sprintf("Holds %s up to %s (%s)", c.Goal, c.Held.Name, served)
-	if c.Missed == nil {
+	switch {
+	case c.Missed == nil && k.invalidAbove(n-1):
+		text += ", the highest load with a usable result: it may take more."
+	case c.Missed == nil:
 		text += ", the highest load that was tried: it may take more."
-	} else {
+	default:
 		text += k.beyond(n, "; beyond that ") + "."
 	}
 	c.Text = []string{text}
@@ -169,11 +174,11 @@ func sloWords(slos []metric.SLO) string {
 		if s.Percentile > 0 {
 			name += fmt.Sprintf(" p%v", s.Percentile)
 		}
-		limit := Millis(s.LimitMillis)
-		if m := metric.Named(s.Metric); m != nil && m.Unit != metric.Millis {
-			limit = Brief(s.LimitMillis)
+		unit := metric.Millis
+		if m := metric.Named(s.Metric); m != nil {
+			unit = m.Unit
 		}
-		out = append(out, name+" < "+limit)
+		out = append(out, name+" < "+inUnit(s.LimitMillis, string(unit)))
 	}
 	return strings.Join(out, ", ")
 }
@@ -199,9 +204,8 @@ func (k *climb) beyond(i int, before string) string {
 	} else if sent == 0 && i > 0 && i == k.keptUp() {
 		words = append(words, "more at once gains "+gained(k.at(i-1), s))
 	}
-	if s.Dist(metric.TTFT).Stats != nil {
-		name, of := tailOf(metric.TTFT, []*metric.Summary{s})
-		words = append(words, fmt.Sprintf("TTFT %s is %s at %s", name, Millis(of(s)), k.words(i)))
+	if b := k.breaks(i); b != nil && b.Metric != failureMetric {
+		words = append(words, fmt.Sprintf("%s %s is %s at %s", strings.ToUpper(b.Metric), b.Statistic, inUnit(b.Value, b.Unit), k.words(i)))
 	}
 	if len(words) == 0 {
 		return ""

@@ -22,7 +22,11 @@ type Conclusion struct {
 	Goal    string          `json:"goal,omitempty"`     // what Held holds, such as "TTFT p99 < 500 ms"
 	Held    *Load           `json:"held,omitempty"`     // the highest load that holds the goal
 	Missed  *Load           `json:"missed,omitempty"`   // the next load that was tried; nil if there was none
+	Breaks  *Break          `json:"breaks,omitempty"`   // what is worst at Missed
+	Untried string          `json:"untried,omitempty"`  // the loads next to Held that were not tried
 	LeftOut []string        `json:"left_out,omitempty"` // INVALID levels
+	// Evidence is what the claim about Held, or about the level that serves most, rests on.
+	Evidence *Evidence `json:"evidence,omitempty"`
 	// Text is the conclusion in sentences.
 	Text []string `json:"text"`
 }
@@ -36,18 +40,49 @@ type Load struct {
 	OutputTokensPerS float64 `json:"output_tokens_per_s,omitempty"`
 }
 
+// A Break is the metric that breaks at a load that is too high, and its value there.
+type Break struct {
+	Metric    string  `json:"metric"`    // "ttft"; "failures" if too many requests fail
+	Statistic string  `json:"statistic"` // "p99", "max"; "share" of failures
+	Value     float64 `json:"value"`
+	Unit      string  `json:"unit,omitempty"`  // "ms"; a share has none
+	Limit     float64 `json:"limit,omitempty"` // of the SLO, in the same unit; 0 is none
+}
+
+// Evidence is how many requests a claim rests on.
+type Evidence struct {
+	Requests  int `json:"requests"`
+	Effective int `json:"effective_samples,omitempty"` // independent requests that would tell as much; 0 is not known
+}
+
 // Of draws the conclusion of a run.
 func Of(run *outcome.Run) Conclusion {
 	for _, n := range run.Notes {
 		if outcome.IsLimit(n) {
-			return Conclusion{Verdict: worst(run.Levels), Text: []string{clip(n.Text, mostSentence)}} // a search has its own words
+			return finished(ofSearch(n.Text, run.Levels))
 		}
 	}
 	return OfLevels(run.Levels)
 }
 
 // OfLevels draws the conclusion of some levels.
-func OfLevels(levels []outcome.Level) Conclusion {
+func OfLevels(levels []outcome.Level) Conclusion { return finished(ofLevels(levels)) }
+
+// finished says the verdict first and the levels that were left out last.
+func finished(c Conclusion) Conclusion {
+	if c.Verdict == metric.Degraded || c.Verdict == metric.Predicted {
+		c.Text[0] = string(c.Verdict) + ": " + c.Text[0]
+	}
+	if len(c.LeftOut) > 0 && c.Verdict != metric.Invalid {
+		c.Text = append(c.Text, "INVALID and left out: "+someOf(c.LeftOut)+".")
+	}
+	for i := range c.Text {
+		c.Text[i] = clip(c.Text[i], mostSentence)
+	}
+	return c
+}
+
+func ofLevels(levels []outcome.Level) Conclusion {
 	all := climb{levels: levels}
 	for i := range levels {
 		if t := levels[i].Summary.Throughput; t != nil && levels[i].Summary.Verdict.Severity != metric.Invalid {
@@ -57,7 +92,7 @@ func OfLevels(levels []outcome.Level) Conclusion {
 	c := Conclusion{Verdict: metric.Invalid, LeftOut: leftOut(levels)}
 	switch {
 	case len(all.places) == 0 && len(c.LeftOut) > 0:
-		c.Text = []string{clip(nothing(levels), mostSentence)}
+		c.Text = []string{nothing(levels)}
 		return c
 	case len(all.places) == 0:
 		c.Text = []string{"Nothing was measured."}
@@ -69,20 +104,14 @@ func OfLevels(levels []outcome.Level) Conclusion {
 	}
 	c.Verdict = worst(usable)
 	if places, option, load := outcome.Ladder(usable); len(places) > 0 {
-		k := climb{levels: usable, places: places, option: option, load: load, origin: all.places}
+		k := climb{levels: usable, places: places, option: option, load: load, origin: all.places, all: levels}
 		k.conclude(&c)
 		c.Text = append(c.Text, failures(usable)...)
 	} else {
-		c.Text = serves(usable, len(levels))
-	}
-	if c.Verdict == metric.Degraded || c.Verdict == metric.Predicted {
-		c.Text[0] = string(c.Verdict) + ": " + c.Text[0]
-	}
-	if len(c.LeftOut) > 0 {
-		c.Text = append(c.Text, "INVALID and left out: "+someOf(c.LeftOut)+".")
-	}
-	for i := range c.Text {
-		c.Text[i] = clip(c.Text[i], mostSentence)
+		var best *metric.Summary
+		if best, c.Text = serves(usable, len(levels)); best.Completed > 0 {
+			c.Evidence = evidence(best)
+		}
 	}
 	return c
 }

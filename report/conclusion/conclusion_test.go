@@ -67,7 +67,7 @@ func TestConclusions(t *testing.T) {
 		"the limit INVALID": {
 			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, ok}, {4, 40, 100, 200, 1, bad}},
 			ok, 1,
-			"Holds TTFT < 500 ms for 99 % of the requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more. INVALID and left out: 4 requests at a time.",
+			"Holds TTFT < 500 ms for 99 % of the requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load with a usable result: it may take more. INVALID and left out: 4 requests at a time.",
 		},
 		"DEGRADED": {
 			[]tried{{1, 10, 50, 200, 0, ok}, {2, 20, 60, 200, 0, poor}, {4, 20, 200, 200, 0, ok}},
@@ -87,7 +87,7 @@ func TestConclusions(t *testing.T) {
 		"misses": {
 			[]tried{{1, 10, 700, 200, 0.1, ok}, {2, 20, 900, 200, 0.1, ok}},
 			ok, -1,
-			"Misses TTFT < 500 ms for 99 % of the requests already at 1 requests at a time; TTFT p99 is 700 ms at 1 requests at a time.",
+			"Misses TTFT < 500 ms for 99 % of the requests already at 1 request at a time; TTFT p99 is 700 ms at 1 request at a time.",
 		},
 		"one level":           {[]tried{{1, 10, 50, 200, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and p99 50 ms."},
 		"one level, few":      {[]tried{{1, 10, 50, 20, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and max 50 ms."},

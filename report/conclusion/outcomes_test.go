@@ -184,6 +184,11 @@ func measured() []told {
 		{"concurrency, SLO missed above a load", users(slo(80), 2, 8, 16, 32)},
 		{"concurrency, SLO held", users(slo(500), 2, 8, 16, 32)},
 		{"concurrency, SLO missed", users(slo(10), 2, 8, 16)},
+		{"concurrency, SLO broken by failures", users(func(i int, l *load) {
+			if l.slo = 500; i == 2 {
+				l.failing = 20
+			}
+		}, 2, 8, 16)},
 		{"bursts", run(load{flags: "--num-prompts 4", n: 4, ttft: 30 * ms}, load{flags: "--num-prompts 200", n: 200, ttft: 90 * ms})},
 		{"one burst", run(load{n: 200, ttft: 90 * ms})},
 		{"all INVALID", users(verdicts(bad, bad, bad), 2, 4, 8)},

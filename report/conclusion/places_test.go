@@ -15,6 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"tacho/compare"
 	"tacho/outcome"
 	"tacho/report"
 	"tacho/report/conclusion"
@@ -28,24 +29,20 @@ var update = flag.Bool("update", false, "rewrite testdata/conclusions.md")
 // golden file has the sentences side by side, for people to read.
 func TestAllPlacesSayTheSame(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| run | verdict | conclusion |\n|---|---|---|\n")
+	table.WriteString("| run | verdict | conclusion | breaks | evidence | untried |\n|---|---|---|---|---|---|\n")
 	all := slices.Concat(measured(), others(t))
 	listed := listOf(t, all)
 	for i := range all {
 		name, r := all[i].name, &all[i].run
 		c := conclusion.Of(r)
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", name, c.Verdict, strings.Join(c.Text, "<br>"))
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", name, c.Verdict, strings.Join(c.Text, "<br>"), breakWords(c.Breaks), evidenceWords(c.Evidence), c.Untried)
 		t.Run(name, func(t *testing.T) {
 			for place, got := range map[string][]string{
-				"the terminal": onTerminal(t, r, len(c.Text)), "closing": report.Closing(r)[:len(c.Text)], "Markdown": inMarkdown(t, r),
+				"the terminal": onTerminal(t, r, len(c.Text)), "closing": report.Closing(r)[:len(c.Text)], "Markdown": inMarkdown(t, r), "the comparison": inComparison(t, r),
 				"the list": listed[i],
 			} {
-				if want := c.Text; place == "Markdown" {
-					if strings.Join(got, " ") != strings.Join(want, " ") {
-						t.Errorf("%s says %q, want %q", place, got, want)
-					}
-				} else if !slices.Equal(got, want) {
-					t.Errorf("%s says %q, want %q", place, got, want)
+				if strings.Join(got, " ") != strings.Join(c.Text, " ") {
+					t.Errorf("%s says %q, want %q", place, got, c.Text)
 				}
 			}
 			want := asJSON(t, c)
@@ -65,6 +62,24 @@ func TestAllPlacesSayTheSame(t *testing.T) {
 	if diff := gocmp.Diff(string(want), table.String()); diff != "" {
 		t.Errorf("-%s +got (run with -update to accept)\n%s", path, diff)
 	}
+}
+
+func breakWords(b *conclusion.Break) string {
+	if b == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %s %s %s", b.Metric, b.Statistic, conclusion.Brief(b.Value), b.Unit)
+	if b.Limit > 0 {
+		text += ", limit " + conclusion.Brief(b.Limit)
+	}
+	return text
+}
+
+func evidenceWords(e *conclusion.Evidence) string {
+	if e == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d requests, %d effective", e.Requests, e.Effective)
 }
 
 func check(t *testing.T, err error) {
@@ -104,7 +119,25 @@ func onTerminal(t *testing.T, r *outcome.Run, n int) []string {
 func inMarkdown(t *testing.T, r *outcome.Run) []string {
 	t.Helper()
 	line, _, _ := strings.Cut(render(t, "markdown", r), "\n")
-	return []string{strings.NewReplacer(`\|`, "|", "&lt;", "<", "&amp;", "&").Replace(line)}
+	return []string{unescape.Replace(line)}
+}
+
+var unescape = strings.NewReplacer(`\|`, "|", "&lt;", "<", "&amp;", "&")
+
+// inComparison is what the Markdown of a comparison says of its second side, as in
+// the summary of a pull request.
+func inComparison(t *testing.T, r *outcome.Run) (out []string) {
+	t.Helper()
+	f, err := report.ComparisonFormatNamed("markdown")
+	check(t, err)
+	var b strings.Builder
+	check(t, f.Render(&b, &compare.Comparison{Sides: []compare.Side{{Name: "before"}, {Name: "after", Runs: []outcome.Run{*r}}}}))
+	for line := range strings.Lines(b.String()) {
+		if text, found := strings.CutPrefix(line, "  - "); found {
+			out = append(out, unescape.Replace(strings.TrimSuffix(text, "\n")))
+		}
+	}
+	return out
 }
 
 // concluded is a document of a run.

@@ -12,7 +12,7 @@ import (
 
 // serves is the conclusion of levels that are no ladder of loads: what the best of
 // them serves. The run has so many levels in all.
-func serves(levels []outcome.Level, all int) []string {
+func serves(levels []outcome.Level, all int) (of *metric.Summary, text []string) {
 	best := 0
 	for i := range levels {
 		if levels[i].Summary.Throughput.RequestsPerS > levels[best].Summary.Throughput.RequestsPerS {
@@ -21,20 +21,20 @@ func serves(levels []outcome.Level, all int) []string {
 	}
 	s := &levels[best].Summary
 	if s.Completed == 0 {
-		return []string{noSuccess(s)}
+		return s, []string{noSuccess(s)}
 	}
 	alike := repeatsOf(levels, best)
-	text := fmt.Sprintf("Serves %s requests/s", span(alike, Brief, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
+	sentence := fmt.Sprintf("Serves %s requests/s", span(alike, Brief, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
 	if s.Throughput.OutputTokensPerS > 0 {
-		text += fmt.Sprintf(", %s output tokens/s", span(alike, Brief, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }))
+		sentence += fmt.Sprintf(", %s output tokens/s", span(alike, Brief, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }))
 	}
 	if len(alike) > 1 {
-		text += fmt.Sprintf(" in %d repeats", len(alike))
+		sentence += fmt.Sprintf(" in %d repeats", len(alike))
 	}
 	if all > len(alike) {
-		text += " at " + named(&levels[best])
+		sentence += " at " + named(&levels[best])
 	}
-	return append([]string{text + latency(alike...) + "."}, failures(levels)...)
+	return s, append([]string{sentence + latency(alike...) + "."}, failures(levels)...)
 }
 
 // repeatsOf are the levels that are alike in all but which repeat they are, as one of
@@ -106,4 +106,17 @@ func failures(levels []outcome.Level) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s of %s requests failed.", whole(failed), whole(all))}
+}
+
+// evidence is what a claim about a level rests on: the samples of its TTFT, or of
+// whole requests if there are no tokens.
+func evidence(s *metric.Summary) *Evidence {
+	out := &Evidence{Requests: s.Ended()}
+	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {
+		if d := s.Dist(m); d.Stats != nil {
+			out.Effective = d.EffectiveSamples(99)
+			break
+		}
+	}
+	return out
 }

@@ -5,11 +5,21 @@ import (
 	"strconv"
 	"strings"
 
+	"tacho/metric"
 	"tacho/outcome"
 )
 
 // loadWords say a number of each option that is a load.
 var loadWords = map[string]string{"request-rate": "req/s", "max-concurrency": "requests at a time", "num-prompts": "requests at once"}
+
+// loadOf is a load in words.
+func loadOf(option, value string) string {
+	word := loadWords[option]
+	if value == "1" {
+		word = strings.Replace(word, "requests", "request", 1)
+	}
+	return value + " " + word
+}
 
 // named is a level in words.
 func named(l *outcome.Level) string {
@@ -19,8 +29,8 @@ func named(l *outcome.Level) string {
 		if n, err := strconv.Atoi(value); err == nil {
 			value = whole(n)
 		}
-		if word, ok := loadWords[option]; ok {
-			words = append(words, value+" "+word)
+		if loadWords[option] != "" {
+			words = append(words, loadOf(option, value))
 		} else {
 			words = append(words, option+" "+value)
 		}
@@ -70,6 +80,14 @@ func Millis(ms float64) string {
 		return Brief(ms/1000) + " s"
 	}
 	return Brief(ms) + " ms"
+}
+
+// inUnit is a value in words. A time is in milliseconds or seconds.
+func inUnit(v float64, unit string) string {
+	if unit == string(metric.Millis) {
+		return Millis(v)
+	}
+	return Brief(v)
 }
 
 // whole has commas between thousands.

@@ -1,0 +1,45 @@
+package conclusion
+
+import (
+	"slices"
+	"strings"
+
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+// findings are the codes of reasons that say what a server did. A search tries loads
+// that are too high, so they are its results, and no doubt about them.
+var findings = []string{"no-success", "failures", metric.QueueGrowth, "unsettled"}
+
+// trust is the verdict on a probe of a search, without its findings.
+func trust(v *metric.Verdict) metric.Severity {
+	if v.Severity != metric.Degraded && v.Severity != metric.Invalid {
+		return v.Severity
+	}
+	out := metric.Valid
+	for _, r := range v.Reasons {
+		doubt := r.Severity == metric.Degraded && out != metric.Invalid || r.Severity == metric.Invalid
+		if doubt && !slices.Contains(findings, r.Code) {
+			out = r.Severity
+		}
+	}
+	return out
+}
+
+// ofSearch is the conclusion of a search that has its own sentence, and of its probes.
+func ofSearch(sentence string, levels []outcome.Level) Conclusion {
+	probes := make([]outcome.Level, len(levels))
+	for i := range levels {
+		probes[i] = levels[i]
+		probes[i].Summary.Verdict.Severity = trust(&levels[i].Summary.Verdict)
+	}
+	c := Conclusion{LeftOut: leftOut(probes)}
+	if len(levels) > 0 && len(c.LeftOut) == len(levels) {
+		c.Verdict, c.Text = metric.Invalid, []string{nothing(probes)}
+		return c
+	}
+	c.Verdict = worst(slices.DeleteFunc(probes, func(l outcome.Level) bool { return l.Summary.Verdict.Severity == metric.Invalid }))
+	c.Text = []string{strings.TrimPrefix(sentence, metric.PredictedWord)} // a file of the search alone has the word, too
+	return c
+}
