@@ -91,8 +91,8 @@ if (nothing()) {
   for (const part of document.querySelectorAll('main section')) part.hidden = true;
 } else {
   sweep('Throughput', 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and those that kept every objective' : ''}`, 'requests/s', [{ get: (l) => l.rps }, { get: (l) => l.good, label: 'good', apart: true }], true);
-  sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.ttft?.[p], label: p, tail: p === 'p99', sure: (l) => l.ttft?.sure[p], clock: (l) => l.ttft?.clock[p] }))]);
-  sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.tpot?.[p], label: p, tail: p === 'p99', sure: (l) => l.tpot?.sure[p], clock: (l) => l.tpot?.clock[p] }))]);
+  sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.ttft?.[p], label: p, tail: p === 'p99', metric: 'ttft', sure: (l) => l.ttft?.sure[p], clock: (l) => l.ttft?.clock[p] }))]);
+  sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.tpot?.[p], label: p, tail: p === 'p99', metric: 'tpot', sure: (l) => l.tpot?.sure[p], clock: (l) => l.tpot?.clock[p] }))]);
   pareto();
   LATENCIES.forEach(distribution);
   overTime();

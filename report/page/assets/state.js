@@ -39,7 +39,7 @@ function prepareLevel(l, run, i) {
   l.span = s.rate?.span_s ?? null;
   l.steady = s.steady_state?.window ?? null;
 }
-RUNS.forEach((run, k) => { run.k = k; run.knee = run.conclusion.held?.level ?? null; run.levels.forEach((l, i) => prepareLevel(l, run, i)); });
+RUNS.forEach((run, k) => { run.k = k; run.levels.forEach((l, i) => prepareLevel(l, run, i)); });
 /* A run is called by the first of these that no other run has too. */
 const CALLED = ['label', 'backend', 'model', 'name'];
 RUNS.forEach((run) => {
@@ -49,7 +49,7 @@ RUNS.forEach((run) => {
 
 const state = {
   off: new Set(), // runs that are not shown
-  picked: RUNS.map((run) => (run.knee == null ? run.levels.length - 1 : Math.min(run.knee + 1, run.levels.length - 1))), // a level of each run
+  picked: RUNS.map((run) => { const { held, missed } = run.conclusion, last = run.levels.length - 1; return Math.min((held || missed)?.level ?? last, last); }), // of each run, at first the level that its conclusion is about
   x: 'asked', log: true, shape: 'cdf', axis: 'log', packed: true, share: false, slowest: false, whose: 0, by: '',
 };
 const shown = () => { const on = RUNS.filter((r) => !state.off.has(r.k) && r.levels.length); return on.length ? on : RUNS.slice(0, 1); };

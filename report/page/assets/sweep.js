@@ -29,7 +29,7 @@ function sweep(name, title, note, yUnit, lines, plain) {
   const yLog = () => state.log && !plain, straight = () => plain && xKind() === 'asked' && comparable() && loadOption() === 'request-rate';
   const drawn = () => lines.filter((k) => levelsShown().some((l) => k.get(l) != null));
   const scales = (w) => {
-    const b = sweepBox(w), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)]));
+    const b = sweepBox(w), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)])).concat(yLog() ? limitsOf(drawn()) : []);
     const xs = ls.map(get).filter((v) => v != null), whole = xKind() === 'asked' && byPlace();
     const span = whole ? [-0.3, most(xs) + 0.3] : range(xs, xIsLog());
     return { ...b, get, x: scaleFor(xIsLog())(...span, b.left, b.right), y: scaleFor(yLog())(...range(all, yLog()), b.lower, b.upper) };
@@ -39,7 +39,7 @@ function sweep(name, title, note, yUnit, lines, plain) {
     name, title, note: () => `${note()}${straight() ? ' · dashed: all that is asked' : ''}`, has: () => drawn().length > 0, say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
     draw(w) {
       const s = scales(w);
-      return svg(w, SWEEP, kneeBand(s) + axes({ ...s, xs: xTicks(s, w), ys: s.y.ticks(yLog() ? 7 : 5), xUnit: X[xKind()].unit(), yUnit, xText })
+      return svg(w, SWEEP, markOf(s) + limitLines(drawn(), s) + axes({ ...s, xs: xTicks(s, w), ys: s.y.ticks(yLog() ? 7 : 5), xUnit: X[xKind()].unit(), yUnit, xText })
         + (straight() ? diagonal(s) : '') + each(shown(), (r) => each(seriesOf(r), (one) => sweepLines(one, drawn(), s)))
         + endLabels(shown().flatMap((r) => seriesOf(r).flatMap((one) => lineEnds(one, drawn(), s))), s.upper, s.lower, w));
     },
@@ -49,12 +49,17 @@ function sweep(name, title, note, yUnit, lines, plain) {
 }
 const sureOf = (k, l) => k.sure?.(l) || [];
 const between = (pair) => pair.map(num).join(' – ');
-function kneeBand(s) {
-  const { knee, levels } = first(), line0 = seriesOf(first())[0].levels, a = levels[knee ?? -1], b = a && line0[line0.indexOf(a) + 1];
-  if (!a || !b || several()) return '';
-  const [p, q] = [s.x(s.get(a)), s.x(s.get(b))].sort((m, n) => m - n);
-  return `<rect class="knee" x="${r1(p)}" y="${s.upper}" width="${r1(Math.max(2, q - p))}" height="${s.lower - s.upper}"/>` + text((p + q) / 2, s.upper - 4, 'knee', '', 'middle');
+/* The mark of the highest load that holds the goal, as on the terminal: a line there, and a band up to the load that misses it. */
+function markOf(s) {
+  const { levels, conclusion: { held, missed } } = first(), a = levels[held?.level], b = levels[missed?.level];
+  if (!a || !b || several() || s.get(a) == null || s.get(b) == null) return '';
+  const at = s.x(s.get(a)), [p, q] = [at, s.x(s.get(b))].sort((m, n) => m - n), name = a.s.config.goodput?.length ? 'SLO' : 'knee';
+  return `<rect class="knee" x="${r1(p)}" y="${s.upper}" width="${r1(Math.max(2, q - p))}" height="${s.lower - s.upper}"/>`
+    + `<g data-mark="${name}" data-value="${s.get(a)}">${line(at, s.upper, at, s.lower, 'rule dash2')}</g>` + text(at, s.upper - 4, name, '', 'middle');
 }
+/* Limits of the SLO: a line in the chart of their metric. */
+const limitsOf = (lines) => (several() ? [] : (first().levels[0]?.s.config.goodput || []).filter((o) => lines.some((k) => k.metric === o.metric)).map((o) => o.limit_ms));
+const limitLines = (lines, s) => each(limitsOf(lines).filter((v) => s.y(v) >= s.upper && s.y(v) <= s.lower), (v) => `<g data-limit="${v}">${line(s.left, s.y(v), s.right, s.y(v), 'rule dash1')}</g>${text(s.left + 4, s.y(v) - 4, `limit ${time(v)}`, 'halo')}`);
 function diagonal(s) {
   const m = Math.min(s.x.back(s.right), s.y.back(s.upper)), from = Math.max(s.x.back(s.left), s.y.back(s.lower));
   return line(s.x(from), s.y(from), s.x(m), s.y(m), 'axis-line dash1');

@@ -1,0 +1,46 @@
+//go:build real
+
+package page_test
+
+import (
+	"strings"
+	"testing"
+
+	"tacho/metric"
+	"tacho/outcome"
+)
+
+// withSLO is a run whose first two levels hold an SLO that its third misses.
+func withSLO() outcome.Run {
+	run := measured(about, requests(0, 120, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0))
+	for i := range run.Levels {
+		s := &run.Levels[i].Summary
+		s.Config.Goodput = []metric.SLO{{Metric: "ttft", LimitMillis: 100}}
+		share := []float64{1, 1, 0.5}[i]
+		s.Throughput.GoodPerS = new(share * s.Throughput.RequestsPerS)
+	}
+	return run
+}
+
+// The page opens on the level that its conclusion is about, marks that level in its
+// charts, and draws the limit of the SLO in the chart of its metric.
+func TestRealPageMarksTheHeldLevel(t *testing.T) {
+	p := open(t, desk, "", withSLO())
+	if i := eval[int](p, "state.picked[0]"); i != 1 {
+		t.Errorf("the page opens on level %d, and level 1 is the highest that holds the SLO", i)
+	}
+	for _, name := range []string{"Throughput", "TTFT over load", "TPOT over load"} {
+		if got := p.values(chart(name) + " [data-mark=SLO]"); len(got) != 1 || got[0] != 20 {
+			t.Errorf("%s has its mark at %v, want 20", name, got)
+		}
+	}
+	if n := eval[int](p, `document.querySelectorAll('[data-figure="TTFT over load"] [data-limit="100"]').length`); n != 1 {
+		t.Errorf("the chart of TTFT has %d lines for the limit", n)
+	}
+	if n := eval[int](p, `document.querySelectorAll('[data-limit]').length`); n != 1 {
+		t.Errorf("the page has %d lines for the limit of TTFT", n)
+	}
+	if text := eval[string](p, "document.querySelector('.answer').innerText"); !strings.HasPrefix(text, "Holds TTFT < 100 ms") && !strings.Contains(text, ": Holds TTFT < 100 ms") {
+		t.Errorf("the page says %q", text)
+	}
+}
