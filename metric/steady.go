@@ -19,7 +19,7 @@ const DefaultSteadyThreshold = 0.95
 type SteadyState struct {
 	Window *Window `json:"window"`            // nil: there is none
 	WhyNot string  `json:"why_not,omitempty"` // there is none
-	Little *Little `json:"little"`            // in the window or, where there is none, while requests were sent; nil where all left at once
+	Little *Little `json:"little"`            // while a closed loop was full, or while requests were sent at a rate; nil where all left at once
 	WarmUp *WarmUp `json:"warm_up"`           // nil: the first requests were like the others
 }
 
@@ -30,6 +30,8 @@ const (
 	NeverFull    = "the limit was never reached"
 	OverSaturate = "the server fell behind all the time: its queue grew to the end"
 	StillMoving  = "latencies still rose or fell at the end"
+	ShortWindow  = "the time in balance was too short to rely on"
+	LittleIsOff  = "Little's law is off by more than a tenth"
 )
 
 // A Window is the time in which a run was in balance: with a limit and no rate,
@@ -44,7 +46,6 @@ type Window struct {
 	Requests  int     `json:"requests"`                  // sent in it
 	Completed int     `json:"completed"`                 // successes that ended in it
 	Share     float64 `json:"share"`                     // Requests of all that were sent
-	Short     bool    `json:"short,omitempty"`           // less than a tenth of the run or what was asked for, or Little's law is off by more than a tenth
 
 	RequestsPerS     float64          `json:"requests_per_s"`
 	InputTokensPerS  float64          `json:"input_tokens_per_s"` // of requests sent in it
@@ -116,17 +117,35 @@ func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
 	} else if out.WhyNot = unbalanced(sents[first:], b); out.WhyNot == "" {
 		w, from = &Window{}, sents[first].sent
 	}
-	if w != nil {
-		a.measureWindow(w, c, sents, from, to)
-	}
 	if out.WarmUp != nil {
 		out.WarmUp.Requests *= a.thinned.of()
 	}
-	out.Window, out.Little = w, little(sents, a.thinned.of(), from, to)
-	if w != nil && out.Little != nil {
-		w.Short = w.Short || math.Abs(out.Little.Off) > littleOff
+	out.Little = little(sents, a.thinned.of(), from, to)
+	if w != nil {
+		out.WhyNot = unreliable(c, sents, out.Little, to-from)
+	}
+	if out.WhyNot == "" {
+		a.measureWindow(w, c, sents, from, to)
+		out.Window = w
 	}
 	return out
+}
+
+// unreliable is why figures of a window would mislead; empty if they do not. A window
+// is as long as asked for, or a tenth of the run.
+func unreliable(c *Config, sents []*marks, law *Little, length time.Duration) string {
+	last := slices.MaxFunc(sents, func(a, b *marks) int { return cmp.Compare(a.end, b.end) }).end
+	least := shortWindow * last.Seconds()
+	if c.SteadyMinS != nil {
+		least = *c.SteadyMinS
+	}
+	switch {
+	case length.Seconds() < least:
+		return ShortWindow
+	case law != nil && math.Abs(law.Off) > littleOff:
+		return LittleIsOff
+	}
+	return ""
 }
 
 // fullWindow is the time in which a closed loop is full, as vllm-bench has it:
@@ -194,9 +213,8 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 		*Metric
 		digest stat.Digest
 	}{{Metric: TTFT}, {Metric: TPOT}, {Metric: E2EL}}
-	input, last := 0, time.Duration(0)
+	input := 0
 	for _, m := range sents {
-		last = max(last, m.end)
 		if m.ok && in(m.over()) {
 			w.Completed++
 		}
@@ -219,11 +237,6 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 	w.Share = float64(w.Requests) / float64(len(sents))
 	each := a.thinned.of()
 	w.Requests, w.Completed, input = w.Requests*each, w.Completed*each, input*each
-	least := shortWindow * last.Seconds()
-	if c.SteadyMinS != nil {
-		least = *c.SteadyMinS
-	}
-	w.Short = (to - from).Seconds() < least
 	if seconds := (to - from).Seconds(); seconds > 0 {
 		w.RequestsPerS = float64(w.Completed) / seconds
 		w.InputTokensPerS, w.OutputTokensPerS = float64(input)/seconds, a.arrivals.tokens(from, to)/seconds

@@ -50,8 +50,8 @@ func TestSteadyAsked(t *testing.T) {
 	records := closedLoop(10, 500)
 	for least, want := range map[float64]bool{0: false, 40: false, 60: true} {
 		c.SteadyMinS = &least
-		if w := sumUp(c, records...).Steady.Window; w.Short != want {
-			t.Errorf("%.0f s asked for, %.1f to %.1f s found, short: %v", least, w.FromS, w.ToS, w.Short)
+		if got := sumUp(c, records...).Steady; (got.Window == nil) != want || (got.WhyNot == metric.ShortWindow) != want {
+			t.Errorf("%.0f s asked for, %+v (%s) found", least, got.Window, got.WhyNot)
 		}
 	}
 	if c.NoSteady = true; sumUp(c, records...).Steady != nil {
@@ -78,7 +78,7 @@ func TestSteadyClosed(t *testing.T) {
 			to = min(to, r.Last())
 		}
 	}
-	if w.Least != 10 || w.FromS != 0 || w.ToS != to.Seconds() || w.Short {
+	if w.Least != 10 || w.FromS != 0 || w.ToS != to.Seconds() {
 		t.Errorf("got %+v, want from 0 to %v with 10 in flight", w, to)
 	}
 	if w.Requests != 500 || w.Share != 1 || w.Completed != 490 {
@@ -104,8 +104,8 @@ func TestSteadyClosed(t *testing.T) {
 	}
 	// Two waves: what is under way at the ends is as much as what is between.
 	c.MaxConcurrency = 50
-	if w := sumUp(c, closedLoop(50, 100)...).Steady.Window; w == nil || !w.Short {
-		t.Errorf("two waves: %+v, want a warning", w)
+	if got := sumUp(c, closedLoop(50, 100)...).Steady; got.Window != nil || got.WhyNot != metric.LittleIsOff || got.Little == nil {
+		t.Errorf("two waves: %+v, want no window", got)
 	}
 }
 

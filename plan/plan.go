@@ -142,7 +142,7 @@ type Results struct {
 	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el, with a limited client client_queue_time,e2el_including_client_queue, and every other latency of tacho metrics; by default ttft,tpot,itl, and e2el if no tokens are generated"`
 	MetricPercentiles string   `flag:"metric-percentiles" default:"99" help:"percentiles to report, such as 50,90,99.9"`
 	SteadyThreshold   float64  `flag:"steady-state-threshold" list:"no" default:"0.95" help:"+ a closed loop is in balance from when this part of --max-concurrency is first in flight until it is for the last time"`
-	SteadyMinWindow   Seconds  `flag:"steady-state-min-window" list:"no" help:"+ a time in balance that is shorter than this is called too short to rely on; by default a tenth of the run"`
+	SteadyMinWindow   Seconds  `flag:"steady-state-min-window" list:"no" help:"+ a time in balance that is shorter than this is none; by default a tenth of the run"`
 	NoSteadyState     bool     `flag:"no-steady-state" list:"no" help:"+ do not look for the time in which the run was in balance"`
 	SweepPercentiles  string   `flag:"sweep-summary-percentiles" help:"+ percentiles of TTFT, TPOT and E2EL that the table of all levels has besides, such as 90,95"`
 	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS, or any metric of tacho metrics in its unit; itl.p99:MS is a percentile of the gaps of a request, itl:MS is each of them"`

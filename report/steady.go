@@ -35,9 +35,6 @@ func (p printer) window(w *metric.Window) {
 	if w.Least > 0 {
 		text += fmt.Sprintf(", %d and more in flight", w.Least)
 	}
-	if w.Short {
-		text += "; too short to rely on"
-	}
 	p.fact("In balance (s):", text)
 	p.fact("  request throughput (req/s):", fixed(&w.RequestsPerS))
 	if w.OutputTokensPerS > 0 {

@@ -12,6 +12,12 @@ const client = (l) => l.s.config.client;
 const none = () => '';
 const little = (l) => l.s.steady_state?.little;
 const warmUp = (l) => l.s.steady_state?.warm_up;
+const whyNot = (l) => l.s.steady_state?.why_not;
+function reasonsOf(get) { // each reason once, with the columns that it is true of if it is not true of all
+  const at = new Map();
+  for (const l of columns()) if (get(l)) at.set(get(l), [...(at.get(get(l)) || []), l]);
+  return [...at].map(([why, ls]) => [why, ls.length === columns().length ? '' : ` at ${ls.map(several() ? fullName : shortName).join(', ')}`]);
+}
 const inBalance = (l, key) => { const d = l.steady && statsOf(l.steady.metrics, key); return d ? `${num(d.p50)} / ${num(d.p99)}` : '–'; };
 const BEHIND = [
   ['The client', [
@@ -22,8 +28,8 @@ const BEHIND = [
     ['Processors used by the client', (l) => percent(client(l)?.busy_share), either((l) => !client(l) || client(l).busy_share < 0.85, 'There was room to spare.', 'Nearly all: streams may have waited for it.')],
     ['Longest pause of the client', (l) => time(client(l)?.pauses.longest_ms), either((l) => !client(l) || client(l).pauses.longest_ms < 250, 'It ran all the time.', 'It did not run for a while: what came then was read late.')]]],
   ['The steady state', [
-    [term('in balance', 'In balance') + ', s', (l) => (l.steady ? `${num(l.steady.start_s)} – ${num(l.steady.end_s)}` : '–'), () => columns().map((l) => l.s.steady_state?.why_not).filter(Boolean).map((why) => `Never: ${why}.`)[0] || ''],
-    ['Requests in it', (l) => (l.steady ? `${count(l.steady.requests)} (${percent(l.steady.share)})` : '–'), either((l) => !l.steady?.short, '', 'Somewhere too short to rely on.')],
+    [term('in balance', 'In balance') + ', s', (l) => (l.steady ? `${num(l.steady.start_s)} – ${num(l.steady.end_s)}` : whyNot(l) ? 'never' : '–'), () => reasonsOf(whyNot).map(([why, where]) => `Never${where}: ${why}.`).join(' ')],
+    ['Requests in it', (l) => (l.steady ? `${count(l.steady.requests)} (${percent(l.steady.share)})` : '–'), none],
     ['Served in it / in all, requests/s', (l) => (l.steady ? `${num(l.steady.requests_per_s)} / ${num(l.rps)}` : '–'), none],
     ['TTFT p50 / p99 in it, ms', (l) => inBalance(l, 'ttft'), none],
     ['TPOT p50 / p99 in it, ms', (l) => inBalance(l, 'tpot'), none],

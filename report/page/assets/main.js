@@ -22,8 +22,7 @@ function inWords(l) {
 function balance(l) { // when it was in balance, and what it gave then; or why never
   const w = l.steady, why = l.s.steady_state?.why_not;
   if (!w) return why ? `It was never in balance: ${why}.` : '';
-  const short = w.short ? ', too short to rely on' : '';
-  return `In balance from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests${short}: ${num(w.requests_per_s)} requests/s.`;
+  return `In balance from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests: ${num(w.requests_per_s)} requests/s.`;
 }
 /* The comparison in words; ± 3 % is no difference. */
 function against(l, o) {
