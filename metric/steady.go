@@ -76,6 +76,8 @@ const (
 	shortWindow = 0.1 // of the run
 	littleOff   = 0.1 // beyond which what was under way at both ends of a window counts too much
 	warmUpTimes = 1.1 // that the first requests took as long as the others, or the others as they
+	startShare  = 0.2 // of the run: a change after that is none of its start
+	startLeast  = 5   // requests at the very start that must be unlike the rest: one alone is random variation
 )
 
 // steady is nil where no request was sent, or nobody wants to know.
@@ -266,8 +268,8 @@ func little(sents []*marks, each int, from, to time.Duration) *Little {
 
 // warmUp finds how many of the first requests are unlike the others: without
 // them the mean of the others is surest (MSER-5, on the time to the first token,
-// or to the end where there are no tokens). They are worth a word where they took
-// visibly longer, or shorter. first is how many of all requests to leave out.
+// or to the end where there are no tokens). They are named if they are a start that
+// took visibly longer, or shorter. first is how many of all requests to leave out.
 func warmUp(sents []*marks) (w *WarmUp, first int) {
 	w = &WarmUp{Metric: E2EL.Name}
 	if slices.ContainsFunc(sents, (*marks).streamed) {
@@ -289,8 +291,34 @@ func warmUp(sents []*marks) (w *WarmUp, first int) {
 		return nil, 0
 	}
 	w.Requests, w.FirstMillis, w.RestMillis = cut, stat.New(slices.Clone(values[:cut])).Mean(), stat.New(slices.Clone(values[cut:])).Mean()
-	if w.FirstMillis < warmUpTimes*w.RestMillis && w.RestMillis < warmUpTimes*w.FirstMillis {
+	if !isStart(values, cut) {
 		return nil, at[cut]
 	}
 	return w, at[cut]
+}
+
+// isStart says whether the first values are a start that is unlike the rest: the
+// change is early, the very first values are as unlike as the others before the
+// change, and no later stretch is. A pause in the middle of a run is no start.
+func isStart(values []float64, cut int) bool {
+	mean := func(xs []float64) float64 { return stat.New(slices.Clone(xs)).Mean() }
+	if float64(cut) > startShare*float64(len(values)) {
+		return false
+	}
+	start, rest := mean(values[:cut]), mean(values[cut:])
+	unlike := func(v float64) bool { return v > warmUpTimes*rest }
+	asUnlike := func(v float64) bool { return v >= start }
+	if start < rest {
+		unlike = func(v float64) bool { return v*warmUpTimes < rest }
+		asUnlike = func(v float64) bool { return v <= start }
+	}
+	if !unlike(start) || !unlike(mean(values[:min(startLeast, cut)])) {
+		return false
+	}
+	for later := range slices.Chunk(values[cut:], cut) {
+		if len(later) == cut && asUnlike(mean(later)) {
+			return false
+		}
+	}
+	return true
 }

@@ -168,6 +168,35 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
+// A pause is no start, wherever it is; neither is a start that the run is like later.
+func TestPauseIsNoStart(t *testing.T) {
+	c := metric.DefaultConfig()
+	c.MaxConcurrency = 10
+	for name, slow := range map[string]func(i int) bool{
+		"a pause in the middle":     func(i int) bool { return i >= 230 && i < 250 },
+		"a pause after a few":       func(i int) bool { return i >= 30 && i < 70 },
+		"the first half":            func(i int) bool { return i < 240 },
+		"a start and a later pause": func(i int) bool { return i < 40 || i >= 300 && i < 390 },
+	} {
+		records := closedLoop(10, 500)
+		for i, r := range records {
+			if slow(i) {
+				r.Events[0].At += 200 * ms
+			}
+		}
+		if w := sumUp(c, records...).Steady.WarmUp; w != nil {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+	records := closedLoop(10, 500)
+	for _, r := range records[:40] {
+		r.Events[0].At -= 50 * ms
+	}
+	if w := sumUp(c, records...).Steady.WarmUp; w == nil || w.FirstMillis > w.RestMillis {
+		t.Errorf("40 fast ones: %+v", w)
+	}
+}
+
 func TestSteadyNot(t *testing.T) {
 	c := metric.DefaultConfig()
 	if s := sumUp(c); s.Steady != nil {

@@ -34,3 +34,18 @@ func TestRealReasonsOfEachLevel(t *testing.T) {
 		t.Errorf("the page says %q", said)
 	}
 }
+
+// A start that was faster than the rest is no reason to warm up.
+func TestRealNoteOnTheStart(t *testing.T) {
+	run := measured(about, levels()...)
+	for i := range run.Levels {
+		run.Levels[i].Summary.Steady.WarmUp = &metric.WarmUp{Metric: "ttft", Requests: 20, FirstMillis: 493, RestMillis: 593}
+	}
+	if said := note(open(t, desk, "", run), "First requests"); !strings.Contains(said, "The first requests were faster than the rest.") || strings.Contains(said, "--num-warmups") {
+		t.Errorf("the page says %q", said)
+	}
+	run.Levels[0].Summary.Steady.WarmUp.FirstMillis = 800
+	if said := note(open(t, desk, "", run), "First requests"); !strings.Contains(said, "The first requests at 10 were slower: warm up with --num-warmups.") || !strings.Contains(said, "The first requests at 20, 30 were faster than the rest.") {
+		t.Errorf("the page says %q", said)
+	}
+}

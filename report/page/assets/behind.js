@@ -18,6 +18,7 @@ function reasonsOf(get) { // each reason once, with the columns that it is true 
   for (const l of columns()) if (get(l)) at.set(get(l), [...(at.get(get(l)) || []), l]);
   return [...at].map(([why, ls]) => [why, ls.length === columns().length ? '' : ` at ${ls.map(several() ? fullName : shortName).join(', ')}`]);
 }
+const unlikeStart = (l) => { const w = warmUp(l); return w && (w.first_ms > w.rest_ms ? 'slower: warm up with --num-warmups' : 'faster than the rest'); };
 const inBalance = (l, key) => { const d = l.steady && statsOf(l.steady.metrics, key); return d ? `${num(d.p50)} / ${num(d.p99)}` : '–'; };
 const BEHIND = [
   ['The client', [
@@ -34,7 +35,7 @@ const BEHIND = [
     ['TTFT p50 / p99 in it, ms', (l) => inBalance(l, 'ttft'), none],
     ['TPOT p50 / p99 in it, ms', (l) => inBalance(l, 'tpot'), none],
     ['In flight / rate x latency', (l) => (little(l) ? `${num(little(l).mean_in_flight)} / ${num(little(l).mean_in_flight * (1 + little(l).off))}` : '–'), either((l) => !(Math.abs(little(l)?.off) > 0.1), 'Little’s law holds: what came in went out.', 'Little’s law is off by more than a tenth: it was not in balance.')],
-    ['First requests / the rest, mean ms', (l) => (warmUp(l) ? `${num(warmUp(l).first_ms)} / ${num(warmUp(l).rest_ms)}` : '–'), () => 'The start was unlike the rest: warm up with --num-warmups.']]],
+    ['First requests / the rest, mean ms', (l) => (warmUp(l) ? `${num(warmUp(l).first_ms)} / ${num(warmUp(l).rest_ms)}` : '–'), () => reasonsOf(unlikeStart).map(([how, where]) => `The first requests${where} were ${how}.`).join(' ')]]],
   ['The clock', [
     ['Arrivals stamped by', (l) => l.s.clock?.name || '–', either((l) => ['kernel', 'wire'].includes(l.s.clock?.name), 'The time of arrival, not when the program got to read it.', 'At times the program’s own clock: its pauses are in the times.')],
     [term('read lag', 'Read lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'read_lag')), () => 'What a clock inside the program would have added.'],
