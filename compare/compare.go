@@ -60,6 +60,9 @@ type Level struct {
 	of   [][]*outcome.Level
 }
 
+// Of are the levels of a side; several are repeats.
+func (l *Level) Of(side int) []*outcome.Level { return l.of[side] }
+
 // An Alone is a level that has no match.
 type Alone struct {
 	Side int    `json:"side"`

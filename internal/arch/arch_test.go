@@ -77,7 +77,7 @@ var layers = map[string]string{
 	"metric":                        ". internal/spelling stat",
 	"report":                        ". compare internal/cells internal/exposition internal/spelling internal/visible metric outcome report/conclusion report/page stat",
 	"report/conclusion":             "metric outcome",
-	"report/page":                   ". instrument metric outcome report/conclusion stat",
+	"report/page":                   ". compare instrument metric outcome report/conclusion stat",
 	"ui":                            "archive compare internal/wholefile metric outcome report/conclusion report/page store",
 	"instrument":                    "internal/limit metric",
 	"sim":                           "internal/spelling internal/wav sim/step sim/words wire/*",

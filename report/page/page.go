@@ -63,6 +63,7 @@ type level struct {
 	Setting json.RawMessage `json:"setting"`
 	Summary json.RawMessage `json:"summary"`
 	Picture *picture        `json:"picture,omitempty"` // nil where there are no records
+	Against *against        `json:"against,omitempty"` // nil in the first run, and if it has no such level
 }
 
 // edges are where the colours of gaps change, in milliseconds.
@@ -92,6 +93,9 @@ func Write(w io.Writer, runs []outcome.Run, gapEdges []float64) error {
 		}
 		room -= len(r.Levels)
 		p.Runs = append(p.Runs, *r)
+	}
+	if err := p.compareWithFirst(runs); err != nil {
+		return err
 	}
 	data, err := p.fit()
 	if err != nil {
@@ -137,7 +141,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	for i := range from.Levels[:n] {
 		l := &from.Levels[i]
-		r.Levels = append(r.Levels, level{Clipped(l.Setting), Clipped(trimmed(l.Summary, limits.items)), pictures[i]})
+		r.Levels = append(r.Levels, level{Setting: Clipped(l.Setting), Summary: Clipped(trimmed(l.Summary, limits.items)), Picture: pictures[i]})
 	}
 	return r, nil
 }

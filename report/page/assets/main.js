@@ -24,11 +24,16 @@ function balance(l) { // when it was in balance, and what it gave then; or why n
   if (!w) return why ? `It was never in balance: ${why}.` : '';
   return `In balance from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests: ${num(w.requests_per_s)} requests/s.`;
 }
-/* The comparison in words; ± 3 % is no difference. */
+/* The comparison in words, with the verdicts of tacho compare: what the test does not tell from random variation is no difference. */
+const CHANGES = { request_throughput: ['requests/s served', 'as many', 'fewer'], ...Object.fromEntries(LATENCIES.map((k) => [`${k}.mean`, [`mean ${k.toUpperCase()}`, 'as long', 'shorter']])) };
+function inChange({ name, times, verdict }) {
+  const [what, more, less] = CHANGES[name], by = times >= 1 ? `${num(times)} × ${more}` : `${num(1 / times)} × ${less}`;
+  return `${what} ${verdict === '~' ? 'without a significant difference' : verdict === 'no test' ? `${by} (no test)` : `<b>${by}</b>`}`;
+}
 function against(l, o) {
-  const change = (name, a, b, more, less) => (a && b ? `${name} ${b / a > 1.03 ? `<b>${num(b / a)} × ${more}</b>` : b / a < 0.97 ? `<b>${num(a / b)} × ${less}</b>` : 'about the same'}` : '');
-  const parts = [change('requests/s served', l.rps, o.rps, 'as many', 'fewer'), ...LATENCIES.map((k) => change(`${k.toUpperCase()} p50`, l[k]?.p50, o[k]?.p50, 'as long', 'shorter'))];
-  return `Against that, ${swatch(runInk(o.run), `<b>${esc(o.run.name)}</b>`)} at ${esc(nameOf(o))}: ${parts.filter(Boolean).join(', ')}.`;
+  const rows = l.run.k === 0 && o.against?.levels.includes(l.i) ? o.against.rows : [];
+  if (!rows.length) return inWords(o); // compare has no such pair
+  return `Against that, ${swatch(runInk(o.run), `<b>${esc(o.run.name)}</b>`)} at ${esc(nameOf(o))}: ${rows.map(inChange).join(', ')}.`;
 }
 const nothing = () => !RUNS.some((r) => r.levels.length); // was measured
 function draw() { header(); if (nothing()) return; controls(); levelTable(); failureTable(); behind(); figures.forEach(render); }
