@@ -163,7 +163,11 @@ func (o *reportOptions) plainly(env *Env, r *report.Report) error {
 		levels += len(r.Runs[i].Levels)
 	}
 	if !brief(levels > 1, o.verbose, false) {
-		return show(env.Stdout, report.Text, r)
+		err := show(env.Stdout, report.Text, r)
+		if levels == 1 && !o.verbose && err == nil {
+			_, err = fmt.Fprintln(env.Stdout, strings.Join(report.Closing(&r.Runs[0]), "\n"))
+		}
+		return err
 	}
 	env.fit(r)
 	if err := show(env.Stdout, report.Curve, r); err != nil {

@@ -27,7 +27,7 @@ function balance(l) { // when it was in balance, and what it gave then; or why n
 /* The comparison in words, with the verdicts of tacho compare: what the test does not tell from random variation is no difference. */
 const CHANGES = { request_throughput: ['requests/s served', 'as many', 'fewer'], ...Object.fromEntries(LATENCIES.map((k) => [`${k}.mean`, [`mean ${k.toUpperCase()}`, 'as long', 'shorter']])) };
 function inChange({ name, times, verdict }) {
-  const [what, more, less] = CHANGES[name], by = times >= 1 ? `${num(times)} × ${more}` : `${num(1 / times)} × ${less}`;
+  const [what, more, less] = CHANGES[name], by = num(Math.max(times, 1 / times)) === '1.00' ? 'the same to 0.5 %' : times > 1 ? `${num(times)} × ${more}` : `${num(1 / times)} × ${less}`;
   return `${what} ${verdict === '~' ? 'without a significant difference' : verdict === 'no test' ? `${by} (no test)` : `<b>${by}</b>`}`;
 }
 function against(l, o) {
