@@ -41,7 +41,7 @@ func (l *load) sent(i int) time.Duration {
 	case l.rate > 0:
 		return time.Duration(float64(i) / l.rate * 1e9)
 	case l.users > 0:
-		return time.Duration(i/l.users)*(l.ttft+answer+ms) + time.Duration(i%l.users)*ms/10
+		return time.Duration(i/l.users)*(l.ttft+4*answer/5+13*ms/10) + time.Duration(i%l.users)*ms/10 // when the slowest of the round before is over
 	}
 	return time.Duration(i) * ms / 100
 }
