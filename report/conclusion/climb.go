@@ -66,6 +66,20 @@ func (k *climb) kept() int {
 	return k.keptUp()
 }
 
+// verdict is the worst of the levels that hold, and of the levels beyond them without
+// their findings: that a server falls behind above its limit is the conclusion, and no
+// doubt about it.
+func (k *climb) verdict() metric.Severity {
+	levels := make([]outcome.Level, len(k.places))
+	for i, held := 0, k.kept(); i < len(levels); i++ {
+		levels[i] = k.levels[k.places[i]]
+		if i >= held {
+			levels[i].Summary.Verdict.Severity = trust(&levels[i].Summary.Verdict)
+		}
+	}
+	return worst(levels)
+}
+
 // conclude says up to which load all is well, and what comes beyond it.
 func (k *climb) conclude(c *Conclusion) {
 	n := k.kept()

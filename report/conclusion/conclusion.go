@@ -106,6 +106,7 @@ func ofLevels(levels []outcome.Level) Conclusion {
 	if places, option, load := outcome.Ladder(usable); len(places) > 0 {
 		k := climb{levels: usable, places: places, option: option, load: load, origin: all.places, all: levels}
 		k.conclude(&c)
+		c.Verdict = k.verdict()
 		c.Text = append(c.Text, failures(usable)...)
 	} else {
 		var best *metric.Summary

@@ -8,11 +8,11 @@ import (
 	"tacho/outcome"
 )
 
-// findings are the codes of reasons that say what a server did. A search tries loads
-// that are too high, so they are its results, and no doubt about them.
+// findings are the codes of reasons that say what a server did. Levels and searches
+// try loads that are too high, so these are results, and no doubt about them.
 var findings = []string{"no-success", "failures", metric.QueueGrowth, "unsettled"}
 
-// trust is the verdict on a probe of a search, without its findings.
+// trust is a verdict without its findings.
 func trust(v *metric.Verdict) metric.Severity {
 	if v.Severity != metric.Degraded && v.Severity != metric.Invalid {
 		return v.Severity
