@@ -135,7 +135,7 @@ func (f *agentFlags) run(ctx context.Context, env *Env) error {
 	}
 	engine.Tune()
 	f.JoinWait = f.wait.Duration()
-	f.Access.Name, f.Version = "tacho agent "+f.Name, version()
+	f.Access.Name, f.Version = "tacho agent "+f.Name, build()
 	f.Env = func() run.Env {
 		return run.Env{
 			Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Tokenizers: tokenizers(env),

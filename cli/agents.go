@@ -97,7 +97,7 @@ func (a *agents) start() error {
 		return err
 	}
 	a.coordinator, err = cluster.New(cluster.Options{
-		Access: access, Identity: identity, Version: version(), Agents: p.Agents, Wait: p.AgentWait.Duration(), Timeout: p.AgentTimeout.Duration(),
+		Access: access, Identity: identity, Version: build(), Agents: p.Agents, Wait: p.AgentWait.Duration(), Timeout: p.AgentTimeout.Duration(),
 		OnLoss: p.OnLoss, Say: a.say, Run: a.name, GoOn: a.goOn,
 	})
 	return err

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,6 +24,29 @@ func version() string {
 		}
 	}
 	return info.Main.Version
+}
+
+// build is the version, and for a build that does not know its commit a hash of the
+// executable: two such builds may differ.
+func build() string {
+	v := version()
+	if strings.Contains(v, " ") || v != "(devel)" && v != "unknown" {
+		return v
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return v
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return v
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return v
+	}
+	return fmt.Sprintf("%s %.6x", v, sum.Sum(nil))
 }
 
 func versionLine() string {

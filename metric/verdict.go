@@ -93,6 +93,9 @@ var recordRules = []Rule{
 		Doc:   "1 when the run was stopped before its plan was done: slow requests are the ones cut off",
 		value: func(s *Summary) (float64, bool) { return oneIf(s.Config.Interrupted), true },
 		inWords: func(s *Summary, _ float64) string {
+			if s.Canceled == 0 { // or it is not known, because the process was killed
+				return "the run was interrupted before its plan was done"
+			}
 			return fmt.Sprintf("the run was interrupted; %d requests in flight were dropped", s.Canceled)
 		},
 	},
