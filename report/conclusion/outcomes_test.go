@@ -137,8 +137,8 @@ func verdicts(list ...metric.Severity) func(int, *load) {
 }
 
 // noted is a run that searched for the limit of a server.
-func noted(r outcome.Run, sentence string) outcome.Run {
-	r.Notes = append(r.Notes, outcome.LimitNote(sentence))
+func noted(r outcome.Run) outcome.Run {
+	r.Notes = append(r.Notes, outcome.LimitNote(found))
 	return r
 }
 
@@ -214,10 +214,10 @@ func measured() []told {
 		{"unsent", run(load{rate: 20, n: 400, ttft: 30 * ms, set: func(c *metric.Config) { c.Unsent = 9 }})},
 		{"sweep of rates", swept},
 		{"sweep of servers", run(sweep...)},
-		{"find", noted(rates(verdicts(ok, ok, ok), 2, 5, 10, 20), found)},
-		{"find, DEGRADED", noted(rates(verdicts(ok, poor, ok), 2, 5, 10, 20), found)},
-		{"find, one INVALID", noted(rates(verdicts(ok, bad, ok), 2, 5, 10, 20), found)},
-		{"find, all INVALID", noted(rates(verdicts(bad, bad, bad), 2, 5, 10, 20), found)},
+		{"find", noted(rates(verdicts(ok, ok, ok), 2, 5, 10, 20))},
+		{"find, DEGRADED", noted(rates(verdicts(ok, poor, ok), 2, 5, 10, 20))},
+		{"find, one INVALID", noted(rates(verdicts(ok, bad, ok), 2, 5, 10, 20))},
+		{"find, all INVALID", noted(rates(verdicts(bad, bad, bad), 2, 5, 10, 20))},
 		{"nothing measured", outcome.Run{Levels: []outcome.Level{{}}}},
 	}
 }
