@@ -3,8 +3,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	"tacho"
 	"tacho/engine"
 	"tacho/pace"
-	"tacho/workload"
 )
 
 // talker answers after a time, with words that say what it was asked.
@@ -229,40 +226,6 @@ func TestTurnsOutOfOrderAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v, want %q", err, name)
 		}
-	}
-}
-
-// A trace is replayed at its own times: in a time without delays, exactly.
-func TestTraceIsReplayedExactly(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "azure.csv")
-	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,5,1\n2023-11-16 18:17:04.0319569,6,1\n2023-11-16 18:19:04.0319570,7,1\n"
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	k, err := workload.Find("azure")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := k.New(t.Context(), workload.Options{Path: path, IDs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got list
-	synctest.Test(t, func(t *testing.T) {
-		if err := engine.Run(t.Context(), engine.Stage{
-			Arrivals: pace.Stripe(w.(tacho.Pacer).Arrivals(), 0, 1), Source: w, Backend: talker{takes: time.Hour},
-		}, &got); err != nil {
-			t.Fatal(err)
-		}
-	})
-	want := []time.Duration{0, 51_996_900, 120_051_997_000}
-	for i, r := range got {
-		if r.Sent != want[i] || r.Input != 5+i {
-			t.Errorf("request %d of %d tokens left at %v, the trace says %v", i, r.Input, r.Sent, want[i])
-		}
-	}
-	if len(got) != 3 {
-		t.Errorf("%d requests", len(got))
 	}
 }
 

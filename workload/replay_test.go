@@ -1,0 +1,69 @@
+package workload_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tacho"
+	"tacho/engine"
+	"tacho/pace"
+	"tacho/workload"
+)
+
+// patient is a server whose answers take an hour.
+type patient struct{}
+
+func (patient) Prepare(*tacho.Request) (tacho.Call, error) { return patient{}, nil }
+
+func (patient) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+	if tacho.Pass(ctx, func() {}) != nil {
+		return
+	}
+	rec.Sent = time.Since(epoch)
+	time.Sleep(time.Hour)
+	rec.End = time.Since(epoch)
+}
+
+// A sentList keeps records.
+type sentList []tacho.Record
+
+func (l *sentList) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
+func (l *sentList) Close() error              { return nil }
+
+// A trace is replayed at its own times: in a time without delays, exactly.
+func TestTraceIsReplayedExactly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "azure.csv")
+	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,5,1\n2023-11-16 18:17:04.0319569,6,1\n2023-11-16 18:19:04.0319570,7,1\n"
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	k, err := workload.Find("azure")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := k.New(t.Context(), workload.Options{Path: path, IDs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got sentList
+	synctest.Test(t, func(t *testing.T) {
+		if err := engine.Run(t.Context(), engine.Stage{
+			Arrivals: pace.Stripe(w.(tacho.Pacer).Arrivals(), 0, 1), Source: w, Backend: patient{},
+		}, &got); err != nil {
+			t.Fatal(err)
+		}
+	})
+	want := []time.Duration{0, 51_996_900, 120_051_997_000}
+	for i, r := range got {
+		if r.Sent != want[i] || r.Input != 5+i {
+			t.Errorf("request %d of %d tokens left at %v, the trace says %v", i, r.Input, r.Sent, want[i])
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%d requests", len(got))
+	}
+}
