@@ -61,6 +61,12 @@ func (t *Target) trouble(ctx context.Context, at string, f *tacho.Failure, text,
 	return err
 }
 
+// noHTTP2 says whether net/http met a server that answers HTTP/2 in the clear with HTTP/1.
+// The second text is that of requests that waited for the same connection.
+func noHTTP2(text string) bool {
+	return strings.Contains(text, "looked like an HTTP/1.1 header") || strings.Contains(text, "http2: client conn could not be established")
+}
+
 // cure is the sentence of trouble.
 func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
 	switch {
@@ -68,7 +74,7 @@ func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, ot
 		return fmt.Errorf("the server at %s %s (%s)", at, t.keyTrouble(), text)
 	case wantsCertificate(text):
 		return fmt.Errorf("the server at %s wants a client certificate: name it with --client-cert and --client-key (%s)", at, text)
-	case strings.Contains(text, "looked like an HTTP/1.1 header"): // of net/http
+	case noHTTP2(text):
 		return fmt.Errorf("the server at %s does not speak HTTP/2 in the clear: leave out --http2 (%s)", at, text)
 	case refusesIgnoreEOS(f):
 		return fmt.Errorf("the server at %s does not take ignore_eos: write --ignore-eos=false, or --backend transformers if it is transformers serve (%s)", at, text)
