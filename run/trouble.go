@@ -67,6 +67,12 @@ func noHTTP2(text string) bool {
 	return strings.Contains(text, "looked like an HTTP/1.1 header") || strings.Contains(text, "http2: client conn could not be established")
 }
 
+// brokeOff says whether the server closed the connection while the request was written.
+// It does so after an alert or an answer of HTTP/1 that this side may not get to read.
+func brokeOff(text string) bool {
+	return strings.Contains(text, "broken pipe") || strings.Contains(text, "connection reset")
+}
+
 // cure is the sentence of trouble.
 func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, other string) error {
 	switch {
@@ -80,6 +86,10 @@ func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, ot
 		return fmt.Errorf("the server at %s does not take ignore_eos: write --ignore-eos=false, or --backend transformers if it is transformers serve (%s)", at, text)
 	case t.refusesID(f):
 		return fmt.Errorf("the server at %s does not take the request id: write --request-id-format uuid (%s)", at, text)
+	case brokeOff(text) && t.Plan.HTTP2 && strings.HasPrefix(at, "http://"):
+		return fmt.Errorf("the server at %s closed the connection; perhaps it does not speak HTTP/2 in the clear: leave out --http2 (%s)", at, text)
+	case brokeOff(text) && t.Plan.ClientCert == "" && strings.HasPrefix(at, "https://"):
+		return fmt.Errorf("the server at %s closed the connection; perhaps it wants a client certificate: name it with --client-cert and --client-key (%s)", at, text)
 	case f.Cause == tacho.Refused:
 		return fmt.Errorf("cannot reach the server at %s: %s (--base-url, --host, --port; --ready-check-timeout-sec waits for it)", at, text)
 	case slices.Contains(unconnected, f.Cause) || f.Cause == tacho.Timeout && f.Phase == "connect":
