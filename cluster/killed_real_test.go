@@ -84,9 +84,9 @@ func killCoordinatorWithNATS(t *testing.T, within func(string) (string, []string
 // A killed agent leaves what it had finished; its share is named.
 func killAgent(t *testing.T, within func(string) (string, []string)) {
 	f, _, all := ready(t, within, 3)
-	p := f.bench(3, "--agent-timeout", "15")
+	p := f.bench(3, "--agent-timeout", "15", "--on-loss", "keep")
 	f.killSecond(all[1])
-	f.end(p, "agent-lost: agent agent-1 (share 2 of 3) was lost", "DEGRADED")
+	f.end(p, "agent-lost: agent agent-1 (share 2 of 3) was lost", "INVALID")
 	f.withoutSecond()
 }
 
@@ -94,7 +94,7 @@ func killAgent(t *testing.T, within func(string) (string, []string)) {
 // finished is all there.
 func killAgentAndStart(t *testing.T, within func(string) (string, []string)) {
 	f, _, all := ready(t, within, 3)
-	p := f.bench(3, "--agent-timeout", "300")
+	p := f.bench(3, "--agent-timeout", "300", "--on-loss", "keep")
 	f.killSecond(all[1])
 	again := f.agent("agent-1")
 	f.end(p, "agent-lost: agent agent-1 (share 2 of 3) was lost: its process died, and the next one handed over what it had finished")
@@ -139,7 +139,7 @@ func (f *field) withoutSecond() {
 // A killed NATS server takes nothing with it.
 func killNode(t *testing.T, within func(string) (string, []string)) {
 	f, nodes, _ := ready(t, within, 3)
-	p := f.bench(3, "--agent-timeout", "300")
+	p := f.bench(3, "--agent-timeout", "300", "--on-loss", "keep")
 	f.awaitKept()
 	nodes[0].kill() // it may lead, or hand the records out, or neither
 	f.answer(requests)
