@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -30,7 +29,7 @@ func version() string {
 // executable: two such builds may differ.
 func build() string {
 	v := version()
-	if strings.Contains(v, " ") || v != "(devel)" && v != "unknown" {
+	if v != "(devel)" && v != "unknown" {
 		return v
 	}
 	path, err := os.Executable()

@@ -269,7 +269,7 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 		case <-halt:
 			halt = nil
 			if !c.control.IsConnected() {
-				c.Say(fmt.Sprintf("NATS is away: waiting %v for the last records of the agents. They stay in the spools of the agents, and --resume gets them later.", c.Timeout))
+				c.Say(fmt.Sprintf("NATS is away: agents count as lost if they are silent for %v. Their records stay in their spools, and --resume gets them later.", c.Timeout))
 			}
 			go c.stopAll(ctx, l)
 		}

@@ -29,8 +29,9 @@ type Accumulator struct {
 	thinned  thinned
 	dues     span // of requests that were sent
 	sents    span
-	whole    part // of All
-	apart    bool // gaps by token are not those between events: until then they are kept once
+	inFlight time.Duration // sum over all requests that were sent, with the time to connect
+	whole    part          // of All
+	apart    bool          // gaps by token are not those between events: until then they are kept once
 	bounds   bounds
 	series   series // of All
 	parts    parts

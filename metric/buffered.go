@@ -21,7 +21,8 @@ const (
 	// time at all comes whole because it is short.
 	heldWait  = 10
 	leastWait = 5 * time.Millisecond
-	// heldShare of the answers is no accident.
+	// heldShare is the share of such answers from which on the times of tokens are not
+	// the server's.
 	heldShare = 0.05
 )
 

@@ -10,7 +10,7 @@ type Client struct {
 	WakeMillis  float64 `json:"wake_ms"`      // that one in a hundred goroutines ready to run waited
 	GCMillis    float64 `json:"gc_ms"`        // the longest that a collection of garbage stopped the client
 	Pauses      Pauses  `json:"pauses"`
-	QuotaCores  float64 `json:"quota_cores,omitempty"` // of the control group; 0 is no quota
+	QuotaCores  float64 `json:"quota_cores,omitempty"` // CPU quota of the control group; 0: none
 	ThrottledS  float64 `json:"throttled_s,omitempty"` // for which the quota stopped the client
 }
 

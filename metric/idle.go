@@ -14,6 +14,10 @@ import (
 // an answer and the next request of its slot. Measured on two cores: 0.2 to 0.5 ms.
 const turnaround = 500 * time.Microsecond
 
+// idleMost is the part of the time of all slots that may be empty: throughput is
+// lower by as much, and errors up to 2 % are VALID.
+const idleMost = 0.02
+
 // Idle is for how long the slots of a closed loop held no request. The server had
 // nothing to do in them, so throughput is lower than it could be.
 type Idle struct {
@@ -29,16 +33,19 @@ type Idle struct {
 // frees the slot of the k-th request after the first ones.
 func (a *Accumulator) idle(c Config) *Idle {
 	limit := c.MaxConcurrency
-	if c.RequestRate > 0 || limit == 0 || a.thinned.every > 0 || len(a.marks) < limit+limit/2+leastGaps {
+	if c.RequestRate > 0 || limit == 0 || len(a.marks) < limit+limit/2+leastGaps {
 		return nil
 	}
 	all := make([]*marks, 0, len(a.marks))
 	for i := range a.marks {
 		m := &a.marks[i]
 		if m.turn > 0 || m.sent == tacho.Never || m.due < m.slot {
-			return nil // sessions think; what was not sent held its slot; arrivals of their own
+			return nil // think time, a request that was not sent, or arrival times of the workload's own
 		}
 		all = append(all, m)
+	}
+	if a.thinned.every > 0 {
+		return a.idleOfMany(limit)
 	}
 	ends := slices.Clone(all)
 	slices.SortFunc(all, func(a, b *marks) int { return cmp.Compare(a.sent, b.sent) })
@@ -58,13 +65,25 @@ func (a *Accumulator) idle(c Config) *Idle {
 	return &Idle{Share: min(sum/slots, 1), Excess: min(max(sum-n*usual, 0)/slots, 1), Millis: 1e3 * sum / n}
 }
 
+// idleOfMany is the same of a run whose marks are not all kept: by the sum of the times
+// for which requests were in flight. The last requests count beyond the last sending,
+// which is little of so many.
+func (a *Accumulator) idleOfMany(limit int) *Idle {
+	slots := float64(limit) * a.sents.length().Seconds()
+	if slots <= 0 {
+		return nil
+	}
+	n, sum := float64(a.sents.n), max(slots-a.inFlight.Seconds(), 0)
+	return &Idle{Share: sum / slots, Excess: max(sum-n*turnaround.Seconds(), 0) / slots, Millis: 1e3 * sum / n}
+}
+
 // leastGaps is how many requests must follow another to speak of idle slots.
 const leastGaps = 20
 
 // idleRules ask whether the slots of a closed loop were idle because of the client.
 var idleRules = []Rule{
 	{
-		Code: "idle-slots", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.20,
+		Code: "idle-slots", Unit: "share", Note: never, Degraded: idleMost, Invalid: 0.20,
 		Doc: fmt.Sprintf("in a closed loop: time in which slots held no request because the client was late / time of all slots, without connecting and without the median gap or %v, whichever is less, for each request: throughput is lower by as much", turnaround),
 		Do:  "give the client a core of its own, lift its CPU quota, or measure from another machine",
 		value: func(s *Summary) (float64, bool) {
@@ -79,11 +98,11 @@ var idleRules = []Rule{
 		},
 	},
 	{
-		Code: "turnaround", Unit: "share", Note: 0.02, Degraded: never, Invalid: never,
+		Code: "turnaround", Unit: "share", Note: idleMost, Degraded: never, Invalid: never,
 		Doc: "in a closed loop: time in which slots held no request / time of all slots. Short requests make the time between two of them a visible part",
 		Do:  "raise --max-concurrency until throughput does not rise any more",
 		value: func(s *Summary) (float64, bool) {
-			if s.Idle == nil || s.Idle.Excess > 0.02 {
+			if s.Idle == nil || s.Idle.Excess > idleMost {
 				return 0, false
 			}
 			return s.Idle.Share, true

@@ -8,7 +8,7 @@ import (
 	"tacho/metric"
 )
 
-// slotsOf is a closed loop of so many slots whose requests take 20 ms. The client
+// slotsOf is a closed loop with this number of slots. Requests take 20 ms. The client
 // needs turn(at) from the end of an answer to the next request.
 func slotsOf(slots, requests int, turn func(at time.Duration) time.Duration) metric.Summary {
 	c := metric.DefaultConfig()
@@ -54,7 +54,16 @@ func TestIdleSlots(t *testing.T) {
 		}
 		return usual
 	}
-	quick, slow := slotsOf(4, 1000, prompt), slotsOf(4, 1000, pulsed)
+	for _, n := range []int{1000, 70_000} { // of the second, not all marks are kept
+		quick, slow := slotsOf(4, n, prompt), slotsOf(4, n, pulsed)
+		idleIs(t, &quick, &slow)
+	}
+}
+
+// idleIs checks what is known of a client that is prompt, and of one that is stopped for
+// half of the time.
+func idleIs(t *testing.T, quick, slow *metric.Summary) {
+	t.Helper()
 	if quick.Idle == nil || slow.Idle == nil {
 		t.Fatal("idle slots are not known")
 	}
@@ -102,7 +111,7 @@ func code(v metric.Verdict, code string) metric.Severity {
 // An arrival is when event k of an answer comes.
 type arrival func(k int) time.Duration
 
-// lumps come in so many events at once, one lump every so often.
+// lumps is an answer in lumps of n events, one lump in each period.
 func lumps(first time.Duration, n int, every time.Duration) arrival {
 	return func(k int) time.Duration { return first + time.Duration(k/n)*every }
 }

@@ -39,6 +39,9 @@ func (t *thinned) keeps(m *marks) bool { return (m.session+uint64(m.turn))%t.eve
 func (a *Accumulator) mark(m marks) {
 	a.dues.add(&m, due)
 	a.sents.add(&m, sent)
+	if m.sent != tacho.Never {
+		a.inFlight += m.end - m.sent + m.connect
+	}
 	t := &a.thinned
 	if t.every > 0 {
 		t.overlaps(&m)
@@ -112,6 +115,7 @@ func (a *Accumulator) mergeMarks(b *Accumulator) {
 	}
 	a.dues.merge(&b.dues)
 	a.sents.merge(&b.sents)
+	a.inFlight += b.inFlight
 	t.spent.merge(&b.thinned.spent)
 	t.seconds.merge(&b.thinned.seconds)
 	t.flying.merge(&b.thinned.flying)

@@ -13,7 +13,7 @@ import (
 // not see the quota: a container with half a core looks like a machine that stands still
 // for half of the time.
 type quota struct {
-	cores     float64 // 0 is no quota
+	cores     float64 // 0: no quota
 	throttled time.Duration
 }
 
@@ -57,7 +57,7 @@ func quotaV2(root fs.FS, dir string) (q quota) {
 		return q
 	}
 	if fields := strings.Fields(string(limit)); len(fields) == 2 {
-		q.cores = share(fields[0], fields[1])
+		q.cores = coresOf(fields[0], fields[1])
 	}
 	q.throttled = time.Duration(statOf(root, dir, "throttled_usec")) * time.Microsecond
 	return q
@@ -71,13 +71,13 @@ func quotaV1(root fs.FS, dir string) (q quota) {
 	if err != nil || bad != nil {
 		return q
 	}
-	q.cores = share(strings.TrimSpace(string(limit)), strings.TrimSpace(string(period)))
+	q.cores = coresOf(strings.TrimSpace(string(limit)), strings.TrimSpace(string(period)))
 	q.throttled = time.Duration(statOf(root, dir, "throttled_time"))
 	return q
 }
 
-// share is a quota by its period; 0 if there is none.
-func share(limit, period string) float64 {
+// coresOf is the quota divided by its period; 0 if there is no quota.
+func coresOf(limit, period string) float64 {
 	of, err := strconv.ParseFloat(limit, 64)
 	in, bad := strconv.ParseFloat(period, 64)
 	if err != nil || bad != nil || of <= 0 || in <= 0 {
@@ -94,7 +94,7 @@ func statOf(root fs.FS, dir, name string) int64 {
 	}
 	for line := range strings.Lines(string(page)) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
-			n, _ := strconv.ParseInt(value, 10, 64) // 0 if it is no number
+			n, _ := strconv.ParseInt(value, 10, 64) // 0 if it cannot be parsed
 			return n
 		}
 	}

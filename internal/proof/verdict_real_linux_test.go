@@ -37,7 +37,7 @@ type trial struct {
 	shared  bool          // server and client have the same core
 	limit   int           // of a closed loop of single requests; 0 is another load
 	quota   time.Duration // of processor time in 100 ms; 0 is none
-	proxy   string        // how nginx between them passes answers on; empty is no nginx
+	proxy   string        // how nginx between them passes answers on; empty: no nginx
 	http2   bool          // to nginx
 	kill    bool          // an agent
 }

@@ -188,7 +188,7 @@ func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
 	return nil
 }
 
-// bareEvent writes an event that is no chunk.
+// bareEvent writes an event without the framing of a chunk.
 func bareEvent(out io.Writer, data string) { fmt.Fprintf(out, "data: %s\n\n", data) }
 
 // tokens says them by the plan, and returns where each ended in the stream.
