@@ -229,10 +229,10 @@ test-power:
 test-hostile:
 	go test -tags hostile,real -run '^TestReal' -count 1 -timeout 2h -v ./internal/hostile
 
-## test-coverage: how often intervals of 95 % hold the truth, in 4,000 seeded tries of each of 39 kinds and 2,000 of four simulated engines (half an hour; TRIES=400 for fewer)
+## test-coverage: how often intervals of 95 % hold the truth, in 4,000 seeded tries of each of 39 kinds 2,000 of four simulated engines, and 200 runs of the command on each of eight loads (some hours; TRIES=400 and RUNS=40 for fewer, FIRST for other seeds)
 .PHONY: test-coverage
 test-coverage:
-	go test -tags coverage -run TestCoverage -count 1 -timeout 3h -v ./stat ./search
+	go test -tags coverage -run TestCoverage -count 1 -timeout 6h -v ./stat ./search ./cli
 
 SEEDS ?= 20
 FIRST ?= 1000

@@ -182,8 +182,8 @@ func (a *Accumulator) mergeGaps(b *Accumulator) {
 }
 
 // dists are all distributions.
-func (a *Accumulator) dists(percentiles []float64, paced *stat.Series) []Dist {
-	out := a.whole.summarize(All, percentiles, a.series, paced)
+func (a *Accumulator) dists(percentiles []float64, in balanced) []Dist {
+	out := a.whole.summarize(All, percentiles, a.series, in)
 	if !a.apart {
 		out[tokenGapAt].N = out[indexITL].N
 		if s := out[indexITL].Stats; s != nil {
@@ -195,13 +195,10 @@ func (a *Accumulator) dists(percentiles []float64, paced *stat.Series) []Dist {
 	return out
 }
 
-// paced are the requests of an open loop: a rate sends as many as were asked for.
-func (a *Accumulator) paced(s *Summary) *stat.Series {
+// fixedNumber says whether a rate sent as many requests as were asked for.
+func fixedNumber(s *Summary) bool {
 	c := &s.Config
-	if len(a.series) == 0 || c.RequestRate == 0 || math.IsInf(c.RequestRate, 1) || s.LimitBound || c.Interrupted {
-		return nil
-	}
-	return &a.series[indexE2EL]
+	return c.RequestRate != 0 && !math.IsInf(c.RequestRate, 1) && !s.LimitBound && !c.Interrupted
 }
 
 // Close implements tacho.Sink.
@@ -267,8 +264,12 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Backlog, s.SpreadMillis, s.Cache = a.backlog(c), spread(c, a.marks, a.whole.Requests), a.cache
 	s.Buffering, s.Idle = a.buffered, a.idle(c)
 	s.Throughput = a.throughput(&s)
-	s.Steady = a.steady(&c, s.Backlog)
-	s.Dists = a.dists(c.Percentiles, a.paced(&s))
+	var in balanced
+	s.Steady, in = a.steady(&s)
+	s.Dists = a.dists(c.Percentiles, in)
+	if c.NoSteady {
+		s.Steady = nil
+	}
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
 	s.spent, s.slowest = spending(a.marks)

@@ -157,7 +157,7 @@ func (p *parts) groups(percentiles []float64) []Group {
 		}
 		out = append(out, Group{
 			By: label, Value: k.value, Requests: part.Requests, Completed: part.Completed, Failed: part.Failed,
-			Input: part.tokens.Input, Output: part.tokens.Output, Cached: part.tokens.Cached, Dists: part.summarize(Classic, percentiles, nil, nil),
+			Input: part.tokens.Input, Output: part.tokens.Output, Cached: part.tokens.Cached, Dists: part.summarize(Classic, percentiles, nil, balanced{}),
 		})
 	}
 	slices.SortFunc(out, func(a, b Group) int {

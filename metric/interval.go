@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -9,13 +10,16 @@ import (
 )
 
 // An Interval is how sure a mean or a percentile is: with a chance of 95 % the
-// server's true value is in it, if it goes on as in this run. Requests that are
+// server's true value is in it, if it goes on as in the steady state of this run. It is of
+// the requests of SteadyState.Settled, where the figure is Value: the figure of the whole
+// run also has the filling and the emptying of the server. Requests that are
 // near each other in time are not taken for independent, nor are the gaps of one
 // request.
 type Interval struct {
 	Low       *float64     `json:"low"` // nil: the sample does not tell
 	High      *float64     `json:"high"`
-	Effective float64      `json:"effective_n"` // how many independent values would tell as much
+	Value     *float64     `json:"value,omitempty"` // the figure in the steady state
+	Effective float64      `json:"effective_n"`     // how many independent values would tell as much
 	Warning   stat.Warning `json:"warning,omitempty"`
 }
 
@@ -36,6 +40,9 @@ func interval(c stat.Confidence, least float64) *Interval {
 // halfWidth is half the width of the interval of a value. If the interval ends at 0,
 // its other half has the width.
 func (in *Interval) halfWidth(value float64) float64 {
+	if in.Value != nil {
+		value = *in.Value
+	}
 	if *in.Low == 0 {
 		return *in.High - value
 	}
@@ -75,14 +82,51 @@ func (s *series) merge(o series) {
 	}
 }
 
+// balanced is when intervals are told of, or why they are not.
+type balanced struct {
+	*stat.Stretch
+	why stat.Warning // of nil
+}
+
 // addIntervals says how sure each of the statistics is.
-func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, paced *stat.Series) {
-	sure := one.Sure(values, paced)
-	s.MeanInterval, s.MedianInterval = interval(sure.Mean, s.Min), interval(sure.Quantile(0.5), s.Min)
-	for i := range s.Percentiles {
-		p := &s.Percentiles[i]
-		p.Interval = interval(sure.Quantile(p.P/100), s.Min)
+func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, in balanced) {
+	set := func(mean func() *Interval, quantile func(q float64) *Interval) {
+		s.MeanInterval, s.MedianInterval = mean(), quantile(0.5)
+		for i := range s.Percentiles {
+			p := &s.Percentiles[i]
+			p.Interval = quantile(p.P / 100)
+		}
 	}
+	if in.Stretch == nil {
+		none := func() *Interval { return in.none(one, values) }
+		set(none, func(float64) *Interval { return none() })
+		return
+	}
+	sure, there := one.SureIn(values, in.Stretch)
+	with := func(out *Interval, value func() float64) *Interval {
+		if out.Low != nil {
+			v := value()
+			out.Value = &v
+		}
+		return out
+	}
+	set(func() *Interval { return with(interval(sure.Mean, s.Min), func() float64 { return there.Mean() }) },
+		func(q float64) *Interval {
+			return with(interval(sure.Quantile(q), s.Min), func() float64 { return there.Quantile(q) })
+		})
+}
+
+// none is why there is no interval of a series.
+func (b balanced) none(one *stat.Series, values stat.Distribution) *Interval {
+	out := &Interval{Warning: b.why}
+	if b.why != stat.Unsteady {
+		mean := one.Sure(values, nil).Mean
+		if values.Std() == 0 {
+			return interval(mean, mean.Low) // all are alike
+		}
+		out.Effective, out.Warning = mean.Effective, cmp.Or(mean.Warning, b.why)
+	}
+	return out
 }
 
 // EffectiveSamples is how many independent values carry as much information about
@@ -92,7 +136,7 @@ func (d *Dist) EffectiveSamples(p float64) int {
 		return 0
 	}
 	in := d.Stats.At(p).Interval
-	if in == nil || in.Warning == stat.AtOnce {
+	if in == nil || in.Warning == stat.AtOnce || in.Warning == stat.Unsteady {
 		return 0
 	}
 	return max(int(math.Round(in.Effective)), 1)

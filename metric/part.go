@@ -153,16 +153,16 @@ func (p *part) merge(o *part) {
 	}
 }
 
-// summarize has intervals where there are series, see stat.Series.Sure. Metrics are told on all
+// summarize has intervals where there are series, see stat.Series.SureIn. Metrics are told on all
 // processors: to sort a million values of each is most of the work.
-func (p *part) summarize(metrics []*Metric, percentiles []float64, all series, paced *stat.Series) []Dist {
+func (p *part) summarize(metrics []*Metric, percentiles []float64, all series, in balanced) []Dist {
 	out := make([]Dist, len(metrics))
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(metrics); i = int(next.Add(1)) - 1 {
-				out[i] = p.dist(i, metrics[i], percentiles, all, paced)
+				out[i] = p.dist(i, metrics[i], percentiles, all, in)
 			}
 		})
 	}
@@ -170,13 +170,13 @@ func (p *part) summarize(metrics []*Metric, percentiles []float64, all series, p
 	return out
 }
 
-func (p *part) dist(i int, m *Metric, percentiles []float64, all series, paced *stat.Series) Dist {
+func (p *part) dist(i int, m *Metric, percentiles []float64, all series, in balanced) Dist {
 	d := Dist{Name: m.Name, Unit: m.Unit}
 	if i < len(p.digests) {
 		values := p.digests[i].Distribution()
 		d.fill(&p.digests[i], values, percentiles)
 		if i < len(all) && d.Stats != nil {
-			d.Stats.addIntervals(&all[i], values, paced)
+			d.Stats.addIntervals(&all[i], values, in)
 		}
 	}
 	return d

@@ -25,7 +25,7 @@ func (p *parts) endpoints(percentiles []float64) []EndpointSummary {
 		if k.by == endpointKey {
 			out = append(out, EndpointSummary{
 				Endpoint: k.value, Requests: part.Requests, Completed: part.Completed, Failed: part.Failed,
-				OutputTokens: part.tokens.Output, Dists: part.summarize(Classic, percentiles, nil, nil),
+				OutputTokens: part.tokens.Output, Dists: part.summarize(Classic, percentiles, nil, balanced{}),
 			})
 		}
 	}

@@ -21,6 +21,9 @@ type SteadyState struct {
 	WhyNot string  `json:"why_not,omitempty"` // there is none
 	Little *Little `json:"little"`            // while a closed loop was full, or while requests were sent at a rate; nil where all left at once
 	WarmUp *WarmUp `json:"warm_up"`           // nil: the first requests were like the others
+
+	Settled      *Settled `json:"settled"`                 // what intervals are of; nil: there are none
+	WhyUnsettled string   `json:"why_unsettled,omitempty"` // there are none
 }
 
 // Why there is no window.
@@ -30,14 +33,14 @@ const (
 	NeverFull    = "the limit was never reached"
 	OverSaturate = "the server fell behind all the time: its queue grew to the end"
 	StillMoving  = "latencies still rose or fell at the end"
+	ShortRun     = "the run was too short beside its requests"
 	ShortWindow  = "the time in balance was too short to rely on"
 	LittleIsOff  = "Little's law is off by more than a tenth"
 )
 
 // A Window is the time in which a run was in balance: with a limit and no rate,
 // from when as many requests as Least were first in flight until they were for
-// the last time; at a rate, from when latencies no longer depend on the start
-// until the last request was sent.
+// the last time; at a rate, that of Settled.
 type Window struct {
 	FromS     float64 `json:"start_s"`
 	ToS       float64 `json:"end_s"`
@@ -80,32 +83,22 @@ const (
 	startLeast  = 5   // requests at the very start that must be unlike the rest: one alone is random variation
 )
 
-// steady is nil where no request was sent, or nobody wants to know.
-func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
-	if c.NoSteady {
-		return nil
-	}
-	sents := make([]*marks, 0, len(a.marks))
-	for i := range a.marks {
-		if m := &a.marks[i]; m.sent != tacho.Never {
-			sents = append(sents, m)
-		}
-	}
+// steady is nil where no request was sent. It also says when intervals are told of.
+func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
+	c := &s.Config
+	sents := a.inOrder()
 	if len(sents) == 0 {
-		return nil
+		return nil, balanced{why: stat.TooFew}
 	}
-	slices.SortFunc(sents, func(a, b *marks) int {
-		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.end, b.end), cmp.Compare(a.first, b.first))
-	})
 	out := &SteadyState{}
 	closed := c.RequestRate <= 0 && c.MaxConcurrency > 0
 	if c.RequestRate <= 0 && (!closed || a.sents.n <= c.MaxConcurrency) && sents[len(sents)-1].sent-sents[0].sent < sents[0].end-sents[0].sent {
-		out.WhyNot = AllAtOnce
-		return out
+		out.WhyNot, out.WhyUnsettled = AllAtOnce, AllAtOnce
+		return out, balanced{why: stat.AtOnce}
 	}
 	if len(sents) < steadyMin {
-		out.WhyNot = TooShort
-		return out
+		out.WhyNot, out.WhyUnsettled = TooShort, TooShort
+		return out, balanced{why: stat.TooFew}
 	}
 	var first int
 	out.WarmUp, first = warmUp(sents)
@@ -113,24 +106,50 @@ func (a *Accumulator) steady(c *Config, b *Backlog) *SteadyState {
 	var w *Window
 	if closed {
 		w, from, to = fullWindow(c, sents, a.thinned.of(), from, to)
-		if w == nil {
-			out.WhyNot = NeverFull
-		}
-	} else if out.WhyNot = unbalanced(sents[first:], b); out.WhyNot == "" {
-		w, from = &Window{}, sents[first].sent
 	}
+	st := a.settled(sents, from, to)
 	if out.WarmUp != nil {
+		st.From = max(st.From, sents[first].sent)
 		out.WarmUp.Requests *= a.thinned.of()
 	}
+	out.WhyUnsettled = a.unsettled(s, sents, st)
+	switch {
+	case closed && w == nil:
+		out.WhyNot, out.WhyUnsettled = NeverFull, NeverFull
+	case !closed:
+		w = &Window{}
+		if out.WhyNot = out.WhyUnsettled; st.To > st.From {
+			from, to = st.From, st.To
+		}
+	}
 	out.Little = little(sents, a.thinned.of(), from, to)
-	if w != nil {
+	if w != nil && out.WhyNot == "" {
 		out.WhyNot = unreliable(c, sents, out.Little, to-from)
 	}
 	if out.WhyNot == "" {
 		a.measureWindow(w, c, sents, from, to)
 		out.Window = w
 	}
-	return out
+	if out.WhyUnsettled = cmp.Or(out.WhyNot, out.WhyUnsettled); out.WhyUnsettled != "" {
+		return out, balanced{why: stat.Unsteady}
+	}
+	st.Fixed = fixedNumber(s)
+	out.Settled = a.measureSettled(sents, st)
+	return out, balanced{Stretch: st}
+}
+
+// inOrder are the requests that were sent, in the order of their sending.
+func (a *Accumulator) inOrder() []*marks {
+	sents := make([]*marks, 0, len(a.marks))
+	for i := range a.marks {
+		if m := &a.marks[i]; m.sent != tacho.Never {
+			sents = append(sents, m)
+		}
+	}
+	slices.SortFunc(sents, func(a, b *marks) int {
+		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.end, b.end), cmp.Compare(a.first, b.first))
+	})
+	return sents
 }
 
 // unreliable is why figures of a window would mislead; empty if they do not. A window
@@ -188,23 +207,6 @@ func (m *marks) over() time.Duration {
 		return m.end
 	}
 	return m.last
-}
-
-// unbalanced is why requests at a rate were not in balance; empty: they were.
-func unbalanced(sents []*marks, b *Backlog) string {
-	if growth, grew := b.growth(); grew && growth > 0.05 {
-		return OverSaturate
-	}
-	var s stat.Series
-	for _, m := range sents {
-		if m.ok {
-			s.Add(m.sent-sents[0].sent, millis(m.over()-m.sent))
-		}
-	}
-	if s.Trend() {
-		return StillMoving
-	}
-	return ""
 }
 
 // measureWindow fills in what a window gave.

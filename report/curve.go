@@ -89,7 +89,7 @@ func (p printer) narrow(runs []outcome.Run, wide int) error {
 			}
 		}
 	}
-	p.table(lines)
+	p.levelTable(lines)
 	p.repeats(runs)
 	return nil
 }

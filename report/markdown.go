@@ -24,7 +24,11 @@ func renderMarkdown(w io.Writer, r *Report) error {
 	for i := range r.Runs {
 		p.line(markdownText(safe(strings.Join(conclusion.Of(&r.Runs[i]).Text, " "))) + "\n")
 	}
+	unsure := marks(lines)
 	p.markdown(lines, rule(table.Columns))
+	if unsure {
+		p.line("\n" + noIntervalWords)
+	}
 	for i := range r.Runs {
 		for _, repeats := range r.Runs[i].Repeats() {
 			lines := spreadLines(repeats.Spreads)

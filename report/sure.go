@@ -11,10 +11,11 @@ import (
 var doubts = map[stat.Warning]string{
 	stat.TooFew:     "too few values",
 	stat.Correlated: "too few that are independent",
+	stat.Unsteady:   "no steady state",
 	stat.AtOnce:     "requests left at once or in few waves, so only repeated runs can tell (--repeat)",
 }
 
-// sure writes how sure each figure of the classic block is. Where none of them
+// sure writes how sure each figure of the classic block is in the steady state. Where none of them
 // can be told for one reason, that is one line.
 func (p printer) sure(s *metric.Summary) {
 	type figure struct {
@@ -50,12 +51,31 @@ func (p printer) sure(s *metric.Summary) {
 	}
 	p.line(centre("How Sure: 95 % Intervals", "-", blockWidth))
 	if first := figures[0].Warning; len(reasons) == 1 && first != "" {
-		p.fact("All of the above:", "n/a: "+doubts[first])
+		text := notMeasured + ": " + doubts[first]
+		if s.Steady != nil && first == stat.Unsteady {
+			text += ": " + s.Steady.WhyUnsettled
+		}
+		p.fact("All of the above:", text)
 		return
+	}
+	if s.Steady != nil && s.Steady.Settled != nil {
+		p.settled(s.Steady.Settled)
 	}
 	for _, f := range figures {
 		p.fact(f.label+" (ms):", intervalWords(f.Interval, f.n))
 	}
+}
+
+// settled writes what intervals are of, and the throughput in that time.
+func (p printer) settled(s *metric.Settled) {
+	p.fact("Steady state alone (s):", fmt.Sprintf("%.2f to %.2f, with %d requests; value (interval)", s.FromS, s.ToS, s.Requests))
+	rate := func(label string, in *metric.Interval) {
+		if *in.Value > 0 {
+			p.fact(label, fixed(in.Value)+" ("+fixed(in.Low)+" to "+fixed(in.High)+")")
+		}
+	}
+	rate("Request throughput (req/s):", s.RequestsInterval)
+	rate("Output token throughput (tok/s):", s.OutputTokensInterval)
 }
 
 func intervalWords(in *metric.Interval, n int) string {
@@ -67,8 +87,11 @@ func intervalWords(in *metric.Interval, n int) string {
 		return text
 	}
 	text := fixed(in.Low) + " to " + fixed(in.High)
+	if in.Value != nil {
+		text = fixed(in.Value) + " (" + text + ")"
+	}
 	if rounded := fmt.Sprintf("%.0f", in.Effective); rounded != fmt.Sprint(n) {
-		text += fmt.Sprintf(" (%d values are worth %s)", n, rounded)
+		text += fmt.Sprintf(", %d values are worth %s", n, rounded)
 	}
 	return text
 }

@@ -3,7 +3,9 @@ package report
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 
 	"tacho/metric"
 )
@@ -68,14 +70,38 @@ func (t *table) strings(sure bool) ([][]string, error) {
 		var line []string
 		for i := range row {
 			text := t.Columns[i].forPeople(row[i])
-			if in := row[i].Sure; sure && in != nil && in.Low != nil {
-				text += " (" + fixed(in.Low) + " to " + fixed(in.High) + ")"
-			}
+			text += surety(row[i], sure)
 			line = append(line, text)
 		}
 		out = append(out, line)
 	}
 	return out, nil
+}
+
+// noInterval marks a figure that has no interval.
+const noInterval = "~"
+
+// noIntervalWords say what the mark and the intervals in a table mean.
+const noIntervalWords = noInterval + ": no 95 % interval"
+
+// surety is what stands behind a figure: its interval, or that there is none.
+func surety(c cell, with bool) string {
+	switch in := c.Sure; {
+	case in == nil || !c.Known:
+		return ""
+	case in.Low == nil:
+		return noInterval
+	case with:
+		return " (steady " + fixed(in.Low) + " to " + fixed(in.High) + ")"
+	}
+	return ""
+}
+
+// marks says whether a table has a figure without an interval.
+func marks(lines [][]string) bool {
+	return slices.ContainsFunc(lines, func(line []string) bool {
+		return slices.ContainsFunc(line, func(text string) bool { return strings.HasSuffix(text, noInterval) })
+	})
 }
 
 // A source is one column and how its cells come from a T.

@@ -345,9 +345,17 @@ func (p printer) levels(runs []outcome.Run) error {
 	if err != nil {
 		return err
 	}
-	p.table(lines)
+	p.levelTable(lines)
 	p.repeats(runs)
 	return nil
+}
+
+// levelTable writes a table of levels, and what its marks mean.
+func (p printer) levelTable(lines [][]string) {
+	p.table(lines)
+	if marks(lines) {
+		p.line(noIntervalWords)
+	}
 }
 
 // table writes columns as wide as their widest cell, numbers to the right and

@@ -15,9 +15,10 @@ type Warning string
 
 // The warnings.
 const (
-	TooFew     Warning = "too few"    // observations: the interval has no lower or no upper end
-	Correlated Warning = "correlated" // observations that follow each other resemble each other: there are fewer independent ones than it seems
-	AtOnce     Warning = "at once"    // the observations are of one moment, or of a few: one run does not tell what another would give
+	TooFew     Warning = "too few"         // observations: the interval has no lower or no upper end
+	Correlated Warning = "correlated"      // observations that follow each other resemble each other: there are fewer independent ones than it seems
+	Unsteady   Warning = "no steady state" // the run was not in balance for long enough
+	AtOnce     Warning = "at once"         // the observations are of one moment, or of a few: one run does not tell what another would give
 )
 
 // incompleteBeta is the regularized incomplete beta function, by its continued

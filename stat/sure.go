@@ -37,7 +37,7 @@ const (
 type Sure struct {
 	Mean   Confidence
 	series *Series
-	paced  *Series
+	load   load
 	below  *cumulation
 	values Distribution
 	std    float64
@@ -48,18 +48,31 @@ type Sure struct {
 // time is fixed: paced then has one observation for each request. It is nil where
 // that number is left to chance.
 func (s *Series) Sure(d Distribution, paced *Series) Sure {
-	if paced != nil && paced.shift != s.shift {
-		paced = nil // it is of another time
+	return s.sure(d, load{paced: paced, fixed: 1, unit: 1, most: mostWaves})
+}
+
+// A load is what is known of the requests of which a series has observations.
+type load struct {
+	paced *Series // one observation for each request, if their number is fixed; or nil
+	fixed float64 // share of that fixed number that is in paced
+	unit  float64 // observations of one request
+	most  int     // waves that are slow beside the time in which requests depend on each other
+	long  bool    // the time is long beside that time: few effective observations are no objection
+}
+
+func (s *Series) sure(d Distribution, l load) Sure {
+	if l.paced != nil && l.paced.shift != s.shift {
+		l.paced = nil // it is of another time
 	}
-	out := Sure{series: s, paced: paced, below: s.cumulate(), values: d, std: d.Std()}
-	out.Mean = s.mean(d.Mean(), out.std, paced)
+	out := Sure{series: s, load: l, below: s.cumulate(), values: d, std: d.Std()}
+	out.Mean = s.mean(d.Mean(), out.std, l)
 	return out
 }
 
 // mean is by the cosine estimator of the variance of a mean (equally weighted,
 // with the quantiles of Student's distribution), which needs no model of how the
 // observations depend on each other, with Hall's correction for skewness.
-func (s *Series) mean(mean, std float64, paced *Series) Confidence {
+func (s *Series) mean(mean, std float64, l load) Confidence {
 	n := float64(s.N())
 	switch {
 	case n < leastMoments:
@@ -74,8 +87,8 @@ func (s *Series) mean(mean, std float64, paced *Series) Confidence {
 		off[i] = s.sums[i].float() - mean*float64(s.n[i])
 	}
 	skew := s.skewness(&off)
-	effective, waves := s.worth(&off, std*std, paced)
-	if effective < leastMean {
+	effective, waves := s.worth(&off, std*std, l)
+	if effective < leastMean && !l.long {
 		return unbounded(effective, Correlated)
 	}
 	t, scale := student975(waves), std/math.Sqrt(effective)
@@ -124,7 +137,7 @@ func (s *Sure) exceed(q float64) excess {
 	for i := range off {
 		off[i] -= share * float64(s.series.n[i])
 	}
-	effective, waves := s.series.worth(&off, share*(1-share), s.paced)
+	effective, waves := s.series.worth(&off, share*(1-share), s.load)
 	return excess{min(effective, mostWorth*s.below.all), s.series.skewness(&off), waves}
 }
 
@@ -175,24 +188,25 @@ const mostWaves = 24
 // worth is how many independent observations would tell as much of a mean, from
 // the deviations of observations of that variance, and from how many waves that
 // was found.
-func (s *Series) worth(off *[seriesBins]float64, variance float64, paced *Series) (effective float64, freedom int) {
+func (s *Series) worth(off *[seriesBins]float64, variance float64, l load) (effective float64, freedom int) {
 	n, first := float64(s.N()), 0.0
-	if paced != nil {
-		paced.even(off)
+	if l.paced != nil {
+		l.paced.even(off, l.fixed)
 	}
 	power := s.power(off)
 	for _, c := range waveCounts {
-		free := c.waves
-		if paced != nil {
+		waves := min(c.waves, l.most)
+		free := waves
+		if l.paced != nil {
 			free-- // one was used up by that
 		}
-		mean := max(power[c.waves-1]/float64(free), math.SmallestNonzeroFloat64)
+		mean := max(power[waves-1]/float64(free), math.SmallestNonzeroFloat64)
 		now := n * n * variance / (2 * mean)
 		if c.from == 0 {
 			first = now
 		}
-		few := 2*float64(c.waves) <= n && first >= 0.7*n // but as good as independent
-		if first >= c.from || few {
+		few := 2*float64(waves) <= n/l.unit && first >= 0.7*n // but as good as independent
+		if first/l.unit >= c.from || few {
 			effective, freedom = now, free
 		}
 	}
@@ -211,21 +225,36 @@ func (s *Series) power(off *[seriesBins]float64) (power [mostWaves]float64) {
 
 // even takes out of the deviations what follows the number of requests at a time;
 // s has one observation for each. Their number in the whole time is fixed, so a rush
-// is made up for elsewhere, and the mean does not show it.
-func (s *Series) even(off *[seriesBins]float64) {
+// is made up for elsewhere, and the mean does not show it. If only a share of that number
+// is in s, a share of the rush may be made up for outside: the variance of the number in s is
+// 1 - share of what it would be if the number were left to chance.
+func (s *Series) even(off *[seriesBins]float64, share float64) {
 	used := s.used()
-	usual := float64(s.N()) / float64(used)
-	var more [seriesBins]float64
-	for i := range used {
-		more[i] = float64(s.n[i]) - usual
+	requests := make([]float64, used)
+	for i := range requests {
+		requests[i] = float64(s.n[i])
+	}
+	even(off[:used], requests, share)
+}
+
+// even is Series.even, of the number of requests in each part of the time.
+func even(off, requests []float64, share float64) {
+	usual := 0.0
+	for _, n := range requests {
+		usual += n / float64(len(requests))
+	}
+	more := make([]float64, len(requests))
+	for i, n := range requests {
+		more[i] = n - usual
 	}
 	both, number := 0.0, math.SmallestNonzeroFloat64
-	waves := wavesOf(off[:used])
-	for j, wave := range wavesOf(more[:used]) {
+	waves := wavesOf(off)
+	for j, wave := range wavesOf(more) {
 		both, number = both+wave*waves[j], number+wave*wave
 	}
-	for i := range used {
-		off[i] -= both / number * more[i]
+	part := 1 - math.Sqrt(max(1-share, 0))
+	for i := range off {
+		off[i] -= part * both / number * more[i]
 	}
 }
 

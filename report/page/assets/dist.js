@@ -53,7 +53,7 @@ const bars = (d, s, c) => each(heights(d).filter((h) => h[2] && s.x(h[1]) > s.le
 function percentileDot(s, d, p, colour, w, all) {
   const name = `p${p}`, x = s.x(d[name]), y = s.y(p / 100);
   const end = x > w - 31 || all.some((o) => o !== d && o[name] > d[name]); // to the left of the dot when another run's dot is to the right
-  const sure = d.sure[name] || [], tip = keyed([[name, time(d[name])], ...(sure.length ? [['95 % sure', sure.map(time).join(' – ')]] : [])]);
+  const sure = d.sure[name] || [], tip = keyed([[name, time(d[name])], ...(sure.length ? [['95 % interval, steady state', sure.map(time).join(' – ')]] : [])]);
   return (sure.length ? sureBar(s, sure, y, colour) : '') + `<circle class="percentile" data-tip="${esc(tip)}" data-value="${d[name]}" cx="${r1(x)}" cy="${r1(y)}" r="3.5" data-css="stroke:${colour}"/>`
     + text(x + (end ? -8 : 8), y + 4, name, 'strong halo', end ? 'end' : 'start', `fill:${colour}`);
 }

@@ -17,7 +17,7 @@ function xIsLog() { // where levels double, a log axis keeps them apart
 }
 const sweepBox = (w, left = 46) => ({ left, right: w - 30, upper: 24, lower: SWEEP - 36 });
 const manyLevels = () => RUNS.some((r) => r.levels.length > 1) || RUNS.length > 1;
-const sparse = () => `p50 to p99${levelsShown().some((l) => l.ttft?.sure.p50.length) ? ' · bars: 95 %' : ''}${levelsShown().some(few) ? ' · hollow: too few' : ''}`;
+const sparse = () => `p50 to p99${levelsShown().some((l) => l.ttft?.sure.p50.length) ? ' · bars: 95 %, steady state' : ''}${levelsShown().some(few) ? ' · hollow: too few' : ''}`;
 function xTicks(s, w) {
   if (xKind() !== 'asked') return s.x.ticks(w / 60);
   const all = [...new Set(levelsShown().map(s.get))].filter((v) => v != null).sort((p, q) => p - q);
