@@ -219,10 +219,14 @@ $(PEERS)/%/bin/python: $(VLLM)
 dialects: $(VLLM) $(PEERS)/aiperf/bin/python $(PEERS)/guidellm/bin/python $(PEERS)/sglang/bin/python
 	VLLM=$(CURDIR)/$(VLLM) go test ./metric -run TestDialects -count 1 -dialects
 
-## test-power: how often equal runs are called equal, and 10 % is found, in 100 tries each (some minutes)
-.PHONY: test-power
-test-power:
-	TRIES=100 go test ./compare -run TestPower -count 1 -timeout 30m -v
+PAIRS ?= 100
+FROM ?= 20000
+
+## test-compare: tacho compare of PAIRS pairs of runs in virtual time for each kind of load, from seed FROM on: equal servers, slower ones, and the gate (some minutes)
+.PHONY: test-compare
+test-compare:
+	PAIRS=$(PAIRS) FROM=$(FROM) go test ./cli -run TestCompareTable -count 1 -timeout 2h -v
+	TRIES=$(PAIRS) go test ./compare -run TestPower -count 1 -timeout 30m -v
 
 ## test-hostile: every shape of a bad answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
 .PHONY: test-hostile

@@ -33,9 +33,10 @@ func newCompare(env *Env) *cobra.Command {
 		Long: `compare holds runs against the first of them: A, B and the others are run
 directories, results of other tools or folders, as "tacho report" reads them.
 Levels are matched by their coordinates. Several runs of one setting (--repeat,
-or a folder of runs) are the unit of the test; of a single run its requests are,
-in stretches, as requests near each other resemble each other. A difference that
-chance could have made is "~". Where a result has no requests, there is a
+or a folder of runs) are the unit of the test. Single runs are compared in
+stretches, because requests near each other resemble each other. If both runs sent
+the same work (the same --seed), far smaller differences are found. A difference
+that chance could have made is "~". If a result has no requests, there is a
 difference and no test.
 
 A name that is no file is looked for below runs/ and the working directory: the
@@ -43,7 +44,8 @@ beginning of a name will do.
 
 --fail-if ends with exit code 3 if a condition holds of any but the first:
 ttft.p99>+10% is a difference from the first, ttft.p99>200ms a limit. A difference
-that the test calls "~" passes, unless --fail-unsure is given. A difference with too
+that the test calls "~" passes, unless --fail-unsure is given. A percentile without a
+test of its own fails if all requests are surely beyond the limit. A difference with too
 few requests for a test is not judged, which is exit code 5, unless
 --allow-unjudged is given. Every condition prints a line.`,
 		Example: `  tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm

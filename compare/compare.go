@@ -3,9 +3,9 @@
 // quantity of a level is held against that of the first side, with an interval
 // and a test that fits.
 //
-// Where a side has several runs of a level, the run is the unit of the test. Else
-// it is the request, and requests near each other in time are not taken for
-// independent: whole stretches of the run are compared.
+// If a side has several runs of a level, the run is the unit of the test. Two single
+// runs are cut into stretches, because requests near each other in time are not
+// independent, and stretches at the same place of both runs are compared.
 package compare
 
 import (
@@ -90,6 +90,8 @@ type Delta struct {
 	Adjusted   *float64 `json:"adjusted,omitempty"` // for all rows together
 	NoTest     string   `json:"no_test,omitempty"`  // why there is none
 	Verdict    Verdict  `json:"verdict"`
+
+	shift *shift // of all values of the metric; nil where it was not tested
 }
 
 // A Verdict is what a difference comes to.
@@ -157,34 +159,65 @@ func called(sides []Side) []Side {
 // level holds the sides against each other in one place.
 func (c *Comparison) level(g *group, o Options) (*Level, error) {
 	out := &Level{Name: g.name, of: g.levels}
-	estimates := make([]*estimates, len(g.levels))
-	for i, levels := range g.levels {
+	for _, levels := range g.levels {
 		out.Runs = append(out.Runs, len(levels))
-		var err error
-		if estimates[i], err = estimate(levels, o.Quantities); err != nil {
+	}
+	singles, err := newSingles(g.levels, o.Quantities)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range o.Quantities {
+		row, known, err := newRow(g.levels, singles, q)
+		if err != nil {
 			return nil, err
 		}
-	}
-	for k, q := range o.Quantities {
-		row := Row{Quantity: q, Name: q.Name, Unit: q.Unit, Values: make([]*float64, len(g.levels)), Deltas: make([]*Delta, len(g.levels))}
-		first := estimates[0].of(k)
-		known := 0
-		for i := range estimates {
-			e := estimates[i].of(k)
-			if e == nil {
-				continue
-			}
-			known++
-			row.Values[i] = &e.value
-			if i > 0 && first != nil {
-				row.Deltas[i] = difference(first, e)
-			}
-		}
-		if known > 0 {
+		if known {
 			out.Rows = append(out.Rows, row)
 		}
 	}
 	return out, nil
+}
+
+// newSingles cuts the sides of one run into stretches, if there are two of them.
+func newSingles(levels [][]*outcome.Level, quantities []metric.Quantity) ([]*single, error) {
+	out := make([]*single, len(levels))
+	for i := range levels {
+		if len(levels[0]) != 1 || len(levels[i]) != 1 {
+			continue
+		}
+		var err error
+		if out[i], err = newSingle(levels[i][0], quantities); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// newRow holds the sides against each other in one quantity; false if no side
+// knows it.
+func newRow(levels [][]*outcome.Level, singles []*single, q metric.Quantity) (row Row, known bool, err error) {
+	row = Row{Quantity: q, Name: q.Name, Unit: q.Unit, Values: make([]*float64, len(levels)), Deltas: make([]*Delta, len(levels))}
+	var first *estimated
+	for i := range levels {
+		e, err := estimate(levels[i], q)
+		if err != nil {
+			return row, false, err
+		}
+		if e == nil {
+			continue
+		}
+		known, row.Values[i] = true, &e.value
+		switch {
+		case i == 0:
+			first = e
+		case first == nil:
+		case singles[i] != nil:
+			row.Deltas[i] = withinRuns(first, e, q, singles[0], singles[i])
+		default:
+			row.Deltas[i] = betweenRuns(first, e)
+		}
+	}
+	return row, known, nil
 }
 
 // conclude weighs all tests together: the more there are, the more easily one of

@@ -3,65 +3,122 @@ package compare
 import (
 	"math"
 
+	"tacho/metric"
 	"tacho/stat"
 )
 
-// difference is how far b is from a. Each side's error counts in the direction
-// that brings the two together.
-func difference(a, b *estimated) *Delta {
-	d := &Delta{Difference: b.value - a.value, Share: shareOf(b.value-a.value, a.value)}
-	switch {
-	case a.noTest != "":
-		d.NoTest = a.noTest
+// untested is how far b is from a.
+func untested(a, b *estimated) *Delta {
+	return &Delta{Difference: b.value - a.value, Share: shareOf(b.value-a.value, a.value)}
+}
+
+// betweenRuns compares the means of several runs, by how far runs spread (Welch's
+// test). A single run beside several may be off by what sets those apart.
+func betweenRuns(a, b *estimated) *Delta {
+	d := untested(a, b)
+	if a.runs < 2 && b.runs < 2 {
+		d.NoTest = tooFew
 		return d
-	case b.noTest != "":
-		d.NoTest = b.noTest
-		return d
 	}
-	a, b = a.besideRuns(b), b.besideRuns(a)
-	down, up := math.Hypot(b.low, a.high), math.Hypot(b.high, a.low)
-	freedom := welch(a, b)
-	t := stat.StudentQuantile(intervalLevel, freedom)
-	low, high := d.Difference-t*down, d.Difference+t*up
-	if a.value >= 0 && b.value >= 0 {
-		low = max(low, -a.value) // times, rates and shares cannot fall below 0: by 100 % at most
-	}
-	d.Low, d.High = &low, &high
-	toward := down
-	if d.Difference < 0 {
-		toward = up
-	}
-	p := 1.0
+	std, degrees := [2]float64{a.std, b.std}, [2]float64{float64(a.runs - 1), float64(b.runs - 1)}
 	switch {
-	case d.Difference == 0:
-	case toward == 0: // neither side has any spread, as in virtual time
-		p = 0
-	default:
-		p = stat.StudentP(d.Difference/toward, freedom)
+	case a.runs < 2:
+		std[0], degrees[0] = std[1], degrees[1]
+	case b.runs < 2:
+		std[1], degrees[1] = std[0], degrees[0]
 	}
-	d.P = &p
+	va, vb := std[0]*std[0]/float64(a.runs), std[1]*std[1]/float64(b.runs)
+	freedom := (va + vb) * (va + vb) / (va*va/degrees[0] + vb*vb/degrees[1])
+	d.test(math.Sqrt(va+vb), freedom)
+	return d.possible(a, b)
+}
+
+// possible ends an interval at -100 %: times, rates and shares do not fall below 0.
+func (d *Delta) possible(a, b *estimated) *Delta {
+	if d.Low != nil && a.value >= 0 && b.value >= 0 {
+		*d.Low = max(*d.Low, -a.value)
+	}
 	return d
 }
 
-// besideRuns is a single run that is held against several: it may be off by what
-// sets runs of the other side apart.
-func (e *estimated) besideRuns(other *estimated) *estimated {
-	if e.runs > 0 || other.runs == 0 {
-		return e
+// test adds an interval and a p-value, by a standard error and its degrees of
+// freedom.
+func (d *Delta) test(se, freedom float64) {
+	p := 1.0
+	switch {
+	case se > 0:
+		half := stat.StudentQuantile(intervalLevel, freedom) * se
+		low, high := d.Difference-half, d.Difference+half
+		d.Low, d.High = &low, &high
+		p = stat.StudentP(d.Difference/se, freedom)
+	case d.Difference != 0:
+		d.NoTest = noSpread
+		return
 	}
-	one := *e
-	one.low, one.high, one.freedom = max(e.low, other.runs), max(e.high, other.runs), other.freedom
-	return &one
+	d.P = &p
 }
 
-// welch is the degrees of freedom of a difference of two means of different
-// spread.
-func welch(a, b *estimated) float64 {
-	va, vb := square(a.low+a.high)/4, square(b.low+b.high)/4
-	if va+vb == 0 {
-		return a.freedom + b.freedom
+// withinRuns compares one run with another by their stretches.
+func withinRuns(a, b *estimated, q metric.Quantity, x, y *single) *Delta {
+	d := untested(a, b)
+	if d.NoTest = x.untestable(y); d.NoTest != "" {
+		return d
 	}
-	return square(va+vb) / (square(va)/a.freedom + square(vb)/b.freedom)
+	mx, my, most := x.meters[q.Name], y.meters[q.Name], min(x.generations(q.Metric), y.generations(q.Metric))
+	if q.Metric != nil {
+		d.shift = shifted(mx, my, most, x.floor(y))
+	}
+	if q.P > 0 {
+		d.testPercentile(a.value, b.value, mx, my, most, x.floor(y))
+		return d.possible(a, b)
+	}
+	s, why := jackknife(mx, my, most)
+	if why != "" {
+		d.NoTest = why
+		return d
+	}
+	switch {
+	case s.se <= noise && d.Difference == 0:
+		d.test(0, 1)
+	case q.Name == "failures":
+		s = s.beside(binomial(mx), binomial(my))
+		d.test(s.se, s.freedom)
+	case s.se <= noise:
+		d.NoTest = noSpread
+	case s.logs && a.value > 0 && b.value > 0:
+		d.testRatio(a.value, b.value, s.beside(x.floor(y), x.explained(y, q)))
+	default:
+		d.test(s.se, s.freedom)
+	}
+	d.combine()
+	return d.possible(a, b)
 }
 
-func square(x float64) float64 { return x * x }
+// testRatio is test for the logarithm of a ratio, so that no interval ends below
+// -100 %.
+func (d *Delta) testRatio(from, to float64, s spread) {
+	p := stat.StudentP(math.Log(to/from)/s.se, s.freedom)
+	d.P = &p
+	if half := s.half(); half < widest {
+		low, high := to*math.Exp(-half)-from, to*math.Exp(half)-from
+		d.Low, d.High = &low, &high
+	}
+}
+
+// widest is the half width, as a logarithm, from which on an interval says nothing:
+// a tenth to ten times the value.
+var widest = math.Log(10)
+
+// combine lets a mean be called different also if all of its distribution moved: a
+// server that falls behind is slower in every stretch, but by so different amounts
+// that their spread hides it. Two tests count twice.
+func (d *Delta) combine() {
+	if d.P == nil || d.shift == nil || d.Difference == 0 {
+		return
+	}
+	p := min(2*min(*d.P, d.shift.p), 1)
+	if d.shift.p < *d.P && d.shift.p < 1-intervalLevel && d.Low != nil && *d.Low <= 0 && *d.High >= 0 {
+		d.Low, d.High = nil, nil // they are of a test that does not see it
+	}
+	d.P = &p
+}

@@ -156,6 +156,8 @@ func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure boo
 	switch {
 	case beyond && (unsure || tested && delta.Verdict != Same):
 		return Finding{Failed, text}, true
+	case beyond && delta.shift.beyond(c):
+		return Finding{Failed, text + ", and all requests are beyond the limit, not only the tail"}, true
 	case beyond && !tested:
 		return Finding{NotJudged, text}, true
 	case beyond:
@@ -163,6 +165,21 @@ func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure boo
 	}
 	return Finding{Passed, text}, true
 }
+
+// beyond says whether all of the distribution, and not only one statistic of it,
+// is surely beyond the limit of a condition. It takes few requests to see an
+// enormous difference, where a percentile of its own takes many.
+func (s *shift) beyond(c *metric.Condition) bool {
+	if s == nil || c.Limit <= -1 {
+		return false
+	}
+	off, p := s.from(math.Log1p(c.Limit))
+	return p <= gateAlpha && (off > 0) == c.Above
+}
+
+// gateAlpha is how often a distribution exactly at the limit of a condition is said
+// to be beyond it.
+const gateAlpha = 0.05
 
 func (l *Level) row(name string) *Row {
 	for i := range l.Rows {

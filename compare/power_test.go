@@ -43,9 +43,10 @@ type trial struct {
 	rate     float64 // 0: as fast as the limit lets
 	limit    int
 	requests int
+	blind    bool // 10 % is less than one run of it tells
 }
 
-var trials = []trial{{"rate", 12, 0, 400}, {"limit", 0, 16, 400}}
+var trials = []trial{{"rate", 12, 0, 400, false}, {"limit", 0, 16, 400, false}, {"overload", 60, 0, 400, true}, {"burst", 0, 0, 200, true}}
 
 func (tr *trial) arrivals(seed uint64) iter.Seq2[uint64, time.Duration] {
 	r := rand.New(rand.NewPCG(seed, 7))
@@ -76,13 +77,18 @@ func (s *sink) Add(r *tacho.Record) error {
 
 // virtual is a run of a trial against an engine that is slower by a factor.
 func virtual(t *testing.T, tr *trial, seed uint64, slower float64) outcome.Run {
+	return computed(t, tr, seed, seed, slower)
+}
+
+// computed is virtual with a seed for the work, and another for the engine.
+func computed(t *testing.T, tr *trial, seed, engine uint64, slower float64) outcome.Run {
 	t.Helper()
 	p, err := step.Load("vllm-8b-h100")
 	if err != nil {
 		t.Fatal(err)
 	}
 	slow(&p, slower)
-	server, err := step.NewServer(p, seed)
+	server, err := step.NewServer(p, engine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +112,9 @@ func virtual(t *testing.T, tr *trial, seed uint64, slower float64) outcome.Run {
 	return outcome.Run{About: outcome.About{Tool: "tacho"}, Levels: []outcome.Level{level}}
 }
 
-// TestPower holds equal runs against each other, and runs of a server that is
-// 10 % slower. Equal ones must be called "~" in all they are compared by, and
-// the slower one must be found. TRIES is how often: make test-power has 100.
+// TestPower holds runs that sent the same work to equal engines against each other,
+// and to an engine that is 10 % slower. Equal ones must be called "~" in all they are compared by, and
+// the slower one must be found. TRIES is how often: make test-compare has 100.
 func TestPower(t *testing.T) {
 	tries := 12
 	if testing.Short() {
@@ -125,9 +131,9 @@ func TestPower(t *testing.T) {
 					seed := uint64(try*100 + 1)
 					var a, b, slower []outcome.Run
 					for i := range uint64(repeats) {
-						a = append(a, virtual(t, &tr, seed+i, 1))
-						b = append(b, virtual(t, &tr, seed+20+i, 1))
-						slower = append(slower, virtual(t, &tr, seed+40+i, 1.1))
+						a = append(a, computed(t, &tr, seed+i, seed+i, 1))
+						b = append(b, computed(t, &tr, seed+i, seed+20+i, 1))
+						slower = append(slower, computed(t, &tr, seed+i, seed+40+i, 1.1))
 					}
 					if verdicts(t, a, b) == 0 {
 						same++
@@ -141,7 +147,7 @@ func TestPower(t *testing.T) {
 				if least := int(0.95*float64(tries)) - slack(tries); same < least {
 					t.Errorf("equal runs were called equal in %d of %d", same, tries)
 				}
-				if least := int(0.9*float64(tries)) - slack(tries); found < least {
+				if least := int(0.9*float64(tries)) - slack(tries); found < least && !(tr.blind && repeats == 1) {
 					t.Errorf("10 %% apart was found in %d of %d", found, tries)
 				}
 			})

@@ -35,7 +35,7 @@ func warnings(sides []Side, groups []group) []string {
 			out = append(out, fmt.Sprintf("%s differ (%s): %s", fact.what, text, fact.do))
 		}
 	}
-	return slices.Concat(out, lengths(groups), lacking(sides))
+	return slices.Concat(out, lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
 }
 
 // lacking names the levels that lack records, on whichever side they are.
@@ -130,6 +130,70 @@ func lengths(groups []group) []string {
 		}
 	}
 	return out
+}
+
+// spreadWithin is by how much the spread of lengths of the same workload may differ,
+// as a part of the mean length: a few hundred requests tell it no better.
+const spreadWithin = 0.25
+
+// lengthSpreads are levels in which the lengths of prompts or answers vary more on
+// one side, though their mean is the same.
+func lengthSpreads(groups []group) []string {
+	var out []string
+	for _, of := range []struct{ what, metric string }{{"prompts", "input_tokens"}, {"answers", "output_tokens"}} {
+		worst, where := 0.0, ""
+		for _, g := range groups {
+			first, ok := variation(g.levels[0], of.metric)
+			for _, levels := range g.levels[1:] {
+				if other, too := variation(levels, of.metric); ok && too && math.Abs(other-first) > worst {
+					worst, where = math.Abs(other-first), fmt.Sprintf("at %s by %.0f %% and %.0f %% of the mean", g.name, 100*first, 100*other)
+				}
+			}
+		}
+		if worst > spreadWithin {
+			out = append(out, fmt.Sprintf("lengths of %s vary differently (%s): long requests delay the others", of.what, where))
+		}
+	}
+	return out
+}
+
+// variation is the standard deviation of lengths as a part of their mean.
+func variation(levels []*outcome.Level, name string) (float64, bool) {
+	for _, l := range levels {
+		if stats := l.Summary.Dist(metric.Named(name)).Stats; stats != nil && stats.Mean > 0 {
+			return stats.Std / stats.Mean, true
+		}
+	}
+	return 0, false
+}
+
+// sharedWithin is by how much the shared part of prompts may differ.
+const sharedWithin = 0.05
+
+// shapes are levels in which requests came in other bursts, or shared more of their
+// prompts.
+func shapes(groups []group) []string {
+	var out []string
+	for _, g := range groups {
+		if len(g.levels[0]) == 0 {
+			continue
+		}
+		a := &g.levels[0][0].Summary.Config
+		for _, levels := range g.levels[1:] {
+			if len(levels) == 0 {
+				continue
+			}
+			b := &levels[0].Summary.Config
+			if x, y := a.Burstiness, b.Burstiness; x > 0 && y > 0 && x != y && a.RequestRate > 0 {
+				out = append(out, fmt.Sprintf("burstiness differs (%g and %g at %s): arrivals that come in bursts wait for each other", x, y, g.name))
+			}
+			if x, y := a.SharedShare, b.SharedShare; x != nil && y != nil && math.Abs(*x-*y) > sharedWithin {
+				out = append(out, fmt.Sprintf("shared prefixes differ (%.0f %% and %.0f %% of the prompt tokens at %s): a prefix cache makes TTFT shorter", 100**x, 100**y, g.name))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func meanLength(levels []*outcome.Level, tokens func(*metric.Summary) int) (float64, bool) {

@@ -130,7 +130,8 @@ func TestCompare(t *testing.T) {
 		t.Fatalf("%d %v %.300s", status, err, body)
 	}
 	for _, row := range c.Levels[0].Rows {
-		if row.Name == "tpot.mean" && (row.Deltas[1].Verdict != "worse" || row.Deltas[1].Difference < 4.9 || row.Deltas[1].Difference > 5.1) {
+		if row.Name == "tpot.mean" && (row.Deltas[1].Verdict != "no test" || // the gaps do not vary
+			row.Deltas[1].Difference < 4.9 || row.Deltas[1].Difference > 5.1) {
 			t.Errorf("5 ms more in each gap are %+v", row.Deltas[1])
 		}
 	}
