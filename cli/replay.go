@@ -53,6 +53,9 @@ func openReplay(env *Env, name string) (*run.Replay, error) {
 	}
 	out := &run.Replay{Sessions: sessions, Dataset: one.Dataset, Seed: run.LevelSeed(kept.Manifest.Seed, level.Index), Inputs: level.Prompts}
 	out.Endless = one.MaxSeconds > 0
+	if level.Rate == 0 && level.Ramp == nil && !one.OwnTimes() {
+		out.Loop = level.Concurrency
+	}
 	return out, nil
 }
 

@@ -146,7 +146,7 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 	if r.Target.kind.Pools && r.Plan.PercentileMetrics == "" {
 		s.config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}
-	s.config.Known = slices.Concat(s.config.Known, r.Target.cannot(), r.refusal())
+	s.config.Known = slices.Concat(s.config.Known, r.Target.cannot(), r.refusal(), r.pinned())
 	s.outcome.Setting = outcome.Setting{
 		Index: l.Index, Coordinates: l.Coordinates, Repeat: l.Repeat, Name: l.Name, Value: l.Value, Prompts: l.Inputs, Rate: l.Rate, Concurrency: l.Concurrency, Ramp: r.ramp(s.pacer),
 	}
@@ -159,8 +159,7 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 // sending settles what is sent, and when.
 func (r *Runner) sending(ctx context.Context, s *level) (err error) {
 	if r.replay != nil {
-		s.Prompts, s.Inputs, s.pacer = r.replay.Len(), r.replay.Len(), r.replay.Sessions
-		r.Level = s.Level
+		r.schedule(s)
 		s.work, err = r.again(ctx, s.Level)
 		return err
 	}

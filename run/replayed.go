@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/metric"
 	"tacho/pace"
 	"tacho/plan"
 	"tacho/replay"
@@ -21,6 +23,7 @@ type Replay struct {
 	Seed    uint64           // of that level
 	Inputs  int              // prompts that were asked for; 0 is no end
 	Endless bool             // time ended it, so that data that was used up began again
+	Loop    int              // the limit of a closed loop, whose answers decide when the next request goes; 0: it was none
 }
 
 // takeReplay finds what is to be sent again, if the plan says so.
@@ -41,6 +44,29 @@ func (r *Runner) takeReplay(context.Context) (err error) {
 	return nil
 }
 
+// schedule settles when the sessions of a replay go. A closed loop in virtual time
+// goes again as a loop: a faster engine gets more requests. On a server the times are
+// kept, and a note says so.
+func (r *Runner) schedule(s *level) {
+	s.Prompts, s.Inputs, s.pacer = r.replay.Len(), r.replay.Len(), r.replay.Sessions
+	if r.loops() {
+		s.pacer, s.Concurrency = pace.Closed{Count: r.replay.Len()}, cmp.Or(s.Concurrency, r.replay.Loop)
+	}
+	r.Level = s.Level
+}
+
+// loops says whether a closed loop is run again as such.
+func (r *Runner) loops() bool { return r.replay != nil && r.replay.Loop > 0 && r.Plan.Virtual }
+
+// pinned is the note on the send times of a closed loop; nil if they are not kept.
+func (r *Runner) pinned() []metric.Reason {
+	if r.replay == nil || r.replay.Loop == 0 || r.loops() {
+		return nil
+	}
+	return []metric.Reason{{Code: "replay-pinned", Severity: metric.Note, Text: fmt.Sprintf(
+		"%s was a closed loop of %d requests: its send times are kept, so the load does not follow the speed of this server: to repeat the loop, repeat its command", r.Plan.Replay, r.replay.Loop)}}
+}
+
 // mostCompared bounds the sessions that are looked at before a replay.
 const mostCompared = 1000
 
@@ -50,6 +76,9 @@ func (r *Runner) again(ctx context.Context, l plan.Level) (workload.Workload, er
 	l.Prompts, l.Inputs = r.replay.Inputs, r.replay.Inputs
 	r.feed.endless = r.replay.Endless
 	work, err := r.feed.workload(ctx, l, r.replay.Seed)
+	if err != nil && r.replay.Inputs == 0 && ctx.Err() == nil {
+		return nil, &UsageError{fmt.Errorf("--replay %s: time ended that run, so it states no number of prompts, and its dataset cannot be made again without one: %w", r.Plan.Replay, err)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +91,9 @@ func (r *Runner) again(ctx context.Context, l plan.Level) (workload.Workload, er
 		if n++; n == mostCompared {
 			break
 		}
+	}
+	if r.loops() {
+		return work, nil // pauses are those of the workload
 	}
 	return out, nil
 }

@@ -124,3 +124,29 @@ func TestReplayOfOtherData(t *testing.T) {
 		}
 	})
 }
+
+// A replay of a run without a number of prompts says so if its dataset needs one.
+func TestReplayOfARunWithoutANumberOfPrompts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		url, _ := serve(t, nil)
+		before := do(t, planFor(url, nil))
+		data := plan.Default().Dataset
+		data.DatasetName = "prefix_repetition"
+		env := run.Env{Replay: func(string) (*run.Replay, error) {
+			s, err := replay.Of(func(yield func(*tacho.Record, error) bool) {
+				for i := range before.records {
+					if !yield(&before.records[i], nil) {
+						return
+					}
+				}
+			}, false)
+			return &run.Replay{Sessions: s, Dataset: data, Endless: true}, err
+		}}
+		p := plan.Default()
+		p.BaseURL, p.Replay = []string{url}, "it"
+		out := execute(t.Context(), p, env)
+		if out.err == nil || !strings.Contains(out.err.Error(), "--replay it: time ended that run, so it states no number of prompts") {
+			t.Error(out.err)
+		}
+	})
+}

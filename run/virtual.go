@@ -94,7 +94,7 @@ func (s *level) computed() *metric.Accumulator {
 // virtualStage is the level for a fleet.
 func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.Fleet) predict.Stage {
 	stage := predict.Stage{
-		Index: s.Index, Arrivals: pace.Stripe(s.pacer.Arrivals(), 0, 1), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
+		Index: s.Index, Arrivals: Speed(1).due(s.pacer), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
 		Server: fleet, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
 		Retries: r.Plan.Retries, Reuse: true, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica,
 	}
