@@ -256,6 +256,11 @@ FLEET ?= 1200
 test-seeds:
 	FIT_SEEDS=1 go test -tags real -run "TestRealFitToSeeds|TestRealSeedsOverTheWire" -count 1 -timeout 1h -v ./cli
 
+## test-ranges: standard errors of a fit to four runs of its own model (minutes)
+.PHONY: test-ranges
+test-ranges:
+	FIT_OWN=1 go test -run TestStandardErrorsOfWholeRuns -count 1 -timeout 1h -v ./predict
+
 ## test-fleet: predicted against measured over HTTP, four replicas behind each router, FLEET requests each (a quiet machine; some minutes)
 .PHONY: test-fleet
 test-fleet:

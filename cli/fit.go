@@ -43,8 +43,9 @@ simulated, and structure and numbers are changed until the simulation does what
 the server did. Each run is then foretold by a fit to the others: that error, not
 how well the model fits, is what to expect of a prediction.
 
-What it prints names the numbers that the runs do not tell, which keep the value
-to start from, and the runs that would tell most. -o keeps the model; "tacho
+What it prints names the fields that the runs do not identify, which have their
+start values, and the runs that would tell most. Ranges of tacho predict include
+the error of the runs that were held out. -o keeps the model; "tacho
 predict --engine FILE" and "tacho sim --profile FILE" take it.
 
 --check fits nothing: it holds a profile (--start) against runs. Without runs it
@@ -182,9 +183,10 @@ func remarks(l *predict.Learned) map[string]string {
 	for _, k := range l.Knobs {
 		if k.Told {
 			out[k.Name] = fmt.Sprintf("+- %.2g %%", 100*k.Error)
-		} else {
-			out[k.Name] = "not told by the runs: where the fit began, or near it"
 		}
+	}
+	for _, u := range l.Unidentified {
+		out[u.Name] = "not identified by the runs: " + u.Why
 	}
 	return out
 }
@@ -246,12 +248,12 @@ func (o *fitOptions) write(w io.Writer, l *predict.Learned, took time.Duration) 
 	if len(l.Cut) > 0 {
 		fmt.Fprintf(&b, "The time was up (--budget %s). Not done: %s.\n", o.budget, strings.Join(l.Cut, "; "))
 	}
-	tells := "What the runs tell"
+	tells := "Identified by the runs, with standard errors"
 	if o.start != "" {
-		tells = "What the runs and the profile to start from tell"
+		tells = "Identified by the runs and the start profile, with standard errors"
 	}
-	writeKnobs(&b, tells, l, true)
-	writeKnobs(&b, "What they do not tell: these are where the fit began, or near it", l, false)
+	writeKnobs(&b, tells, l)
+	writeUnidentified(&b, l.Unidentified)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
@@ -281,21 +283,27 @@ func (o *fitOptions) writeHeldOut(w io.Writer, l *predict.Learned) error {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func writeKnobs(b *strings.Builder, title string, l *predict.Learned, told bool) {
+func writeKnobs(b *strings.Builder, title string, l *predict.Learned) {
 	first := true
 	for _, k := range l.Knobs {
-		if k.Told != told {
+		if !k.Told {
 			continue
 		}
 		if first {
 			fmt.Fprintf(b, "\n%s:\n", title)
 			first = false
 		}
-		fmt.Fprintf(b, "  %-38s %8.4g %s", k.Name, k.Value, k.Unit)
-		if told {
-			fmt.Fprintf(b, " +- %.2g %%", 100*k.Error)
-		}
-		b.WriteByte('\n')
+		fmt.Fprintf(b, "  %-38s %8.4g %s +- %.2g %%\n", k.Name, k.Value, k.Unit, 100*k.Error)
+	}
+}
+
+// writeUnidentified lists the fields that have their start value, or are near it.
+func writeUnidentified(b *strings.Builder, all []predict.Unidentified) {
+	if len(all) > 0 {
+		b.WriteString("\nNot identified by these runs (start values, or near them):\n")
+	}
+	for _, u := range all {
+		fmt.Fprintf(b, "  %-38s %11s  %s\n", u.Name, u.Value, u.Why)
 	}
 }
 

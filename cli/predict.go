@@ -37,9 +37,12 @@ fail (--replica-fails-at, --replica-mtbf).
 flags describe, and says what they cost (--gpu-price); --find rate looks for the
 highest load that holds it, as tacho find does.
 
-Where the file of an engine has standard errors, as that of tacho fit, each level
-is computed --draws times more with parameters drawn from them, and what is
-predicted is a range.
+If the file of an engine has standard errors, as that of tacho fit, each level is
+computed --draws times more with parameters drawn from them. The ranges that are
+printed cover these draws and the error of the runs that were held out of the fit.
+
+--replay of a closed loop runs the loop again: its limit and its requests, not its
+send times.
 
 What comes out is marked PREDICTED everywhere. It is as good as the model: hold
 it against a run that was measured before you rely on it.`

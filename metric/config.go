@@ -32,6 +32,7 @@ type Config struct {
 	Predicted        bool      `json:"predicted,omitempty"`                 // nobody measured it: a model computed it
 	Draws            int       `json:"draws,omitempty"`                     // of the model's parameters, from which Ranges follow
 	Ranges           []Range   `json:"ranges,omitempty"`                    // of what was predicted, as far as the parameters are known
+	RangesCover      string    `json:"ranges_cover,omitempty"`              // what Ranges allow for, in words
 	SharedShare      *float64  `json:"shared_share,omitempty"`              // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
 	RoundTripMillis  *float64  `json:"round_trip_ms,omitempty"`             // to the server and back, by a TCP handshake; nil unknown
 	Client           *Client   `json:"client,omitempty"`                    // how the client itself fared; nil unknown
@@ -39,8 +40,8 @@ type Config struct {
 	Known            []Reason  `json:"known,omitempty"`                     // what the caller knows against the run: a simulated server, a lost agent
 }
 
-// A Range is where a figure lies in nine of ten draws of the parameters of a
-// model, and where it lies with those that are most likely.
+// A Range is where nine of ten measured values of a figure are expected to lie, and
+// the value that was predicted.
 type Range struct {
 	Name  string  `json:"name"` // as in a report: P99 TTFT (ms)
 	Value float64 `json:"value"`

@@ -50,10 +50,10 @@ const mostAdvised = 3
 // advise says which loads would make the knobs surest: by how much the
 // simulated figures of each load depend on them.
 func advise(ctx context.Context, f *Fit, o Options) ([]Advised, error) {
-	if o.NoAdvice || len(f.normal) == 0 {
+	if o.NoAdvice || len(f.covariance) == 0 {
 		return nil, nil
 	}
-	known := f.normal
+	known := inverted(f.covariance)
 	var out []Advised
 	slopes := make([][][]float64, len(loads))
 	for i := range loads {
@@ -100,13 +100,19 @@ func (l *load) slopes(ctx context.Context, f *Fit) ([][]float64, error) {
 		return nil, ctx.Err()
 	}
 	s.distinct = float64(s.together())
-	x := &fitter{ctx: ctx, levels: []*Seen{s}, base: f.Profile, knobs: knobs(f.Profile)}
+	x := &fitter{ctx: ctx, levels: []*Seen{s}, base: f.Profile, knobs: uncertain(f.Profile)}
 	x.start = read(&x.base, x.knobs)
 	off, err := x.off(x.start)
 	if err != nil {
 		return nil, err
 	}
-	return x.slopes(x.start, off)
+	out, err := x.slopes(x.start, off)
+	for _, row := range out {
+		for r := range row {
+			row[r] /= math.Sqrt(f.misfit)
+		}
+	}
+	return out, err
 }
 
 // plus is what is known once slopes are added.

@@ -11,12 +11,12 @@ import (
 
 // mostDoubt bounds how far a number is drawn from where it was fitted: what is
 // known worse than this is not known, and would make an engine of no kind.
-const mostDoubt = 0.5
+const mostDoubt = startSigma
 
 // Draw is p with the numbers that were fitted drawn from their standard errors and
 // correlations, on a scale of logarithms.
 func Draw(p step.Profile, rng *rand.Rand) step.Profile {
-	all := knobs(p)
+	all := uncertain(p)
 	at := read(&p, all)
 	l := factorOf(&p, all)
 	z := make([]float64, len(all))
@@ -29,7 +29,7 @@ func Draw(p step.Profile, rng *rand.Rand) step.Profile {
 		for j := range i + 1 {
 			sum += l[i][j] * z[j]
 		}
-		at[i] += math.Sqrt(math.Log(1+e*e)) * sum
+		at[i] += e * sum
 	}
 	return turned(p, all, at)
 }
@@ -51,7 +51,7 @@ func factorOf(p *step.Profile, all []knob) [][]float64 {
 		l := factor(a)
 		sound := true
 		for i := range l {
-			sound = sound && l[i][i] > 0.05
+			sound = sound && l[i][i] > leastOwn
 		}
 		if sound || shrink < 0.1 {
 			return l
@@ -59,21 +59,24 @@ func factorOf(p *step.Profile, all []knob) [][]float64 {
 	}
 }
 
+// leastOwn is the share of an error that no other number decides.
+const leastOwn = 0.01
+
 // pair is the name of a correlation.
 func pair(a, b string) string { return a + ", " + b }
 
-// leastCorrelation is one that is worth telling.
-const leastCorrelation = 0.2
+// leastCorrelation is the smallest one that a file has. Numbers with large errors are
+// drawn together, and without the small correlations the draws go far apart.
+const leastCorrelation = 0.02
 
 // tellErrors writes into the profile how sure its knobs are, together.
 func (f *Fit) tellErrors() {
-	inverse := inverted(f.normal)
 	f.Profile.Errors, f.Profile.Correlations = map[string]float64{}, map[string]float64{}
 	for i := range f.Knobs {
 		f.Profile.Errors[f.Knobs[i].Name] = digits("%.2g", f.Knobs[i].Error)
 		for j := range i {
-			if r := inverse[i][j] / math.Sqrt(inverse[i][i]*inverse[j][j]); math.Abs(r) >= leastCorrelation {
-				f.Profile.Correlations[pair(f.Knobs[j].Name, f.Knobs[i].Name)] = digits("%.2f", r)
+			if r := f.covariance[i][j] / math.Sqrt(f.covariance[i][i]*f.covariance[j][j]); math.Abs(r) >= leastCorrelation {
+				f.Profile.Correlations[pair(f.Knobs[j].Name, f.Knobs[i].Name)] = digits("%.3f", r)
 			}
 		}
 	}

@@ -37,12 +37,15 @@ const (
 	Stall2     // two to seven others
 	Stall8     // eight and more
 	Earliest   // until the first token of any of those that were sent together
+	TPOT99
+	ITL99
+	E2EL99
 	figures
 )
 
 // FigureNames are their names, for people.
 var FigureNames = [figures]string{
-	"TTFT", "TTFT p50", "TTFT p99", "TPOT", "ITL", "E2EL", "requests/s", "tokens/event", "server's TPOT", "head", "gap with one prompt", "with two to seven", "with eight and more", "first of those sent together",
+	"TTFT", "TTFT p50", "TTFT p99", "TPOT", "ITL", "E2EL", "requests/s", "tokens/event", "server's TPOT", "head", "gap with one prompt", "with two to seven", "with eight and more", "first of those sent together", "TPOT p99", "ITL p99", "E2EL p99",
 }
 
 // A gatherer is a Sink that gathers figures. The formulas are metric's.
@@ -51,6 +54,8 @@ type gatherer struct {
 	ttft               []float64
 	began              []began
 	tpot, itl, e2el    mean
+	tails              bool // p99 of TPOT, ITL and E2EL are wanted: they take time
+	tpots, itls, e2els []float64
 	serverTPOT, head   mean
 	firsts             []time.Duration
 	stalls             [][2]time.Duration
@@ -101,6 +106,11 @@ func (g *gatherer) Add(r *tacho.Record) error {
 	g.began = append(g.began, began{r.Sent, r.First()})
 	metric.TPOT.Of(r, g.tpot.add)
 	metric.E2EL.Of(r, g.e2el.add)
+	if g.tails {
+		metric.TPOT.Of(r, func(x float64) { g.tpots = append(g.tpots, x) })
+		metric.ITL.Of(r, func(x float64) { g.itls = append(g.itls, x) })
+		metric.E2EL.Of(r, func(x float64) { g.e2els = append(g.e2els, x) })
+	}
 	g.addGaps(r)
 	g.tokens += r.Output
 	g.events += len(r.Events)
@@ -185,6 +195,12 @@ func (g *gatherer) figures() (f Figures) {
 	f[ServerTPOT], f[Head] = g.serverTPOT.value(), g.head.value()
 	f[Earliest] = g.earliest()
 	g.stallFigures(&f)
+	for at, values := range map[int][]float64{TPOT99: g.tpots, ITL99: g.itls, E2EL99: g.e2els} {
+		if len(values) > 0 {
+			slices.Sort(values)
+			f[at] = stat.Sample(values).Quantile(0.99)
+		}
+	}
 	return f
 }
 
@@ -219,7 +235,7 @@ type sent struct {
 // See reads a measured level. Failed requests are left out.
 func See(name string, l *outcome.Level) (*Seen, error) {
 	s := &Seen{Name: name}
-	var g gatherer
+	g := gatherer{tails: true}
 	var w watcher
 	var times []time.Duration
 	for r, err := range l.Records() {
@@ -296,11 +312,14 @@ func (s *Seen) serverTPOT(sum *metric.Summary) {
 
 // Predict is what the engine would have made of the same requests.
 func (s *Seen) Predict(ctx context.Context, p step.Profile, seed uint64) (Figures, error) {
+	return s.predict(ctx, p, seed, gatherer{})
+}
+
+func (s *Seen) predict(ctx context.Context, p step.Profile, seed uint64, g gatherer) (Figures, error) {
 	server, err := step.NewServer(p, seed)
 	if err != nil {
 		return Figures{}, err
 	}
-	var g gatherer
 	err = Run(ctx, Stage{
 		Arrivals: s.arrivals(), Limit: s.Limit, Source: s, Server: server,
 		Cached: func(q *tacho.Request) int { return s.sent[q.Session].cached },

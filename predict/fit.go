@@ -56,8 +56,9 @@ type Fit struct {
 	Knobs   []Turned
 	Levels  []Explained
 
-	normal [][]float64 // what is known of the knobs together
-	cut    bool        // the time was up before it was as good as it gets
+	covariance [][]float64 // of the errors of the knobs
+	misfit     float64     // by which the residuals are larger than sigma, squared
+	cut        bool        // the time was up before it was as good as it gets
 }
 
 // Turned is a number that was fitted.
@@ -67,7 +68,8 @@ type Turned struct {
 	Value float64
 	Start float64
 	Error float64 // standard error, as a share of the value
-	Told  bool    // the runs tell it: otherwise it is as good as the value to start from
+	Told  bool    // the runs identify it; otherwise it is near the start value
+	Held  bool    // the fit does not look for it: it has the start value
 }
 
 // Explained is a measured level beside what the profile makes of it.
@@ -105,16 +107,6 @@ func (f *fitter) sigma(k int) float64 {
 		return cmp.Or(f.Sure[name], untoldSigma)
 	}
 	return cmp.Or(f.Sure[name], startSigma)
-}
-
-// told says whether the runs tell a knob, whose standard error is e: it is then much
-// smaller than what was known before.
-func (f *fitter) told(k int, e float64) bool {
-	before := startSigma
-	if f.sigma(k) == untoldSigma {
-		before = untoldSigma
-	}
-	return e < before/2
 }
 
 // weight is how much a figure of a level counts: few requests, little. Times to
@@ -189,17 +181,17 @@ func FitTo(ctx context.Context, start step.Profile, levels []*Seen, o Options) (
 	if f.Rounds == 0 {
 		f.Rounds = 12
 	}
-	here, slopes, err := f.search(f.start)
+	here, err := f.search(f.start)
 	if err != nil {
 		return nil, err
 	}
 	if sharp := sharpness(here.off); sharp > 1 && !f.rough {
 		f.sharp = sharp
-		if here, slopes, err = f.search(here.at); err != nil {
+		if here, err = f.search(here.at); err != nil {
 			return nil, err
 		}
 	}
-	return f.result(here.at, slopes)
+	return f.result(here.at)
 }
 
 // sharpness is by how much residuals may count more, where the engine explains the
@@ -306,10 +298,11 @@ func (f *fitter) distance(off, at []float64) float64 {
 // search is Levenberg and Marquardt's method on residuals that are weighted anew
 // each round. Slopes are measured where the last ones led nowhere; else what a
 // step came to corrects them.
-func (f *fitter) search(from []float64) (here stand, slopes [][]float64, err error) {
+func (f *fitter) search(from []float64) (here stand, err error) {
+	var slopes [][]float64
 	here = stand{at: append([]float64(nil), from...), damping: 0.1}
 	if here.off, err = f.off(here.at); err != nil {
-		return here, nil, err
+		return here, err
 	}
 	here.best = f.distance(here.off, here.at)
 	f.back, f.cut = false, false
@@ -321,13 +314,13 @@ func (f *fitter) search(from []float64) (here stand, slopes [][]float64, err err
 		f.say("round %d: distance %.1f", round, here.best)
 		if slopes == nil || wins >= anewAfter {
 			if slopes, err = f.slopes(here.at, here.off); err != nil {
-				return here, nil, err
+				return here, err
 			}
 			fresh, wins = true, 0
 		}
 		gain, err := f.nearer(&here, slopes)
 		if err != nil {
-			return here, nil, err
+			return here, err
 		}
 		wins++
 		if gain < enough*here.best {
@@ -340,7 +333,7 @@ func (f *fitter) search(from []float64) (here stand, slopes [][]float64, err err
 		fresh = false
 	}
 	f.say("distance %.1f", here.best)
-	return here, slopes, f.ctx.Err()
+	return here, f.ctx.Err()
 }
 
 // A stand is where a search has come to.
@@ -462,32 +455,16 @@ func (f *fitter) step(at, off []float64, slopes [][]float64, damping float64) []
 	return out
 }
 
-// result says what was found, and how sure it is. Slopes are those where the search
-// ended; nil: it ended without.
-func (f *fitter) result(at []float64, slopes [][]float64) (*Fit, error) {
+// result says what was found, and how sure it is.
+func (f *fitter) result(at []float64) (*Fit, error) {
 	out := &Fit{Profile: rounded(turned(f.base, f.knobs, at), f.knobs), cut: f.cut}
 	if f.rough || f.bare {
 		return out, nil
 	}
-	at = read(&out.Profile, f.knobs)
-	off, err := f.off(at)
-	if err != nil {
+	if err := f.sure(out); err != nil {
 		return nil, err
 	}
-	if slopes == nil {
-		if slopes, err = f.slopes(at, off); err != nil {
-			return nil, err
-		}
-	}
-	out.normal, _ = f.normal(at, off, slopes)
-	spread := invertedDiagonal(out.normal)
-	for i, k := range f.knobs {
-		e := math.Sqrt(spread[i])
-		out.Knobs = append(out.Knobs, Turned{
-			Name: k.name, Unit: k.unit(), Value: math.Exp(at[i]), Start: math.Exp(f.start[i]), Error: e, Told: f.told(i, e),
-		})
-	}
-	out.tellErrors()
+	var err error
 	out.Levels, err = Explain(f.ctx, out.Profile, f.levels)
 	return out, err
 }
@@ -497,7 +474,7 @@ func Explain(ctx context.Context, p step.Profile, levels []*Seen) ([]Explained, 
 	out := make([]Explained, len(levels))
 	err := each(len(levels), func(i int) error {
 		s := levels[i]
-		got, err := s.Predict(ctx, p, 1)
+		got, err := s.predict(ctx, p, 1, gatherer{tails: true})
 		out[i] = Explained{s.Name, len(s.sent), s.Measured, got}
 		return err
 	})

@@ -19,11 +19,11 @@ type knob struct {
 }
 
 // heldStill are the numbers that runs hardly ever tell apart from others: they
-// keep what the profile to start from says.
-var heldStill = []string{
-	"host.noise", "host.launch_ms", "host.update_ms", "api.latency_ms", "api.hand_over_ms", "api.close_ms", "api.request_per_token_us",
-	"cost.noise", "cost.tick_ms",
-}
+// keep what the profile to start from says, and add to the errors of the others.
+var heldStill = []string{"host.launch_ms", "host.update_ms", "api.latency_ms", "api.hand_over_ms", "api.close_ms", "api.request_per_token_us"}
+
+// noKnobs are numbers that are no times.
+var noKnobs = []string{"host.noise", "cost.noise", "cost.tick_ms"}
 
 // rarelyTold are numbers that show only where many decode beside prompts: where that
 // was hardly measured, they would take up what others leave.
@@ -31,6 +31,12 @@ var rarelyTold = []string{"cost.mixed_us_per_sequence", "host.per_sequence_us"}
 
 // knobs are the numbers of p that a fit may turn: those above zero.
 func knobs(p step.Profile) []knob {
+	return slices.DeleteFunc(uncertain(p), func(k knob) bool { return slices.Contains(heldStill, k.name) })
+}
+
+// uncertain are the numbers of p that are not known exactly: the knobs, and what is
+// held still.
+func uncertain(p step.Profile) []knob {
 	var out []knob
 	for _, section := range []struct {
 		name string
@@ -46,7 +52,7 @@ func knobs(p step.Profile) []knob {
 			name := section.name + "." + t.Field(i).Tag.Get("yaml")
 			switch v := section.of(&p).Field(i).Interface().(type) {
 			case float64:
-				if v > 0 && !slices.Contains(heldStill, name) {
+				if v > 0 && !slices.Contains(noKnobs, name) {
 					out = append(out, knob{name, func(p *step.Profile) *float64 { return section.of(p).Field(i).Addr().Interface().(*float64) }})
 				}
 			case []step.Knot:

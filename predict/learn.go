@@ -21,11 +21,13 @@ type Set struct {
 type Learned struct {
 	Fit
 	Sets    []Set
-	HeldOut []Explained // levels as the fit to the other runs foretells them
+	HeldOut []Explained // levels as the fit to the other runs predicts them
 	Folds   string      // what was held out at a time; empty: nothing
 	LeftOut []string    // levels that were not used, and why
 	Advice  []Advised   // runs that would tell most, the best first
 	Cut     []string    // what there was no time for
+
+	Unidentified []Unidentified // fields of the profile that the runs do not identify
 }
 
 // Learn fits an engine to runs: costs are read off the times of tokens, then
@@ -63,6 +65,9 @@ func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Le
 	}
 	out.Fit = *f
 	out.cutIf(f.cut, "the search for better numbers ended early")
+	out.Unidentified = out.unidentified(ctx, levels)
+	out.Profile.HeldOutErrors = step.HeldOutErrors{} // those of a start are of another server
+	out.Profile.FittedTo = fittedTo(&out.Profile, levels)
 	if err := out.holdOut(ctx, start, fresh, sets, o); err != nil {
 		return nil, err
 	}
@@ -192,6 +197,7 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 		sets = halves
 	}
 	var left []string
+	var folds [][]Explained
 	for i := range sets {
 		name := cmp.Or(sets[i].Name, "every second level")
 		if o.late() {
@@ -203,8 +209,10 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 		if err != nil {
 			return err
 		}
+		folds = append(folds, got)
 		l.HeldOut = append(l.HeldOut, got...)
 	}
+	l.Profile.HeldOutErrors = heldOutErrors(folds)
 	if l.cutIf(len(left) > 0, "held out: "+strings.Join(left, ", ")) && len(l.HeldOut) == 0 {
 		l.Folds = ""
 	}

@@ -170,6 +170,7 @@ func seeReport(name string, l *outcome.Level, shape answers) (*Seen, error) {
 	m := &s.Measured
 	m[TTFT], m[TPOT], m[ITL], m[E2EL] = said(sum, metric.TTFT), said(sum, metric.TPOT), said(sum, metric.ITL), said(sum, metric.E2EL)
 	m[TTFT50], m[TTFT99] = saidAt(sum, metric.TTFT, 50), saidAt(sum, metric.TTFT, 99)
+	m[TPOT99], m[ITL99], m[E2EL99] = saidAt(sum, metric.TPOT, 99), saidAt(sum, metric.ITL, 99), saidAt(sum, metric.E2EL, 99)
 	m[Throughput] = float64(n) / sum.DurationS
 	s.serverTPOT(sum)
 	s.most, s.flying = n, n

@@ -109,13 +109,18 @@ func sure(column source[place], m *metric.Metric, of func(*metric.Stats) *metric
 	return column
 }
 
-// ranges writes how far a prediction goes apart with what is known of the model.
+// ranges writes the ranges of a prediction, and what they allow for.
 func (p printer) ranges(s *metric.Summary) {
 	if len(s.Config.Ranges) == 0 {
 		return
 	}
 	p.line(centre("How Sure the Model Is", "-", blockWidth))
-	p.fact("Draws of its parameters:", fmt.Sprintf("%d; nine of ten lie between", s.Config.Draws))
+	if s.Config.Draws > 0 {
+		p.fact("Draws of its parameters:", fmt.Sprint(s.Config.Draws))
+	}
+	if s.Config.RangesCover != "" {
+		p.fact("90 % ranges cover:", s.Config.RangesCover)
+	}
 	for _, r := range s.Config.Ranges {
 		p.fact(r.Name+":", fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High))
 	}

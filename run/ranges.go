@@ -2,16 +2,18 @@ package run
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tacho/metric"
 	"tacho/predict"
 )
 
 // ranges computes the level again with the parameters of its engines drawn from
-// their standard errors, and notes how far what is predicted goes apart. Where no
-// parameter has one it does nothing.
+// their standard errors, and adds the error of levels that were held out of the fit.
+// If no parameter has a standard error it does nothing.
 func (r *Runner) ranges(ctx context.Context, s *level, made *predict.FleetPlan, sum *metric.Accumulator) error {
 	draws := r.Plan.Draws
 	if draws == 0 || r.Drawn > 0 || !fitted(made.Engines) {
@@ -19,6 +21,10 @@ func (r *Runner) ranges(ctx context.Context, s *level, made *predict.FleetPlan, 
 	}
 	all := sum.Summary(s.config)
 	likely := figures(&all)
+	errors := heldOut(made.Engines, &all)
+	if errors.suffices() {
+		draws = 0
+	}
 	drawn := make([][]float64, len(likely))
 	defer func() { r.Drawn = 0 }()
 	for k := range draws {
@@ -31,15 +37,82 @@ func (r *Runner) ranges(ctx context.Context, s *level, made *predict.FleetPlan, 
 			drawn[i] = append(drawn[i], f.value)
 		}
 	}
-	s.config.Draws = draws
+	s.config.Draws, s.config.RangesCover = draws, errors.String()
 	for i, f := range likely {
-		all := slices.Sorted(slices.Values(drawn[i]))
-		outside := len(all) / 20 // on either side
-		s.config.Ranges = append(s.config.Ranges, metric.Range{
-			Name: f.name, Value: f.value, Low: min(f.value, all[outside]), High: max(f.value, all[len(all)-1-outside]),
-		})
+		s.config.Ranges = append(s.config.Ranges, rangeOf(f, slices.Sorted(slices.Values(drawn[i])), errors.of(f.quantity)))
 	}
 	return nil
+}
+
+// rangeOf is where nine of ten measured values are expected: the wider of the draws, if
+// there are any, and the held-out error, which is half of a range on a scale of
+// logarithms. The held-out error contains that of the parameters, so they do not add up.
+func rangeOf(f figure, drawn []float64, heldOut float64) metric.Range {
+	low, high := f.value, f.value
+	if outside := len(drawn) / 20; len(drawn) > 0 { // on either side
+		low, high = min(low, drawn[outside]), max(high, drawn[len(drawn)-1-outside])
+	}
+	if f.value > 0 {
+		low = f.value * math.Exp(-max(math.Log(f.value/max(low, f.value/mostApart)), heldOut))
+		high = f.value * math.Exp(max(math.Log(high/f.value), heldOut))
+	}
+	return metric.Range{Name: f.name, Value: f.value, Low: low, High: high}
+}
+
+// mostApart is the largest factor between a value and a draw that is told: a draw of 0
+// has no logarithm.
+const mostApart = 1e6
+
+// An allowance is how far predictions of engines were off what they were not fitted
+// to.
+type allowance struct {
+	engines []predict.Engine
+	outside []string // how the level differs from all that the engines were fitted to
+}
+
+// heldOut is the allowance for a level that came to a summary.
+func heldOut(engines []predict.Engine, all *metric.Summary) allowance {
+	out := allowance{engines: engines}
+	replicas := 0
+	for _, e := range engines {
+		replicas += e.Count
+	}
+	for i := range engines {
+		for _, why := range predict.Outside(&engines[i].Profile, all, replicas) {
+			if !slices.Contains(out.outside, why) {
+				out.outside = append(out.outside, why)
+			}
+		}
+	}
+	return out
+}
+
+// known says whether all engines have held-out errors.
+func (a *allowance) known() bool {
+	return !slices.ContainsFunc(a.engines, func(e predict.Engine) bool { return e.Profile.HeldOutErrors.Levels == 0 })
+}
+
+// suffices says whether the held-out error is all that a range needs: the load is like
+// those of the fit, so the held-out error has what parameters are off by.
+func (a *allowance) suffices() bool { return a.known() && len(a.outside) == 0 }
+
+// of is half of the range of a quantity, on a scale of logarithms: that of the engine
+// that is known worst.
+func (a *allowance) of(quantity string) (half float64) {
+	for i := range a.engines {
+		half = max(half, predict.Allowance(&a.engines[i].Profile, quantity, len(a.outside) > 0))
+	}
+	return half
+}
+
+func (a *allowance) String() string {
+	switch {
+	case !a.known():
+		return "draws of the parameters only: the profile states no held-out errors"
+	case len(a.outside) > 0:
+		return "draws of the parameters and the largest error of a held-out run, because the profile was not fitted to " + strings.Join(a.outside, ", ")
+	}
+	return "the error of held-out runs"
 }
 
 // fitted says whether any number of the engines has a standard error.
@@ -70,8 +143,9 @@ func (r *Runner) drawn(ctx context.Context, s *level) (*metric.Summary, error) {
 
 // A figure is one of those that a prediction is asked for.
 type figure struct {
-	name  string
-	value float64
+	name     string
+	value    float64
+	quantity string // as held-out errors call it
 }
 
 func figures(s *metric.Summary) (out []figure) {
@@ -81,13 +155,15 @@ func figures(s *metric.Summary) (out []figure) {
 		if !s.Config.Shows(section) || d.Stats == nil {
 			continue
 		}
-		out = append(out, figure{"Mean " + section.Label + " (ms)", d.Stats.Mean})
+		out = append(out, figure{"Mean " + section.Label + " (ms)", d.Stats.Mean, predict.Quantity(section.Metric, 0)})
 		for _, p := range s.Config.Percentiles {
-			out = append(out, figure{"P" + strconv.FormatFloat(p, 'g', -1, 64) + " " + section.Label + " (ms)", d.Stats.At(p).Value})
+			out = append(out, figure{"P" + strconv.FormatFloat(p, 'g', -1, 64) + " " + section.Label + " (ms)", d.Stats.At(p).Value, predict.Quantity(section.Metric, p)})
 		}
 	}
 	if t := s.Throughput; t != nil {
-		out = append(out, figure{"Request throughput (req/s)", t.RequestsPerS}, figure{"Output token throughput (tok/s)", t.OutputTokensPerS})
+		out = append(out,
+			figure{"Request throughput (req/s)", t.RequestsPerS, predict.QuantityThroughput},
+			figure{"Output token throughput (tok/s)", t.OutputTokensPerS, predict.QuantityThroughput})
 	}
 	return out
 }

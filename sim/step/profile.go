@@ -57,6 +57,9 @@ type Profile struct {
 	// Correlations are those of such errors, by both names: "api.event_us, api.token_us".
 	// A pair that is not here has none.
 	Correlations map[string]float64 `yaml:"correlations"`
+
+	HeldOutErrors HeldOutErrors `yaml:"held_out_errors"`
+	FittedTo      FittedTo      `yaml:"fitted_to"`
 }
 
 // KV is the memory for keys and values, in blocks.
