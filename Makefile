@@ -233,18 +233,19 @@ test-compare:
 test-hostile:
 	go test -tags hostile,real -run '^TestReal' -count 1 -timeout 2h -v ./internal/hostile
 
-## test-coverage: how often intervals of 95 % hold the truth, in 4,000 seeded tries of each of 39 kinds 2,000 of four simulated engines, and 200 runs of the command on each of eight loads (some hours; TRIES=400 and RUNS=40 for fewer, FIRST for other seeds)
+## test-coverage: how often intervals of 95 % hold the truth, in 4,000 seeded tries of each of 39 kinds, and 200 runs of the command on each of eight loads (some hours; TRIES=400 and RUNS=40 for fewer, FIRST for other seeds)
 .PHONY: test-coverage
 test-coverage:
-	go test -tags coverage -run TestCoverage -count 1 -timeout 6h -v ./stat ./search ./cli
+	go test -tags coverage -run TestCoverage -count 1 -timeout 6h -v ./stat ./cli
 
-SEEDS ?= 20
+SEEDS ?= 12
 FIRST ?= 1000
 
-## test-find: tacho find in virtual time, SEEDS searches on each of four engines whose limits are known, from seed FIRST on, and these limits from long runs (half an hour)
+## test-find: tacho find in virtual time, SEEDS searches on each of 25 servers and 15 simulated engines whose limits are known, with parameters and seeds from FIRST on (an hour; CASE=bucket for some)
 .PHONY: test-find
 test-find:
-	SEEDS=$(SEEDS) FIRST=$(FIRST) go test -run 'LimitsAre' -count 1 -timeout 3h -v ./search
+	SEEDS=$(SEEDS) FIRST=$(FIRST) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
+	ENGINES=1 SEEDS=$(SEEDS) FIRST=$(FIRST) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
 
 REQUESTS ?= 100000
 TOKENS ?= 1000

@@ -161,7 +161,7 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	}
 	env.tune()
 	b := &benchRun{env: env, given: given, progress: newProgress(env, &p)}
-	b.around = run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
+	b.around = run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
 	b.around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
 	if serve == nil {
 		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }

@@ -4,13 +4,14 @@ import "strconv"
 
 // The exit codes.
 const (
-	exitOK       = 0
-	exitFailed   = 1
-	exitUsage    = 2
-	exitMissed   = 3
-	exitInvalid  = 4
-	exitUnjudged = 5
-	exitSignaled = 128 // and the signal's number
+	exitOK        = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitMissed    = 3
+	exitInvalid   = 4
+	exitUnjudged  = 5
+	exitUndecided = 6
+	exitSignaled  = 128 // and the signal's number
 )
 
 // exitCodes say what each of them means. The help, the manual and the documents
@@ -25,6 +26,7 @@ var exitCodes = []struct {
 	{exitMissed, "a condition of --fail-if holds, or no load keeps the SLO of tacho find"},
 	{exitInvalid, "the verdict is INVALID: the measurement proves nothing"},
 	{exitUnjudged, "a condition of --fail-if could not be judged, and none failed; --allow-unjudged makes it 0"},
+	{exitUndecided, "tacho find could not name a limit: what it knows is printed"},
 	{exitSignaled, "stopped by signal n; what finished is kept (129 is a terminal that closed, 130 is Ctrl-C, 143 is kill)"},
 }
 

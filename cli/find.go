@@ -28,6 +28,7 @@ import (
 type findFlags struct {
 	slo, kind, within string
 	from, to          float64
+	budget            time.Duration
 	planFlags
 }
 
@@ -40,18 +41,23 @@ func newFind(env *Env) *cobra.Command {
 		Long: `find looks for the highest request rate at which a server keeps an SLO, in as
 few and as short probes as it can. It ends with a sentence:
 
-  Holds TTFT p99 < 500 ms up to 31 req/s (28 to 33); beyond it TTFT p99 < 500 ms
-  breaks first, and requests queue.
+  Holds TTFT p99 < 500 ms up to 31 req/s (28 to 33); at 32.5 TTFT p99 < 500 ms
+  breaks, and requests queue.
+
+31 req/s kept the SLO in a probe of its own, 32.5 req/s missed it. The limit is
+between 28 and 33 req/s with a chance of 95 %. If time runs out before both are
+known, the answer is "Undecided: the limit is between A and B" and the exit code
+is 6.
 
 An SLO is a list of limits on what tacho metrics lists: percentiles and means
 (ttft:p99<500ms, tpot:mean<40ms, e2el:p50<2s, speed:p5>20), and error<0.1% for
 the share of requests that fail. A request that failed is infinitely slow.
 
-It begins with one request at a time and goes up until the SLO breaks. A probe
-ends as soon as it certainly passes or fails, or when requests pile up. The load
-that seems to be the limit is tried once more, for longer. What follows from all
-probes together is the limit, and the interval in which it lies with a chance of
-95 %. Every probe is a level of one run, which is kept as those of bench are.
+It begins with one request at a time and goes up until the SLO breaks, then
+measures between the highest load that holds and the lowest that misses. A probe
+ends as soon as it certainly passes or fails, or when requests pile up, and lasts
+10 seconds at least near the limit. Every probe is a level of one run, which is
+kept as those of bench are.
 
 All flags of bench say what is asked for, but those of the load are found:
 --request-rate, and --max-concurrency (unless --find rate is to have a limit).
@@ -79,6 +85,7 @@ because a probe ends by its own evidence.`,
 	fs.Float64Var(&f.from, "from", 0, "load to begin with (default: one request at a time)")
 	fs.Float64Var(&f.to, "to", 0, "highest load to try (default: no end)")
 	fs.StringVar(&f.within, "within", "5%", "how exact the limit must be")
+	fs.DurationVar(&f.budget, "budget", 0, "most time for all probes together, such as 10m (default: as long as about 7,000 requests take at the limit)")
 	f.bind(fs, "print the plan and send nothing")
 	bind(fs, &p)
 	size := fs.Lookup("num-prompts")
@@ -118,7 +125,10 @@ func (f *findFlags) search(p *plan.Plan) (*search.Search, error) {
 	if s.Within, err = search.ParseShare(f.within); err != nil {
 		return nil, fmt.Errorf("--within: %w", err)
 	}
-	s.From, s.To = f.from, f.to
+	s.From, s.To, s.Budget = f.from, f.to, f.budget
+	if s.Budget < 0 {
+		return nil, fmt.Errorf("--budget %v: it must be above 0", f.budget)
+	}
 	if s.From < 0 || s.To < 0 || s.To > 0 && s.From > s.To {
 		return nil, fmt.Errorf("--from %v --to %v: the first must be the lower one", f.from, f.to)
 	}
@@ -324,7 +334,11 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	case err != nil:
 		return err
 	}
-	if err == nil && !limit.Holds {
+	switch {
+	case err != nil:
+	case !limit.Decided:
+		return &exitError{code: exitUndecided}
+	case !limit.Holds:
 		return &exitError{code: exitMissed}
 	}
 	return err
@@ -341,7 +355,7 @@ func (f *finding) curves(l *search.Limit) []string {
 	}
 	served := &cells.Plot{Title: "Served req/s by load", Name: "limit", Show: search.Number, ShowX: search.Number}
 	broken := &cells.Plot{Title: goals[goal].Words() + " by load", Name: "limit", Show: goals[goal].Show, ShowX: search.Number}
-	if l.High > 0 {
+	if l.Decided {
 		served.Mark, broken.Mark = &l.Load, &l.Load
 	}
 	for _, p := range probes {

@@ -20,6 +20,7 @@ import (
 	"tacho/internal/jsonscan"
 	"tacho/internal/redact"
 	"tacho/outcome"
+	"tacho/predict"
 	"tacho/run"
 )
 
@@ -39,6 +40,8 @@ type Env struct {
 	// Network is for tests in virtual time; nil is the kernel's. With a Network,
 	// the simulated engine runs in this process and not in one of its own.
 	Network Network
+	// Server is for tests: it answers in virtual time instead of the engine of --sim.
+	Server func(seed uint64) predict.Server
 
 	main    func(*Env) int     // Main, for a child that runs in this process
 	bare    io.Writer          // stdout as it is, for what is no text

@@ -154,6 +154,7 @@ func TestComputed(t *testing.T) {
 	var b Board
 	b.Begin(Level{Number: 1, Rate: 1, Sessions: 100})
 	f := &Feed{}
+	f.Sent()
 	f.Computed(&tacho.Record{Timeline: tacho.Timeline{Sent: 0, End: 50 * time.Second, Events: tacho.Events{{At: time.Second}, {At: 3 * time.Second}}}})
 	b.Add(f.Tick(time.Millisecond))
 	s := b.Snapshot()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"time"
 
@@ -158,8 +159,18 @@ func (f *Fleet) serve(r *replica) {
 	f.nextFailure(r)
 }
 
+// A RefusedError is returned by Server.Add for a request that the server answers
+// with an HTTP status instead of tokens.
+type RefusedError struct {
+	Status  int
+	Message string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Message }
+
 // errDown says that no replica takes requests.
-var errDown = errors.New("no replica is there to take it")
+var errDown = &RefusedError{http.StatusServiceUnavailable, "no replica is there to take it"}
 
 // Add implements Server.
 func (f *Fleet) Add(now time.Duration, q *step.Request) error {

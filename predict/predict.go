@@ -49,6 +49,7 @@ type Stage struct {
 	Every       time.Duration            // until the first call of Look; 0 is never
 	Look        Look
 	Reuse       bool            // the sink keeps no record: the next ones are in its place
+	Sent        func()          // is called for each request that is sent; may be nil
 	Enough      <-chan struct{} // once closed, no request is sent any more; what is in flight is let finish; may be nil
 }
 
@@ -77,7 +78,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	return r.err
 }
 
-// checkEvery is how many events pass between two checks of whether to stop.
+// checkEvery is how many events pass between two checks of whether the context ended.
 const checkEvery = 1024
 
 type runner struct {
@@ -145,21 +146,27 @@ type expires struct {
 	at time.Duration
 }
 
-// halted says, before each event, whether the stage is to stop at once. It also
-// sees when enough has been sent.
+// halted says, before each event, whether the stage is to stop at once.
 func (r *runner) halted(ctx context.Context) bool {
-	if r.passed++; r.passed%checkEvery != 1 || r.err != nil {
-		return r.err != nil
+	if r.passed++; r.passed%checkEvery == 1 && r.err == nil {
+		r.err = ctx.Err()
+	}
+	return r.err != nil
+}
+
+// checkEnough drops the requests that were not sent yet once Enough is closed. It
+// is called before each request is sent, as the real engine does.
+func (r *runner) checkEnough() {
+	if r.Enough == nil {
+		return
 	}
 	select {
 	case <-r.Enough:
-		r.head, r.ready = nil, nil
+		r.Enough, r.head, r.ready = nil, nil, nil
 		r.later = slices.DeleteFunc(r.later, func(s *start) bool { return s.lands == nil && s.again == nil })
 		heap.Init(&r.later)
 	default:
 	}
-	r.err = ctx.Err()
-	return r.err != nil
 }
 
 // advance takes up the session that arrives next.
@@ -207,6 +214,7 @@ func (r *runner) begin() {
 				r.ready = append(r.ready, s)
 			}
 		}
+		r.checkEnough()
 		r.queueHead()
 		if len(r.ready) == 0 || r.Limit > 0 && r.flying >= r.Limit {
 			return
@@ -288,6 +296,9 @@ func (r *runner) send(s *start) {
 		rec.Turns = s.talk.Turns()
 	}
 	r.flying++
+	if r.Sent != nil {
+		r.Sent()
+	}
 	if r.Timeout > 0 {
 		f.until = r.now + r.Timeout
 		r.expiry = append(r.expiry, expires{f, f.until})
@@ -314,9 +325,10 @@ func (r *runner) try(f *flight) {
 	f.tries++
 	ask := r.ask(f)
 	err := r.Server.Add(r.now, ask)
+	var refused *RefusedError
 	switch {
-	case errors.Is(err, errDown):
-		r.failed(f, tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: http.StatusServiceUnavailable, Message: err.Error()})
+	case errors.As(err, &refused):
+		r.failed(f, tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: refused.Status, Message: refused.Message})
 	case err != nil:
 		r.failed(f, tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: http.StatusBadRequest, Message: err.Error()})
 	default:

@@ -23,6 +23,7 @@ import (
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
+	"tacho/predict"
 	"tacho/token"
 )
 
@@ -38,7 +39,10 @@ type Env struct {
 	// uses the network. The kernel does not time what such connections receive: a
 	// run with Dial stamps arrivals when it reads them, waits on Go's timers and
 	// does not watch the process. So it can run in a testing/synctest bubble.
-	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Server makes the server of a level in virtual time, for tests; nil makes the
+	// engines of the plan.
+	Server func(seed uint64) predict.Server
 	Random uint64                             // the seed where the plan has none
 	Replay func(name string) (*Replay, error) // reads what is to be sent again; nil where that cannot be
 

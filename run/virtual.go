@@ -37,7 +37,7 @@ func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
 	sum := s.computed()
 	readings := &readings{fleet: fleet, every: r.Plan.MetricsInterval.Duration()}
 	stage := r.virtualStage(s, &made, fleet)
-	stage.Every, stage.Look, stage.Enough = readings.every, readings.read, r.Enough
+	stage.Every, stage.Look, stage.Enough, stage.Sent = readings.every, readings.read, r.Enough, feed.Sent
 	err = predict.Run(ctx, stage, computed{finisher{sink, r, sum}, feed})
 	out.Samples = readings.samples
 	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
@@ -103,6 +103,9 @@ func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.
 	}
 	if own := r.Plan.Priority; own != nil {
 		stage.Priority = *own
+	}
+	if r.env.Server != nil {
+		stage.Server, stage.Replica, stage.BlockTokens = r.env.Server(r.seedOf(s.Level)), nil, 0
 	}
 	return stage
 }

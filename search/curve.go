@@ -141,10 +141,9 @@ func (c *curve) count(all []sample) {
 	}
 }
 
-// misses is the share of the requests that miss the goal at a load. The power is bent by
-// a factor.
-func (c *curve) misses(load, bend float64) (share float64) {
-	beyond := bend * c.power * math.Log(load/c.at)
+// misses is the share of the requests that miss the goal at a load.
+func (c *curve) misses(load float64) (share float64) {
+	beyond := c.power * math.Log(load/c.at)
 	for _, one := range c.usual(load) {
 		crowd := min(one.crowd, c.most) // nobody knows what is beyond
 		s := &c.strata[sort.SearchFloat64s(c.edges, crowd)]
@@ -156,8 +155,8 @@ func (c *curve) misses(load, bend float64) (share float64) {
 
 // crossing is the load from which on more requests miss the goal than may; infinity
 // where that is not so within bounds.
-func (c *curve) crossing(share, bend float64, bounds [2]float64) float64 {
-	breaks := func(log float64) bool { return c.misses(math.Exp(log), bend) > share }
+func (c *curve) crossing(share float64, bounds [2]float64) float64 {
+	breaks := func(log float64) bool { return c.misses(math.Exp(log)) > share }
 	for _, times := range []float64{1.04, 1.2} { // it is likely to be near
 		low, high := max(bounds[0], c.at/times), min(bounds[1], c.at*times)
 		switch {
@@ -182,14 +181,14 @@ func (s *Search) curve(goal int) *curve {
 }
 
 // firstCurve is which curve shows the lowest limit.
-func (s *Search) firstCurve(all []sample, bend, low, high float64) limit {
+func (s *Search) firstCurve(all []sample, low, high float64) limit {
 	best := limit{math.Inf(1), -1}
 	for i, c := range s.curves {
 		if c == nil {
 			continue
 		}
 		c.count(all)
-		if x := c.crossing(s.Goals[i].Share, bend, [2]float64{low, min(high, best.load)}); x < best.load {
+		if x := c.crossing(s.Goals[i].Share, [2]float64{low, min(high, best.load)}); x < best.load {
 			best = limit{x, i}
 		}
 	}
@@ -235,12 +234,4 @@ func (c *curve) steady(step int, apart float64) (out []crowded) {
 	}
 	c.known[step] = out
 	return out
-}
-
-// look draws the curves once more, with all that is known of the process.
-func (s *Search) look() {
-	if s.curves != nil {
-		all := s.samples()
-		s.curves = s.newCurves(all, s.cross(all, 1).load, s.process)
-	}
 }

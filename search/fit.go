@@ -2,8 +2,6 @@ package search
 
 import (
 	"math"
-	"math/rand/v2"
-	"slices"
 	"sort"
 )
 
@@ -14,24 +12,15 @@ import (
 // ever sent near the limit count together, and what was seen farther away counts
 // less, for the power changes. No verdict bounds the fit: a probe counts for what
 // its requests are worth, and a wrong one is outweighed by those that follow.
-//
-// How sure that is shows when the same is done with stretches of the probes that
-// count more or less, by chance, and with a power that is a little off. A stretch
-// is some independent observations long: requests that are served together
-// resemble each other.
 const (
-	fitReach      = 0.08 // how far away what was seen still counts, of the logarithm of the load
-	rareReach     = 0.12 // and of what is rare, for there is less of it
-	rare          = 0.02
-	fitPower      = 3.0 // the power, if nobody knew better
-	usualWeight   = 0.2 // how much that counts, in requests times squared distance
-	leastPower    = 0.7
-	mostPower     = 15.0
-	powerDoubt    = 0.25 // by how much the power may be off, as a logarithm
-	sharePower    = 12.0 // the power of the share of requests that miss
-	perStretch    = 3    // independent observations
-	mostStretches = 30   // of a probe
-	redraws       = 120
+	fitReach    = 0.08 // how far away what was seen still counts, of the logarithm of the load
+	rareReach   = 0.12 // and of what is rare, for there is less of it
+	rare        = 0.02
+	fitPower    = 3.0 // the power, if nobody knew better
+	usualWeight = 0.2 // how much that counts, in requests times squared distance
+	leastPower  = 0.7
+	mostPower   = 15.0
+	sharePower  = 12.0 // the power of the share of requests that miss
 )
 
 // A limit is where the load breaks the SLO, and which goal breaks first; goal is
@@ -39,21 +28,6 @@ const (
 type limit struct {
 	load float64
 	goal int
-}
-
-// limits are the best guess of the limit, and what it would be by chance.
-func (s *Search) limits() (best limit, chance []float64) {
-	all := s.samples()
-	best = s.cross(all, 1)
-	rng := rand.New(rand.NewPCG(1, uint64(len(s.Results))))
-	for range redraws {
-		for i := range all {
-			all[i].redraw(rng)
-		}
-		chance = append(chance, s.cross(all, math.Exp(powerDoubt*rng.NormFloat64())).load)
-	}
-	slices.Sort(chance)
-	return best, chance
 }
 
 // samples are what the probes saw.
@@ -69,9 +43,8 @@ func (s *Search) samples() (all []sample) {
 // A sample is what a probe saw, or would have seen by chance.
 type sample struct {
 	Result
-	drawn     []float64 // how much each request counts
-	stretches int
-	goals     []column
+	drawn []float64 // how much each request counts
+	goals []column
 }
 
 // A column is what the requests of a sample say of one goal.
@@ -86,13 +59,6 @@ func newSample(r Result, goals int) sample {
 	for k := range out.drawn {
 		out.drawn[k] = 1
 	}
-	strangers := 0.0
-	for _, e := range r.Goals {
-		if e.Pressure == r.pressure() {
-			strangers = e.N
-		}
-	}
-	out.stretches = min(max(int(strangers/perStretch), 1), mostStretches)
 	for i := range out.goals {
 		c := &out.goals[i]
 		for k := range r.window {
@@ -105,19 +71,6 @@ func newSample(r Result, goals int) sample {
 	}
 	out.count()
 	return out
-}
-
-// redraw is what the probe might have seen: each of its stretches counts more or
-// less, by chance.
-func (p *sample) redraw(rng *rand.Rand) {
-	n := len(p.drawn)
-	for k := range p.stretches {
-		times := rng.ExpFloat64()
-		for j := k * n / p.stretches; j < (k+1)*n/p.stretches; j++ {
-			p.drawn[j] = times
-		}
-	}
-	p.count()
 }
 
 // count sums up what was drawn.
@@ -145,11 +98,10 @@ func (p *sample) under(i int, load, power float64) float64 {
 	return c.below[sort.Search(len(c.by), func(j int) bool { return p.window[c.by[j]].marks[i].room > room })]
 }
 
-// cross is the load at which the first goal breaks, by what is in the samples. The
-// powers are bent by a factor.
-func (s *Search) cross(all []sample, bend float64) limit {
-	low, high := s.ends()
-	first := s.firstCurve(all, bend, low, high)
+// cross is the load at which the first goal breaks, by what is in the samples.
+func (s *Search) cross(all []sample) limit {
+	low, high := s.tried()
+	first := s.firstCurve(all, low, high)
 	at := min(first.load, math.Sqrt(low*high))
 	best := first
 	for range 8 { // what counts most depends on where it is
@@ -158,7 +110,7 @@ func (s *Search) cross(all []sample, bend float64) limit {
 			if s.curve(i) != nil {
 				continue
 			}
-			if x := s.crossing(i, all, at, bend, [2]float64{low, high}); x < best.load {
+			if x := s.crossing(i, all, at, [2]float64{low, high}); x < best.load {
 				best = limit{x, i}
 			}
 		}
@@ -173,12 +125,12 @@ func (s *Search) cross(all []sample, bend float64) limit {
 
 // crossing is the load at which goal i breaks; infinity where it is in no danger
 // within the bounds. What was seen near at counts most.
-func (s *Search) crossing(i int, all []sample, at, bend float64, bounds [2]float64) float64 {
+func (s *Search) crossing(i int, all []sample, at float64, bounds [2]float64) float64 {
 	g, reach := s.Goals[i], fitReach
 	if !g.Mean && g.Share < rare {
 		reach = rareReach
 	}
-	power := s.power(i, all, at) * bend
+	power := s.power(i, all, at)
 	sum, missed, mean := 0.0, 0.0, 0.0
 	for k := range all {
 		p := &all[k]
@@ -221,10 +173,6 @@ func bisect(bounds [2]float64, breaks func(log float64) bool) float64 {
 	}
 	return math.Exp((low + high) / 2)
 }
-
-// counted says whether only the share of the values counts that miss: there are
-// no others, or too many.
-func (g Goal) counted() bool { return g.Metric == nil || g.Metric.PerEvent && !g.Mean }
 
 // grow is what becomes of a value of the goal when latencies grow by a factor.
 func (g Goal) grow(value, factor float64) float64 {

@@ -126,7 +126,7 @@ func taught(m model, lessons []lesson) (best lens) {
 // one figure after the other.
 func (s *Search) learn(goal int, load float64) lens {
 	const seated = 2
-	lessons, alone := s.lessons(goal, load), s.alone().Seconds()
+	lessons, alone := s.lessons(goal, load), s.unloaded().Seconds()
 	if s.Goals[goal].Metric == nil || len(lessons) == 0 || alone == 0 {
 		return lens{}
 	}
@@ -186,8 +186,8 @@ func (l lens) turned(lessons []lesson) lens {
 	return l
 }
 
-// alone is about how long a request takes that is alone.
-func (s *Search) alone() (least time.Duration) {
+// unloaded estimates how long a request takes on an idle server.
+func (s *Search) unloaded() (least time.Duration) {
 	for _, r := range s.Results {
 		if r.Verdict != Void && (least == 0 || r.Takes < least) {
 			least = r.Takes
@@ -203,7 +203,7 @@ func (s *Search) alone() (least time.Duration) {
 func (s *Search) weigh() {
 	s.curves = nil
 	all := s.samples()
-	best := s.cross(all, 1)
+	best := s.cross(all)
 	if s.process == nil || best.goal < 0 {
 		return
 	}
@@ -217,7 +217,7 @@ func (s *Search) weigh() {
 	}
 	for range 2 { // what counts most depends on where it is
 		s.curves = s.newCurves(all, best.load, s.stretch())
-		best = s.cross(all, 1)
+		best = s.cross(all)
 	}
 }
 

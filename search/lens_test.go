@@ -69,7 +69,7 @@ func (s *Search) misses(load float64) float64 {
 	if s.curves[0] == nil {
 		return 1
 	}
-	return s.curves[0].misses(load, 1)
+	return s.curves[0].misses(load)
 }
 
 func aProcess(seed uint64) []arrival {

@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +13,13 @@ type Limit struct {
 	SLO      string  `json:"slo"`
 	Kind     Kind    `json:"kind"`
 	Holds    bool    `json:"holds"`             // at some load it holds
-	Load     float64 `json:"load,omitempty"`    // the highest that holds it
-	Low      float64 `json:"low,omitempty"`     // the load is between these, with a chance of 95 %
-	High     float64 `json:"high,omitempty"`    // 0 where nothing was found to be too much
-	Binding  string  `json:"binding,omitempty"` // the goal that is missed first beyond it
+	Load     float64 `json:"load,omitempty"`    // the highest load that kept it in a probe of its own
+	Missed   float64 `json:"missed,omitempty"`  // the lowest load above it that missed it
+	Low      float64 `json:"low,omitempty"`     // the limit is above this with a chance of 97.5 %; 0 is unknown
+	High     float64 `json:"high,omitempty"`    // the limit is below this with a chance of 97.5 %; 0 is unknown
+	Decided  bool    `json:"decided"`           // Missed is near Load, or no load holds
+	Binding  string  `json:"binding,omitempty"` // the goal that Missed misses most
+	Probe    *int    `json:"probe,omitempty"`   // number of the probe of Load
 	Done     bool    `json:"done"`              // the search was not cut short
 	Sentence string  `json:"sentence"`
 	Probes   []Tried `json:"probes"`
@@ -27,7 +29,6 @@ type Limit struct {
 type Tried struct {
 	Load     float64   `json:"load"`
 	Alone    bool      `json:"one_at_a_time,omitempty"`
-	Long     bool      `json:"long,omitempty"`
 	Requests int       `json:"requests"`
 	Seconds  float64   `json:"seconds"`
 	Served   float64   `json:"served_per_s"`
@@ -41,7 +42,7 @@ func (s *Search) Limit(done bool) Limit {
 	l := Limit{SLO: s.slo(), Kind: s.Kind, Done: done}
 	for _, r := range s.Results {
 		tried := Tried{
-			Load: r.Load, Alone: r.Alone, Long: r.Long, Requests: r.Requests, Seconds: r.Took.Seconds(),
+			Load: r.Load, Alone: r.Alone, Requests: r.Requests, Seconds: r.Took.Seconds(),
 			Served: r.Served, Verdict: r.Verdict.String(), Why: r.Why, Values: []float64{},
 		}
 		for _, e := range r.Goals {
@@ -75,56 +76,59 @@ func (l *Limit) Curve(goal int) (out []Tried) {
 	return out
 }
 
+// foundWithin is the ratio of the lowest load that misses to the highest that holds
+// up to which a limit counts as found.
+func (s *Search) foundWithin() float64 { return 1 + 2*s.Within }
+
 // fill says where the limit is.
 func (s *Search) fill(l *Limit) {
+	full := s.leaning()
 	low, high := s.bracket()
-	switch {
-	case low == 0 && (high > 0 || !s.aloneHolds()):
-		return
-	case high == 0:
-		l.Holds, l.Load, l.Low = true, low, low
-		return
-	}
-	l.Holds = true
-	if s.unoffered(low) != "" || s.Kind != Rate && high-low <= 1 {
-		l.Load, l.Low, l.High = low, low, high
-		l.Binding = s.breaking(high)
-		return
-	}
-	s.look()
-	best, chance := s.limits()
-	by := unsure(chance)
-	l.Load, l.Low, l.High = s.round(best.load), s.round(best.load/by), s.round(best.load*by)
-	if best.goal >= 0 {
-		l.Binding = s.Goals[best.goal].String()
-	}
-}
-
-// methodOff is by how much the method itself may be off, beside chance: probes are
-// short, each begins with an empty server, and a real one may resemble no model. On
-// engines whose limits are known it is up to 1 % too high or too low on the mean.
-const methodOff = 0.03
-
-// unsure is by which factor the limit may be higher or lower: as far as nearly all
-// redraws of the probes reach, and what the method may be off.
-func unsure(chance []float64) float64 {
-	reach := math.Log(chance[len(chance)-1-len(chance)/40]/chance[len(chance)/40]) / 2
-	return math.Exp(math.Hypot(reach, methodOff))
-}
-
-// breaking is the goal that a load misses most.
-func (s *Search) breaking(load float64) string {
-	for _, r := range s.Results {
-		if r.Load == load && r.pressure() > 1 {
-			i := slices.IndexFunc(r.Goals, func(e Evidence) bool { return e.Pressure == r.pressure() })
-			return s.Goals[i].String()
+	for i, r := range s.Results {
+		if r.Load <= low && full[r.Load] <= 1 && s.passed(r) && r.Load >= l.Load {
+			l.Holds, l.Load, l.Probe = true, r.Load, new(i)
 		}
 	}
-	return ""
+	for _, r := range s.Results {
+		if r.tells() && !r.Effort.Rough && (s.missed(r) || full[r.Load] > 1) && r.Load > l.Load && (l.Missed == 0 || r.Load < l.Missed) {
+			l.Missed = r.Load
+		}
+	}
+	l.Binding = s.breaking(l.Missed)
+	l.Low, l.High = s.interval(low, high)
+	l.Low = min(l.Low, l.Load)
+	_, missed := s.alone()
+	_, changed := s.drift()
+	switch {
+	case changed:
+	case l.Holds:
+		l.Decided = s.decided(l)
+	case missed, low == 0 && high > 0 && s.hopeless(high):
+		l.Decided = true
+	}
 }
 
-func (s *Search) aloneHolds() bool {
-	return slices.ContainsFunc(s.Results, func(r Result) bool { return r.Alone && r.leans() == Holds })
+// decided says whether the load that holds is a limit: a load near it misses, or no
+// higher load could be tried.
+func (s *Search) decided(l *Limit) bool {
+	adjacent := l.Missed <= s.foundWithin()*l.Load || s.Kind != Rate && l.Missed == l.Load+1
+	return l.Missed > 0 && adjacent || s.reachedTo(l.Load) || s.unoffered(l.Load) != ""
+}
+
+// reachedTo says whether a load is the highest that may be tried.
+func (s *Search) reachedTo(load float64) bool { return s.To > 0 && load >= s.To }
+
+// breaking is the goal that a load misses most.
+func (s *Search) breaking(load float64) (goal string) {
+	most := 0.99 // probes of one load may differ, and miss it together only
+	for _, r := range s.Results {
+		for i, e := range r.Goals {
+			if ratio := e.ratio(s.Goals[i]); r.Load == load && r.tells() && ratio > most {
+				most, goal = ratio, s.Goals[i].String()
+			}
+		}
+	}
+	return goal
 }
 
 func (s *Search) slo() string {
@@ -138,6 +142,7 @@ func (s *Search) slo() string {
 // units are what the kinds of load count.
 var units = map[Kind]string{Rate: "req/s", Concurrency: "requests at once", Users: "users"}
 
+// sentence is the answer in words.
 func (s *Search) sentence(l *Limit) string {
 	unit := units[s.Kind]
 	switch {
@@ -145,35 +150,66 @@ func (s *Search) sentence(l *Limit) string {
 		return "nothing was measured."
 	case s.voids() == len(s.Results):
 		return "No probe proves anything: " + s.Results[0].Why + "."
-	case !l.Holds:
-		return fmt.Sprintf("Does not hold %s at any load that was tried; %s.", l.SLO, s.worst())
-	case l.Load == 0:
-		return fmt.Sprintf("Holds %s one request at a time; no more is known.", l.SLO)
-	case l.High == 0:
+	case l.Decided && !l.Holds:
+		return fmt.Sprintf("Does not hold %s at any load; %s.", l.SLO, s.lowest())
+	case !l.Decided:
+		return s.undecided(l)
+	case l.Missed == 0 && s.unoffered(l.Load) == "":
 		return fmt.Sprintf("Holds %s up to %s %s at least, the highest load that was tried.", l.SLO, number(l.Load), unit)
 	}
-	out := fmt.Sprintf("Holds %s up to %s %s (%s to %s)", l.SLO, number(l.Load), unit, number(l.Low), number(l.High))
+	out := fmt.Sprintf("Holds %s up to %s %s%s", l.SLO, number(l.Load), unit, l.bounds())
 	if why := s.unoffered(l.Load); why != "" {
 		return out + "; more could not be offered: " + why + "."
 	}
 	if l.Binding != "" {
-		out += "; beyond it " + l.Binding + " breaks first"
+		out += fmt.Sprintf("; at %s %s breaks", number(l.Missed), l.Binding)
 	}
 	switch {
-	case s.piles() && l.Binding == "":
-		out += "; beyond it requests queue"
-	case s.piles():
+	case s.piles(l) && l.Binding == "":
+		out += fmt.Sprintf("; at %s requests queue", number(l.Missed))
+	case s.piles(l):
 		out += ", and requests queue"
-	}
-	if s.Kind == Rate && !s.tried(l.Load) {
-		out += ". The search was over before that load itself was tried for long"
 	}
 	return out + "."
 }
 
-// piles says whether requests were seen to pile up.
-func (s *Search) piles() bool {
-	return slices.ContainsFunc(s.Results, func(r Result) bool { return r.Verdict == Overrun })
+// bounds is the interval in words.
+func (l *Limit) bounds() string {
+	switch {
+	case l.Low > 0 && l.High > 0:
+		return fmt.Sprintf(" (%s to %s)", number(l.Low), number(l.High))
+	case l.High > 0:
+		return fmt.Sprintf(" (at most %s)", number(l.High))
+	case l.Low > 0:
+		return fmt.Sprintf(" (at least %s)", number(l.Low))
+	}
+	return ""
+}
+
+// undecided says what is known if there is no answer.
+func (s *Search) undecided(l *Limit) string {
+	unit := units[s.Kind]
+	if c, changed := s.drift(); changed {
+		return fmt.Sprintf("Undecided: the server became %s during the search: compare probe %d at %s %s with probe %d at %s.",
+			c.how, c.before.Number+1, number(c.before.Load), unit, c.after.Number+1, number(c.after.Load))
+	}
+	low, high := s.bracket()
+	switch {
+	case l.Holds && l.Missed > 0:
+		return fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, number(l.Load), number(l.Missed), unit)
+	case l.Holds:
+		return fmt.Sprintf("Undecided: %s holds at %s %s, and no higher load was measured for long enough.", l.SLO, number(l.Load), unit)
+	case low > 0 && high > 0:
+		return fmt.Sprintf("Undecided: %s seems to break between %s and %s %s, but no load was measured for long enough.", l.SLO, number(low), number(high), unit)
+	case high > 0:
+		return fmt.Sprintf("Undecided: %s breaks at %s %s; no load was seen to hold.", l.SLO, number(high), unit)
+	}
+	return fmt.Sprintf("Undecided: no load was measured for long enough to judge %s.", l.SLO)
+}
+
+// piles says whether requests piled up at the load that missed.
+func (s *Search) piles(l *Limit) bool {
+	return slices.ContainsFunc(s.Results, func(r Result) bool { return r.Load == l.Missed && r.Verdict == Overrun })
 }
 
 // unoffered is why nothing above a load could be offered, where that is so.
@@ -189,12 +225,13 @@ func (s *Search) unoffered(load float64) (why string) {
 	return why
 }
 
-// worst is by how much the lowest load misses the SLO.
-func (s *Search) worst() string {
-	least := s.Results[0]
+// lowest is by how much the lowest load that missed the SLO did so.
+func (s *Search) lowest() string {
+	least, have := Result{}, false
 	for _, r := range s.Results {
-		if r.Verdict != Void && (r.Alone || r.Load < least.Load && !least.Alone) {
-			least = r
+		missed := r.Verdict != Void && (r.Verdict.Missed() || s.worst(r) > 1)
+		if missed && (!have || r.Alone || r.Load < least.Load && !least.Alone) {
+			least, have = r, true
 		}
 	}
 	at := number(least.Load) + " " + units[s.Kind]
@@ -202,7 +239,7 @@ func (s *Search) worst() string {
 		at = "one request at a time"
 	}
 	for i, e := range least.Goals {
-		if e.Pressure == least.pressure() {
+		if ratio := e.ratio(s.Goals[i]); ratio > 1 && ratio == s.worst(least) {
 			return fmt.Sprintf("at %s %s is %s", at, s.Goals[i].Words(), s.Goals[i].Show(e.Value))
 		}
 	}

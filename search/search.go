@@ -7,62 +7,65 @@ import (
 	"time"
 )
 
-// A Kind is what is turned up until the SLO breaks.
+// A Kind is the load that find turns up until the SLO breaks.
 type Kind string
 
 // The kinds of load.
 const (
 	Rate        Kind = "rate"        // requests per second
 	Concurrency Kind = "concurrency" // requests in flight
-	Users       Kind = "users"       // sessions under way, with their pauses
+	Users       Kind = "users"       // sessions under way, with their think time
 )
 
-// Kinds are all of them.
+// Kinds lists all kinds of load.
 var Kinds = []Kind{Rate, Concurrency, Users}
 
-// A Probe is a load to try.
+// A Probe is a load to measure.
 type Probe struct {
 	Number   int
 	Kind     Kind
 	Load     float64
 	Alone    bool          // one request at a time, whatever the kind: the least load there is
-	Long     bool          // of the load that seems to be the limit
-	Expected time.Duration // about how long a request takes; 0 is unknown
+	Expected time.Duration // estimated duration of a request; 0 is unknown
 	Effort   Effort
 }
 
-// Open says whether requests come whether or not others are answered.
+// Open says whether requests are sent whether or not others were answered.
 func (p Probe) Open() bool { return p.Kind == Rate && !p.Alone }
 
-// A Result is what a probe came to.
+// A Result is the outcome of a probe.
 type Result struct {
 	Probe
-	Verdict  Verdict
-	Why      string // of a void one, and of one that is undecided: what it does not tell
-	Goals    []Evidence
-	Requests int
-	Served   float64       // requests per second, while the load was steady
-	Takes    time.Duration // what most requests took at most
-	Took     time.Duration
-	window   []seen      // its requests, while the load was steady
-	schedule []arrival   // when all of its requests came
-	begin    int         // of these, the first of the window
-	counts   [][]float64 // how much each of these counts for each goal; nil is as one
+	Verdict               Verdict
+	Why                   string     // reason of a void or undecided verdict
+	Goals                 []Evidence // one for each goal
+	Requests              int
+	Enough                bool          // the steady part has as many requests as its goals need, or the verdict is certain
+	Served                float64       // requests per second in the steady part
+	Takes                 time.Duration // p95 of the requests' durations
+	Took                  time.Duration // duration of the probe
+	latency, latencyError float64       // mean of the logarithm of the requests' durations, and its standard error
+	window                []seen        // requests of the steady part
+	schedule              []arrival     // arrivals of all requests
+	begin                 int           // index in schedule of the first request of the window
+	counts                [][]float64   // weights of the requests in the window for each goal; nil is 1
 }
 
-// tells says whether the fit can learn from it.
-func (r Result) tells() bool { return r.Verdict != Void && !r.Alone }
-
-// A Search looks for the limit. Run what Next asks for, under the Watch of it,
-// and Add the Watch when the last of its requests is in.
+// A Search looks for the highest load that keeps the goals. Run the probe that Next
+// returns under its Watch, and Add the Watch when the last request finished.
+//
+// The search names only loads that it measured. Scouts go up until a goal is missed.
+// Probes between the highest load that holds and the lowest that misses follow, until
+// both are within Within of each other and each has enough requests of its own. Time
+// that is left goes into the two, until chance is an unlikely explanation for either.
 type Search struct {
 	Kind    Kind
 	Goals   []Goal
-	From    float64 // where to begin; 0 finds out
-	To      float64 // the highest load to try; 0 is no end
-	Within  float64 // how exact the limit must be, as a part of it
-	Probes  int     // most probes
-	Size    int     // most requests of a probe; 0 is as many as the goals ask for
+	From    float64       // first load; 0 begins with one request at a time
+	To      float64       // highest load to try; 0 is no limit
+	Within  float64       // ratio of the lowest load that misses to the highest that holds, less 1
+	Budget  time.Duration // most time for all probes together; 0 is chosen by the load
+	Size    int           // most requests of a probe; 0 is as many as the goals need
 	Results []Result
 	process []arrival // a long stretch of the arrivals, at one a second
 	lenses  []lens    // of the goals
@@ -70,36 +73,71 @@ type Search struct {
 	usual   arrival // a usual request
 }
 
-// The defaults.
+// DefaultWithin is how exact a limit is unless the user says otherwise.
+const DefaultWithin = 0.05
+
 const (
-	DefaultWithin = 0.05
-	DefaultProbes = 11
+	mostProbes = 60 // a search that does not end by itself ends here
+	mostFulls  = 5  // full probes of an end of the bracket
+	mostVoid   = 6  // probes that prove nothing, before the search gives up
+
+	nearEnough = 1.5 // ratio of a load that the client cannot send to one that holds
+
+	aloneSize = 4  // requests of the first probe at least
+	scoutSize = 20 // requests of a scout at least
+	scoutStep = 4  // ratio of the loads of two scouts
+
+	endDoubt   = 0.1  // chance of a wrong verdict on either end of the bracket, if there is time
+	roughDoubt = 0.2  // chance of a wrong verdict of a scout: later probes correct it
+	fullDoubt  = 0.05 // chance of a wrong verdict of a probe that stops early
+
+	// fullTail is how many requests beyond the percentile a full probe sees: a p99
+	// takes 2,000 requests. Below fullSize, requests that are served together decide.
+	fullTail = 20
+	fullSize = 400
+	shorter  = 4 // ratio of the sizes of a full probe and a short one
+	// errorTail is how many failures a full probe would see at the limit. If it sees
+	// none of three, the share is below the limit with a chance of 95 %.
+	errorTail     = 3
+	mostErrorSize = 1000
+
+	// A probe lasts this long at least, because a server may stall or fill for seconds,
+	// and this many times as long as a request takes.
+	scoutTime    = 2 * time.Second
+	fullTime     = 10 * time.Second
+	leastDurable = 5
+
+	// A search lasts as long as this many requests take at its limit, which is about
+	// a quarter of a sweep of ten levels with 1,000 requests each; at least
+	// leastBudget.
+	budgetRequests = 6500
+	undecidedTimes = 3 // as much if there is no answer yet
+	leastBudget    = 90 * time.Second
 )
 
-// New returns a search with the usual bounds.
+// New returns a search with default bounds.
 func New(kind Kind, goals []Goal) *Search {
-	return &Search{Kind: kind, Goals: goals, Within: DefaultWithin, Probes: DefaultProbes}
+	return &Search{Kind: kind, Goals: goals, Within: DefaultWithin}
 }
 
-// Watch is what judges a probe.
+// Watch returns the judge of a probe.
 func (s *Search) Watch(p Probe) *Watch {
 	return &Watch{Probe: p, goals: s.Goals, nextLook: p.Effort.Least}
 }
 
-// Add takes in what a probe came to. A probe that proves nothing says why.
+// Add takes the outcome of a probe. void is the reason if the probe proves nothing.
 func (s *Search) Add(w *Watch, void string) Result {
 	r := w.result()
 	s.measure(&r)
 	if void != "" {
-		r.Verdict, r.Why = Void, void
+		r.Verdict, r.Why, r.Enough = Void, void, false
 	}
 	s.Results = append(s.Results, r)
 	s.weigh()
 	return r
 }
 
-// measure makes lengths parts of those of a usual request, which is that of the first
-// probe.
+// measure expresses lengths as ratios to the mean lengths of the first probe.
 func (s *Search) measure(r *Result) {
 	if s.usual == (arrival{}) {
 		n := float64(max(len(r.schedule), 1))
@@ -113,18 +151,19 @@ func (s *Search) measure(r *Result) {
 	}
 }
 
-// ratio is how long something is, where 1 is usual; what nobody knows is usual.
-func ratio(long, usual float64) float64 {
+// ratio is a length in units of the usual one; 1 if lengths are unknown.
+func ratio(length, usual float64) float64 {
 	const least = 0.01
 	if usual == 0 {
 		return 1
 	}
-	return max(long/usual, least)
+	return max(length/usual, least)
 }
 
-// Next is the next load to try; false is when there is no more to learn.
+// Next returns the next probe; false ends the search.
 func (s *Search) Next() (Probe, bool) {
-	if len(s.Results) >= s.Probes || s.voids() > 3 {
+	left := s.left()
+	if len(s.Results) >= mostProbes || s.voids() >= mostVoid || left <= 0 {
 		return Probe{}, false
 	}
 	p, ok := s.again()
@@ -132,23 +171,67 @@ func (s *Search) Next() (Probe, bool) {
 		p, ok = s.choose()
 	}
 	p.Number, p.Kind, p.Expected = len(s.Results), s.Kind, s.takes(p.Load)
+	if p.Effort.LeastTime < leastDurable*p.Expected {
+		p.Effort.LeastTime = leastDurable * p.Expected
+	}
+	if s.Budget > 0 {
+		p.Effort.MostTime = left
+	}
 	return p, ok
 }
 
-// takes is about how long a request takes at a load, by the nearest that was
-// tried; 0 where nothing was.
+// left is the time that the search may still take.
+func (s *Search) left() time.Duration {
+	spent := time.Duration(0)
+	for _, r := range s.Results {
+		spent += r.Took
+	}
+	if s.Budget > 0 {
+		return s.Budget - spent
+	}
+	rate := s.rate()
+	if rate == 0 {
+		return leastBudget
+	}
+	whole := max(time.Duration(budgetRequests/rate*float64(time.Second)), leastBudget)
+	if l := (Limit{}); spent >= whole {
+		if s.fill(&l); !l.Decided {
+			whole *= undecidedTimes
+		}
+	}
+	return whole - spent
+}
+
+// rate is the number of requests per second served at the load that holds, or at
+// the lowest load tried if none holds; 0 if nothing is known.
+func (s *Search) rate() float64 {
+	low, _ := s.bracket()
+	rate := 0.0
+	for _, r := range s.Results {
+		if r.Verdict != Void && !r.Alone && (r.Load == low || low == 0 && (rate == 0 || r.Served < rate)) {
+			rate = r.Served
+		}
+	}
+	return rate
+}
+
+// takes estimates how long a request takes at a load by the nearest probe that held;
+// 0 if there was none. Requests at an overloaded server take as long as the probe.
 func (s *Search) takes(load float64) (took time.Duration) {
 	nearest := math.Inf(1)
 	for _, r := range s.Results {
-		if d := math.Abs(math.Log(load / r.Load)); r.Verdict != Void && d < nearest {
+		d := math.Abs(math.Log(load / r.Load))
+		if r.Alone && s.Kind == Rate {
+			d = math.Abs(math.Log(load / r.Served))
+		}
+		if r.Verdict != Void && !r.Verdict.Missed() && d < nearest {
 			took, nearest = r.Takes, d
 		}
 	}
 	return took
 }
 
-// again is a probe that proved nothing, once more: whatever was in its way may be
-// gone.
+// again repeats a probe that proved nothing, once, because its cause may be gone.
 func (s *Search) again() (Probe, bool) {
 	n := len(s.Results)
 	if n == 0 || s.Results[n-1].Verdict != Void || n > 1 && s.Results[n-2].Verdict == Void {
@@ -157,7 +240,7 @@ func (s *Search) again() (Probe, bool) {
 	return s.Results[n-1].Probe, true
 }
 
-// voids are how many probes proved nothing.
+// voids counts the probes that proved nothing.
 func (s *Search) voids() (n int) {
 	for _, r := range s.Results {
 		n += int(failed(r.Verdict == Void))
@@ -165,282 +248,195 @@ func (s *Search) voids() (n int) {
 	return n
 }
 
-// tooMuch says whether a load could not be offered, even when it was tried again.
+// tooMuch says whether the client could not send a load, even when it tried again.
 func (s *Search) tooMuch(r Result) bool {
 	return r.Verdict == Void && !slices.ContainsFunc(s.Results, func(o Result) bool { return o.Load >= r.Load && o.Verdict != Void })
 }
 
+// choose returns the next probe by what is known so far.
 func (s *Search) choose() (Probe, bool) {
-	if len(s.Results) == 0 {
+	if len(s.Results) == s.voids() {
+		if len(s.Results) > 1 {
+			return Probe{}, false
+		}
 		if s.From > 0 {
 			return s.scout(s.From), true
 		}
 		return Probe{Load: 1, Alone: true, Effort: Effort{Least: aloneSize, Most: 3 * aloneSize, Doubt: roughDoubt, Rough: true}}, true
 	}
 	low, high := s.bracket()
-	switch {
-	case s.hopeless(low, high):
+	held, missed := s.alone()
+	if _, changed := s.drift(); changed || missed {
 		return Probe{}, false
-	case high == 0 && low == 0: // one at a time is fine
-		return s.up(s.few(), 0)
+	}
+	switch {
+	case high == 0 && low == 0 && !held && s.Results[0].Alone: // a few requests alone are no proof
+		p := s.full(1)
+		p.Alone = true
+		return p, true
+	case high == 0 && low == 0:
+		return s.up(s.few())
 	case high == 0:
-		return s.up(low, s.pressure(low))
+		return s.up(low)
 	case low == 0:
-		return s.scout(s.round(high / scoutStep)), true
+		return s.down(high)
 	}
 	return s.refine(low, high)
 }
 
-// The sizes of probes, in requests, and by how much loads go up.
-const (
-	aloneSize  = 4
-	scoutSize  = 20
-	scoutStep  = 4
-	roughDoubt = 0.2
-
-	short = 5  // of the slowest requests that a goal allows, in a probe near the limit
-	once  = 11 // and in one that is longer: what it shows may be that the limit is elsewhere
-	long  = 24 // and near the limit itself, in all
-	least = 22 // and in the whole search at least
-	all   = 29 // and in as many as could be sent at the limit in the time of the whole search
-	extra = 3  // and beyond that, where the winner had no long probe yet
-
-	// A goal that allows many slow requests still needs some hundreds: those that
-	// are served together resemble each other.
-	mostShare = 0.0135
-)
-
-// effort is that of a probe that may see so many of the slowest requests that a
-// goal allows.
-func (s *Search) effort(slowest float64) Effort {
-	return Effort{Least: 3 * scoutSize, Most: s.size(slowest), Doubt: 0.05}
+// scout returns a short probe.
+func (s *Search) scout(load float64) Probe {
+	return Probe{Load: load, Effort: Effort{Least: scoutSize, Most: 5 * scoutSize, Doubt: roughDoubt, Rough: true, LeastTime: scoutTime}}
 }
 
-// size is how many requests of a probe it takes to see so many of the slowest.
-func (s *Search) size(slowest float64) int {
-	n := int(slowest / s.share())
+// full returns a probe with as many requests as the goals need.
+func (s *Search) full(load float64) Probe {
+	return Probe{Load: load, Effort: Effort{Least: 3 * scoutSize, Most: s.need(), Doubt: fullDoubt, LeastTime: fullTime, Full: true}}
+}
+
+// short returns a probe between a scout and a full one, to look for the limit.
+func (s *Search) short(load float64) Probe {
+	p := s.full(load)
+	p.Effort.Most, p.Effort.LeastTime, p.Effort.Full = max(p.Effort.Most/shorter, 5*scoutSize), scoutTime, false
+	return p
+}
+
+// need is how many requests a full probe takes in its steady part.
+func (s *Search) need() int {
+	n := needAll(s.Goals)
 	if s.Size > 0 {
 		n = min(n, s.Size)
 	}
 	return n
 }
 
-// share is that of the slowest requests which the goal allows that breaks first, or
-// one that breaks soon after.
-func (s *Search) share() float64 {
-	const soon = 1.1
-	samples, share := s.samples(), mostShare
-	best := s.cross(samples, 1)
-	low, high := s.ends()
-	for i, g := range s.Goals {
-		if best.goal >= 0 && g.Metric != nil && !g.Mean && s.crossing(i, samples, best.load, 1, [2]float64{low, high}) < soon*best.load {
-			share = min(share, g.Share)
-		}
+// needAll is how many requests it takes to judge all goals.
+func needAll(goals []Goal) int {
+	n := fullSize
+	for _, g := range goals {
+		n = max(n, g.need())
 	}
-	return share
+	return n
 }
 
-func (s *Search) scout(load float64) Probe {
-	return Probe{Load: load, Effort: Effort{Least: scoutSize, Most: 5 * scoutSize, Doubt: roughDoubt, Rough: true}}
+// need is how many requests it takes to judge the goal.
+func (g Goal) need() int {
+	switch {
+	case g.Metric == nil:
+		return min(int(math.Ceil(errorTail/g.Share)), mostErrorSize)
+	case g.Mean:
+		return fullSize
+	}
+	return int(math.Round(fullTail / g.Share))
 }
 
-// few is a load of a few requests at a time, as the first probe shows it.
+// few is the load of about one request at a time, as the first probe shows it.
 func (s *Search) few() float64 {
-	if s.Kind == Rate {
-		return s.Results[0].Served
+	for _, r := range s.Results {
+		if r.Alone && r.Verdict != Void && s.Kind == Rate {
+			return r.Served
+		}
 	}
 	return 1
 }
 
-// up goes up from a load that holds: fast while it is far below the limits.
-func (s *Search) up(from, pressure float64) (Probe, bool) {
-	step := min(max(1.1*math.Pow(1/max(pressure, 1e-3), 0.9), 1.15), scoutStep)
-	load := s.round(from * step)
+// up goes to a higher load than one that holds.
+func (s *Search) up(from float64) (Probe, bool) {
+	load := s.round(from * scoutStep)
 	if load <= from {
 		load = from + 1
 	}
 	if s.To > 0 && load >= s.To {
-		if from >= s.To {
-			return Probe{}, false
-		}
 		load = s.To
+		if from >= s.To {
+			return s.full(from), !s.enough(from)
+		}
 	}
 	return s.scout(load), true
 }
 
-// pressure is how near the limits a load came.
-func (s *Search) pressure(load float64) (most float64) {
-	for _, r := range s.Results {
-		if r.Load == load && r.tells() {
-			most = max(most, r.pressure())
-		}
+// down goes to a lower load than one that misses, if none holds. One request at a
+// time is the least load there is: if that misses, no load holds.
+func (s *Search) down(high float64) (Probe, bool) {
+	if s.hopeless(high) {
+		return Probe{}, false
 	}
-	return most
+	if high <= s.few() && !s.enoughAlone() {
+		p := s.full(1)
+		p.Alone = true
+		return p, true
+	}
+	return s.short(s.round(high / scoutStep)), true
 }
 
-func (r Result) pressure() (most float64) {
-	for _, e := range r.Goals {
-		most = max(most, e.Pressure)
-	}
-	return most
-}
-
-// leans is the verdict of a probe, or the side to which one leans that is too
-// close to tell, or that had only a rough look.
-func (r Result) leans() Verdict {
-	if r.Verdict != Undecided && (r.Verdict != Holds || !r.Effort.Rough) {
-		return r.Verdict
-	}
-	if r.pressure() > 1 {
-		return Misses
-	}
-	return Holds
-}
-
-// bracket is the highest load that holds and the lowest that does not; 0 where
-// there is none. One that could not be offered is too high for this client.
-func (s *Search) bracket() (low, high float64) {
-	for _, r := range s.Results {
-		if (s.tooMuch(r) || r.leans().Missed() && !s.outweighed(r)) && !r.Alone && (high == 0 || r.Load < high) {
-			high = r.Load
-		}
-	}
-	for _, r := range s.Results {
-		// A scout ends before it has seen what a load near the limit does in time.
-		room := 1.0
-		if r.Effort.Rough {
-			room = 1.3
-		}
-		if !r.Alone && r.leans() == Holds && r.Load > low && (high == 0 || room*r.Load < high) {
-			low = r.Load
-		}
-	}
-	return low, high
-}
-
-// outweighed says whether a probe that leans to a miss is contradicted: one of at
-// least its load saw more requests, and leans to the other side.
-func (s *Search) outweighed(r Result) bool {
-	return slices.ContainsFunc(s.Results, func(o Result) bool {
-		return !o.Alone && o.Load >= r.Load && len(o.window) > len(r.window) && o.leans() == Holds
-	})
-}
-
-// hopeless says whether there is nothing to look for: one request at a time is
-// too many, or even a small part of that.
-func (s *Search) hopeless(low, high float64) bool {
-	if first := s.Results[0]; first.Alone && (first.Verdict.Missed() || first.Verdict == Void) {
-		return true
-	}
-	if low > 0 || high == 0 {
-		return false
-	}
+// hopeless says whether no load holds, if the lowest load tried misses: it is much
+// lower than one request at a time, or goals are missed as often at a quarter of the
+// load.
+func (s *Search) hopeless(high float64) bool {
+	const (
+		lowest    = 16  // times less than one request at a time is as good as none
+		unchanged = 0.5 // share of the misses that is left; a queue would leave a quarter or less
+	)
 	if s.Kind != Rate {
 		return high <= 1
 	}
-	first := s.Results[0]
-	return high < first.Load/50 || first.Alone && high < first.Served/50
+	few := s.few()
+	if high > few || !s.enoughAlone() {
+		return false
+	}
+	at, above := 0.0, math.Inf(1)
+	for _, r := range s.Results {
+		switch {
+		case !r.tells():
+		case r.Load == high:
+			at = max(at, s.worst(r))
+		case r.Load >= 0.9*scoutStep*high && s.missed(r) && r.Verdict != Overrun:
+			above = min(above, s.worst(r))
+		}
+	}
+	return high < few/lowest || at > unchanged*above
 }
 
 // round makes a load one that can be asked for.
 func (s *Search) round(load float64) float64 {
 	if s.Kind == Rate {
-		short, _ := strconv.ParseFloat(strconv.FormatFloat(load, 'g', 4, 64), 64) // what was just written
+		short, _ := strconv.ParseFloat(strconv.FormatFloat(load, 'g', 4, 64), 64) // FormatFloat wrote it
 		return short
 	}
 	return max(math.Round(load), 1)
 }
 
-// refine tries the load that is the limit by all that was seen, until that is
-// known well enough: the winner had enough requests, and chance would not move it
-// much.
+// refine narrows the bracket, and then measures its two ends for longer.
 func (s *Search) refine(low, high float64) (Probe, bool) {
-	if s.Kind != Rate && high-low <= 1 {
-		return s.last(low)
+	if s.missesAbove(low) >= 2 && s.onlyScouted(low) { // two probes missed: does low hold at all?
+		return s.full(low), true
 	}
-	best, chance := s.limits()
-	near, brief := s.near(best.load), float64(s.size(short))
-	left := s.left(all, best.load)
-	ending := len(s.Results) == s.Probes-1 || left < brief+float64(s.size(once)) // the winner is still to be tried longer
-	if near < brief && !ending {
-		load := best.load
-		if low < load && load < high { // else the verdicts are contradicted by all that was seen
-			margin := min(math.Pow(high/low, 0.2), 1.3)
-			load = min(max(load, low*margin), high/margin)
+	if s.unoffered(low) != "" && high/low <= nearEnough { // the client is at its limit
+		return s.full(low), !s.enough(low)
+	}
+	if load, doubted := s.doubted(low, high); doubted {
+		return s.full(load), true
+	}
+	load, near := s.between(low, high)
+	if load = s.round(load); low < load && load < high {
+		if near {
+			return s.full(load), true
 		}
-		load = s.round(min(max(load, low/1.3), high*1.3))
-		return Probe{Load: load, Effort: s.effort(short)}, true
+		return s.short(load), true
 	}
-	wide := math.Log(chance[len(chance)*19/20]/chance[len(chance)/20]) / 2 / s.Within
-	more := min(max(near*(wide*wide-1), float64(s.size(long))-near), left)
-	if !s.tried(best.load) {
-		more = max(more, min(float64(s.size(once)), s.left(all+extra, best.load)))
-	}
-	if more < brief/2 {
-		return Probe{}, false
-	}
-	p := Probe{Load: s.round(best.load), Long: true, Effort: s.effort(once)}
-	p.Effort.Most = int(min(max(more, brief), float64(p.Effort.Most)))
-	return p, true
-}
-
-// tried says whether a load, or nearly that, had a long probe.
-func (s *Search) tried(load float64) bool {
-	return slices.ContainsFunc(s.Results, func(r Result) bool {
-		return r.Long && r.tells() && math.Abs(math.Log(r.Load/load)) < s.Within/2
-	})
-}
-
-// left is how many requests may still be sent at a load, of as many as it takes to see so
-// many of the slowest. They count by their time: a scout at a low rate takes as long as
-// many requests near the limit. But where the limit is far above one at a time, scouts
-// would take all of it; so there are always some by number.
-func (s *Search) left(slowest, load float64) float64 {
-	seconds, sent := 0.0, 0.0
-	for _, r := range s.Results {
-		if r.Verdict != Void {
-			seconds, sent = seconds+r.Took.Seconds(), sent+float64(r.Requests)
+	for _, load := range []float64{low, high} {
+		if !s.enough(load) {
+			return s.full(load), true
 		}
 	}
-	share := s.share()
-	if s.Kind != Rate {
-		return slowest/share - sent
+	if load, again := s.older(low, high); again {
+		return s.full(load), true
 	}
-	return max(slowest/share-seconds*load, least/share-sent)
-}
-
-// near is how many requests were sent near a load, by probes that were no scouts.
-func (s *Search) near(load float64) (n float64) {
-	for _, r := range s.Results {
-		if r.tells() && !r.Effort.Rough {
-			n += nearness(r.Load, load, fitReach/2) * float64(len(r.window))
-		}
+	lowDoubt, _ := s.chances(low, low)
+	_, highDoubt := s.chances(high, high)
+	load = high
+	if lowDoubt > highDoubt {
+		load = low
 	}
-	return n
-}
-
-// last is the long probe of what seems to be the limit, if it had none yet.
-func (s *Search) last(load float64) (Probe, bool) {
-	tried := slices.ContainsFunc(s.Results, func(r Result) bool {
-		return r.Long && !r.Verdict.Missed() && r.Verdict != Void && r.Load == load
-	})
-	return Probe{Load: load, Long: true, Effort: s.effort(long)}, !tried
-}
-
-// ends are the loads between which the limit must lie. Most probes bound nothing:
-// their requests are in the fit, and count there for what they are worth.
-func (s *Search) ends() (low, high float64) {
-	low, high = math.Inf(1), 0
-	for _, r := range s.Results {
-		if !r.Alone {
-			low, high = min(low, r.Load), max(high, r.Load)
-		}
-	}
-	low, high = low/2, high*1.2
-	for _, r := range s.Results {
-		if s.tooMuch(r) || r.Verdict == Overrun && !s.outweighed(r) {
-			high = min(high, 1.05*r.Load)
-		}
-	}
-	return low, max(high, 1.01*low)
+	return s.full(load), max(lowDoubt, highDoubt) > endDoubt && s.fulls(load) < mostFulls
 }

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func TestNothingHolds(t *testing.T) {
 	s := New(Rate, goals)
 	fakeSearch(s, 0.2, never)
 	l := s.Limit(true)
-	if l.Holds || len(s.Results) != 1 || !strings.Contains(l.Sentence, "Does not hold") {
+	if l.Holds || !l.Decided || len(s.Results) > 2 || !strings.Contains(l.Sentence, "Does not hold") {
 		t.Errorf("%d probes: %+v", len(s.Results), l)
 	}
 }
@@ -43,50 +42,52 @@ func TestTheLimitIsFound(t *testing.T) {
 		s := New(kind, goals)
 		fakeSearch(s, 40, never)
 		l := s.Limit(true)
-		if l.Load < 38 || l.Load > 42 || l.Binding != "TTFT p90 < 400 ms" || !l.Holds || len(s.Results) > DefaultProbes {
+		if l.Load < 38 || l.Load > 42 || l.Binding != "TTFT p90 < 400 ms" || !l.Holds {
 			t.Errorf("%s: %s %+v", kind, l.Sentence, l.Probes)
 		}
-		if !strings.HasPrefix(l.Sentence, "Holds TTFT p90 < 400 ms") || !strings.Contains(l.Sentence, "breaks first") {
+		if !strings.HasPrefix(l.Sentence, "Holds TTFT p90 < 400 ms") || !strings.Contains(l.Sentence, " breaks") {
 			t.Error(l.Sentence)
 		}
 	}
 }
 
-// What is left of a search is time: a scout takes as much of it as many requests near
-// the limit do. But there are always some requests by number.
-func TestScoutsCountByTheirTime(t *testing.T) {
-	goals, err := ParseSLO("ttft:p99<400ms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const load = 10
-	s := New(Rate, goals)
-	whole := s.left(all, load)
-	for _, c := range []struct {
-		seconds float64
-		verdict Verdict
-		takes   float64
-	}{{30, Holds, 30 * load}, {30, Void, 0}, {1e6, Holds, whole - least/s.share() + 20}} {
-		s.Results = []Result{{Probe: Probe{Kind: Rate, Load: 1, Alone: true}, Verdict: c.verdict, Requests: 20, Took: time.Duration(c.seconds * 1e9)}}
-		if takes := whole - s.left(all, load); math.Abs(takes-c.takes) > 1e-6 {
-			t.Errorf("%v s, %s: takes %.1f requests, want %.1f", c.seconds, c.verdict, takes, c.takes)
-		}
-	}
-}
-
-// A winner that had no long probe is said to have had none.
-func TestAnUntriedWinnerIsNamed(t *testing.T) {
+// A search without time for an answer says between which loads the limit is, and is
+// not decided.
+func TestBudgetBoundsTheSearch(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<400ms")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const untried = "before that load itself was tried for long"
-	for probes, want := range map[int]bool{DefaultProbes: false, 5: true} {
+	s := New(Rate, goals)
+	s.Budget = 25 * time.Second
+	fakeSearch(s, 40, never)
+	l := s.Limit(true)
+	spent := time.Duration(0)
+	for _, r := range s.Results {
+		spent += r.Took
+	}
+	if l.Decided || !strings.HasPrefix(l.Sentence, "Undecided: ") || spent > 2*s.Budget {
+		t.Errorf("%v: %s", spent, l.Sentence)
+	}
+}
+
+// The named load held in a probe of its own, and a load near it missed.
+func TestTheAnswerWasMeasured(t *testing.T) {
+	for _, limit := range []float64{3, 40, 3000} {
+		goals, err := ParseSLO("ttft:p90<400ms")
+		if err != nil {
+			t.Fatal(err)
+		}
 		s := New(Rate, goals)
-		s.Probes = probes
-		fakeSearch(s, 40, never)
-		if l := s.Limit(true); strings.Contains(l.Sentence, untried) != want {
-			t.Errorf("%d probes: %s", probes, l.Sentence)
+		fakeSearch(s, limit, never)
+		l := s.Limit(true)
+		held, missed := false, false
+		for _, r := range s.Results {
+			held = held || r.Load == l.Load && s.passed(r)
+			missed = missed || r.Load == l.Missed && s.missed(r)
+		}
+		if !l.Decided || !held || !missed || l.Missed > s.foundWithin()*l.Load || l.Load > limit || l.Missed < limit {
+			t.Errorf("limit %v: %+v", limit, l)
 		}
 	}
 }
@@ -130,7 +131,7 @@ func TestVoidProbesProveNothing(t *testing.T) {
 	}
 }
 
-// A search that was cut short says what it knows.
+// A search that was cut short says what it knows: three scouts prove nothing.
 func TestAPartOfASearchIsAnAnswer(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<400ms")
 	if err != nil {
@@ -143,7 +144,7 @@ func TestAPartOfASearchIsAnAnswer(t *testing.T) {
 		feed(w, p, 40)
 		s.Add(w, "")
 	}
-	if l := s.Limit(false); l.Done || !strings.HasPrefix(l.Sentence, "Stopped early. So far: Holds") {
+	if l := s.Limit(false); l.Done || !strings.HasPrefix(l.Sentence, "Stopped early. So far: Undecided: ") {
 		t.Error(l.Sentence)
 	}
 	if l := New(Rate, goals).Limit(false); !strings.Contains(l.Sentence, "nothing was measured") {

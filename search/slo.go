@@ -113,6 +113,10 @@ func (g Goal) String() string { return g.words + " " + g.bound }
 // Words is the goal without its limit: "TTFT p99".
 func (g Goal) Words() string { return g.words }
 
+// counted says whether a probe reports the share of values that miss the goal,
+// because the goal has no single value for a request.
+func (g Goal) counted() bool { return g.Metric == nil || g.Metric.PerEvent && !g.Mean }
+
 // PerRequest is the limit as one that each request may keep or miss, where
 // there is such a thing.
 func (g Goal) PerRequest() (slo metric.SLO, ok bool) {

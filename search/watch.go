@@ -31,12 +31,15 @@ func (v Verdict) String() string { return verdictNames[v] }
 // Missed says whether the load is too high.
 func (v Verdict) Missed() bool { return v == Misses || v == Overrun }
 
-// An Effort is how much a probe may cost, and how sure it must be.
+// An Effort is how much a probe may cost, and how certain it must be.
 type Effort struct {
-	Least int     // requests before a first look
-	Most  int     // requests while the load is steady
-	Doubt float64 // chance of a wrong verdict, at the limit itself, on either side
-	Rough bool    // it will do if all is far below the limits
+	Least     int           // requests before a first verdict
+	Most      int           // requests while the load is steady
+	Doubt     float64       // chance of a wrong verdict, at the limit itself, on either side
+	Rough     bool          // values far below the limits are enough
+	Full      bool          // Most is as many requests as the goals need
+	LeastTime time.Duration // before a first verdict
+	MostTime  time.Duration // the probe ends then; 0 is no limit
 }
 
 // A Watch judges a probe while it runs. It looks at the requests that were sent
@@ -66,7 +69,7 @@ type seen struct {
 // miss it.
 type mark struct {
 	sum, n, miss float64
-	room         float64 // by which factor latencies might grow until their mean misses it, as a logarithm
+	room         float64 // factor by which latencies may grow until their mean misses the goal, as a logarithm
 }
 
 // Add takes a request in, with the number of those in flight at its end, and
@@ -90,8 +93,11 @@ func (w *Watch) Add(r *tacho.Record, inFlight int) (enough bool) {
 	}
 	w.seen = append(w.seen, one)
 	w.now, w.last = max(w.now, r.End), max(w.last, r.Due)
-	if w.decided == 0 && len(w.seen) >= w.nextLook {
+	if w.decided == 0 && len(w.seen) >= w.nextLook && w.now >= w.Effort.LeastTime {
 		w.look()
+	}
+	if most := w.Effort.MostTime; w.decided == 0 && most > 0 && w.last >= most {
+		w.decided = w.now
 	}
 	return w.decided > 0
 }
@@ -107,25 +113,31 @@ const (
 func (w *Watch) look() {
 	w.nextLook = max(w.Effort.Least, int(lookEvery*float64(len(w.seen))))
 	w.verdict = w.judge(w.now, w.Effort.Doubt/looksCount)
-	if w.verdict != Undecided || len(w.window(w.now)) >= w.Effort.Most || len(w.seen) >= w.Ceiling() {
+	if w.verdict != Undecided || len(w.window(w.now)) >= w.Effort.Most {
 		w.decided = w.now
 	}
 }
 
-// Ceiling is how many requests a probe takes at the very most: those while the
-// load is steady, and those before and after.
+// Ceiling is how many requests a probe takes at the very most: those of the steady
+// part, and those before and after.
 func (p Probe) Ceiling() int {
-	around := 2 * p.Load
-	if p.Open() {
+	const filling = 1.5 // the first third may not be steady yet
+	around, durable := 2*p.Load, p.Load*p.Effort.LeastTime.Seconds()
+	switch {
+	case p.Open():
 		around *= p.Expected.Seconds()
+	case p.Expected > 0:
+		durable /= p.Expected.Seconds()
+	default:
+		durable = 0
 	}
-	return p.Effort.Most + int(around) + 2*p.Effort.Least
+	return int(max(float64(p.Effort.Most)/enoughPart, filling*durable)+around) + 2*p.Effort.Least
 }
 
 // judge weighs what was seen up to a moment; each goal may be judged wrongly
 // with a chance of doubt.
 func (w *Watch) judge(now time.Duration, doubt float64) Verdict {
-	trend := w.trend(now)
+	trend := w.trend(now, overrunBy)
 	if trend == growing {
 		return Overrun
 	}
@@ -167,9 +179,11 @@ const (
 func (w *Watch) judgeGoal(g Goal, e Evidence, doubt float64) Verdict {
 	low, high := e.chances(g)
 	switch {
-	case low < doubt, w.Effort.Rough && e.N >= strangers && e.Pressure > 1/farBelow:
+	case low < doubt, w.Effort.Rough && g.Metric != nil && e.N >= strangers && e.Pressure > 1/farBelow:
 		return Misses
-	case high < doubt, e.Bad == 0 && (g.Metric == nil || w.Effort.Rough && e.N >= strangers && e.Pressure < farBelow):
+	case high < doubt, e.Bad == 0 && g.Metric == nil && (w.Effort.Rough || e.Count >= float64(g.need())):
+		return Holds
+	case e.Bad == 0 && w.Effort.Rough && e.N >= strangers && e.Pressure < farBelow:
 		return Holds
 	}
 	return Undecided
@@ -203,8 +217,12 @@ func (w *Watch) between(from, to time.Duration) []seen {
 	return out
 }
 
-// filled is when the server had as many requests as it was to have.
-func (w *Watch) filled(now time.Duration) time.Duration { return min(w.horizon(), now/3) }
+// filled is when the server has filled. Near its limit a server fills for several
+// times as long as a request takes.
+func (w *Watch) filled(now time.Duration) time.Duration {
+	const times, part = 5, 4
+	return min(times*w.horizon(), max(now/part, min(w.horizon(), now/3)))
+}
 
 // horizon is how long most requests take: the server has filled after it, and
 // those that were sent before it have ended.
@@ -231,7 +249,7 @@ const (
 // trend says whether requests pile up. What is in flight rises until the
 // server has filled, and is steady then, up to chance; where more come than are
 // served it goes on rising by the difference.
-func (w *Watch) trend(now time.Duration) trend {
+func (w *Watch) trend(now time.Duration, overrunBy float64) trend {
 	if !w.Open() {
 		return steady
 	}
@@ -278,24 +296,34 @@ func (w *Watch) quarters(from, to time.Duration) (mean [4]float64, ended float64
 	return mean, ended
 }
 
-// overrunBy is the part of the arrivals that must stay behind for good. Near its
-// limit a server fills slowly, and for a while a smaller part stays behind.
-const overrunBy = 0.2
+// overrunBy is the share of the arrivals that must stay behind to end a probe. Near
+// its limit a server fills slowly, and for a while a smaller share stays behind.
+// overrunAtEnd is the share for a probe with all of its requests. keptUp is the share
+// of the arrivals that a server serves at least if it keeps up, in any probe.
+// enoughPart is the part of the wanted requests that must be left after filling.
+const (
+	enoughPart   = 0.75
+	keptUp       = 0.7
+	overrunBy    = 0.2
+	overrunAtEnd = 0.05
+)
 
-// result is what the probe came to, when the last of its requests is in.
+// result is the outcome of the probe, when its last request finished.
 func (w *Watch) result() Result {
 	until := cmp.Or(w.decided, w.last)
-	r := Result{Probe: w.Probe, Verdict: w.verdict, Requests: len(w.seen), Took: w.now}
-	if r.Verdict == Undecided {
+	r := Result{Probe: w.Probe, Verdict: w.verdict, Requests: len(w.seen), Took: w.now, Takes: w.horizon()}
+	window := w.between(w.filled(until), until) // all of them finished
+	certain := r.Verdict != Undecided
+	if !certain {
 		r.Verdict = w.judge(until, w.Effort.Doubt)
 	}
-	window := w.window(until)
+	if r.Verdict != Overrun && w.trend(until, overrunAtEnd) == growing {
+		r.Verdict = Overrun
+	}
 	if r.Verdict == Undecided {
 		r.Why = w.open(window)
 	}
-	if len(window) < w.Effort.Least { // it was over before the load was steady
-		window = w.between(w.filled(until), until)
-	}
+	r.Enough = !w.Effort.Rough && (certain || w.Effort.Full && float64(len(window)) >= enoughPart*float64(w.Effort.Most))
 	r.window = window
 	r.schedule = make([]arrival, len(w.seen))
 	for i, one := range w.seen {
@@ -308,16 +336,35 @@ func (w *Watch) result() Result {
 	for i, g := range w.goals {
 		r.Goals = append(r.Goals, evidence(g, window, i))
 	}
-	ended := 0
-	from := w.filled(until)
+	r.latency, r.latencyError = logLatency(window)
+	ended, came, from := 0, 0, w.filled(until)
 	for _, s := range w.seen {
-		if s.end > from && s.end <= until {
-			ended++
-		}
+		ended += int(failed(s.end > from && s.end <= until))
+		came += int(failed(s.due > from && s.due <= until))
 	}
 	if until > from {
 		r.Served = float64(ended) / (until - from).Seconds()
 	}
-	r.Takes = w.horizon()
+	behind := float64(came - ended)
+	if w.Open() && until >= w.Effort.LeastTime && behind > (1-keptUp)*float64(came) && behind > 3*math.Sqrt(float64(came)) {
+		r.Verdict = Overrun
+	}
 	return r
+}
+
+// logLatency is the mean of the logarithm of the requests' durations, and its
+// standard error.
+func logLatency(window []seen) (mean, standardError float64) {
+	var logs []float64
+	for _, s := range window {
+		if took := s.end - s.due; took > 0 {
+			logs = append(logs, math.Log(took.Seconds()))
+		}
+	}
+	if len(logs) < scoutSize {
+		return 0, math.Inf(1)
+	}
+	size := stat.EffectiveSize(logs)
+	all := stat.New(logs)
+	return all.Mean(), all.Std() / math.Sqrt(size)
 }

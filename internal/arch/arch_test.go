@@ -86,6 +86,7 @@ var layers = map[string]string{
 	"cli":                           ". archive backend cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/visible internal/wholefile kube live live/view metric outcome plan predict publish replay report report/conclusion run search sim sim/step store token workload ui",
 	"cluster":                       ". internal/solely internal/wholefile live metric plan run session stat",
 	"cmd/tacho":                     "cli",
+	"internal/truth":                ". pace predict route search sim/step workload",
 	"internal/proof":                ". metric plan run sim stat workload",
 }
 

@@ -1,0 +1,181 @@
+package truth
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"tacho"
+	"tacho/pace"
+	"tacho/predict"
+	"tacho/route"
+	"tacho/search"
+	"tacho/sim/step"
+	"tacho/workload"
+)
+
+// Server makes a server of the case for one level.
+func (c *Case) Server(seed uint64) (predict.Server, error) {
+	switch {
+	case c.Still != nil:
+		return c.Still()(seed), nil
+	case c.Profile == "":
+		return c.Servers()(seed), nil
+	}
+	profile, err := step.Load(c.Profile)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := route.Find("round-robin")
+	if err != nil {
+		return nil, err
+	}
+	return predict.NewFleet(predict.FleetPlan{Engines: []predict.Engine{{Profile: profile, Count: 1}}, Policy: policy, Seed: seed})
+}
+
+// Limit is the highest load that keeps the SLO in the long run, found by bisection
+// with so many requests at each load. It is 0 if a fiftieth of Top does not keep it.
+func (c *Case) Limit(requests int, seed uint64) (float64, error) {
+	const roughly = 10 // as many times fewer requests show where to look
+	if holds, err := c.Holds(c.Top/50, requests/roughly, seed); err != nil || !holds {
+		return 0, err
+	}
+	about, err := c.bisect(c.Top/50, c.Top*1.2, 0.05, requests/roughly, seed)
+	if err != nil {
+		return 0, err
+	}
+	return c.bisect(about/1.2, about*1.2, 0.001, requests, seed)
+}
+
+// bisect finds the limit between two loads, to within a part of it.
+func (c *Case) bisect(low, high, within float64, requests int, seed uint64) (float64, error) {
+	for high/low > 1+within {
+		middle := math.Sqrt(low * high)
+		holds, err := c.Holds(middle, requests, seed)
+		if err != nil {
+			return 0, err
+		}
+		if holds {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return math.Sqrt(low * high), nil
+}
+
+// Holds says whether a load keeps the SLO in the long run.
+func (c *Case) Holds(load float64, requests int, seed uint64) (bool, error) {
+	goals, err := search.ParseSLO(c.SLO)
+	if err != nil {
+		return false, err
+	}
+	t := &tally{Tally: search.NewTally(goals), skip: uint64(requests / 20), all: requests}
+	err = c.run(load, requests, seed, t)
+	if errors.Is(err, errLost) {
+		return false, nil
+	}
+	_, _, missed := t.Missed()
+	return !missed, err
+}
+
+// run offers a load for long.
+func (c *Case) run(load float64, requests int, seed uint64, sink tacho.Sink) error {
+	server, err := c.Server(seed)
+	if err != nil {
+		return err
+	}
+	work := &lengths{n: uint64(requests), seed: seed}
+	if err := work.input.UnmarshalText([]byte(c.Input)); err != nil {
+		return err
+	}
+	if err := work.output.UnmarshalText([]byte(c.Output)); err != nil {
+		return err
+	}
+	stage := predict.Stage{Source: work, Server: server, Reuse: true}
+	var arrivals iter.Seq[time.Duration]
+	switch {
+	case c.Kind == string(search.Concurrency):
+		stage.Limit = int(load)
+		arrivals = pace.Closed{Count: requests}.Arrivals()
+	case c.Bursty > 0:
+		arrivals = pace.Gamma{Rate: load, Shape: c.Bursty, Count: requests, Seed: seed}.Arrivals()
+	default:
+		arrivals = pace.Poisson{Rate: load, Count: requests, Seed: seed}.Arrivals()
+	}
+	stage.Arrivals = pace.Stripe(arrivals, 0, 1)
+	return predict.Run(context.Background(), stage, sink)
+}
+
+// A tally leaves out the first requests, which see an empty server.
+type tally struct {
+	*search.Tally
+	skip uint64
+	all  int
+}
+
+// errLost ends a run in which a goal is missed whatever comes.
+var errLost = errors.New("a goal is missed")
+
+// Add implements tacho.Sink.
+func (t *tally) Add(r *tacho.Record) error {
+	if r.Session >= t.skip {
+		t.Tally.Add(r)
+		if t.Lost(t.all) {
+			return errLost
+		}
+	}
+	return nil
+}
+
+// lengths are requests of random lengths and no content.
+type lengths struct {
+	n, seed       uint64
+	input, output workload.Length
+}
+
+// Session implements tacho.Source.
+func (l *lengths) Session(i uint64) (tacho.Session, error) {
+	if i >= l.n {
+		return tacho.Session{}, io.EOF
+	}
+	rng := rand.New(rand.NewPCG(l.seed, i))
+	in, out := l.input.Draw(rng, 1), l.output.Draw(rng, 1)
+	q := tacho.Request{Session: i, InputTokens: in, MaxTokens: out, IgnoreEOS: true}
+	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: q}}}, nil
+}
+
+// Close implements tacho.Sink.
+func (t *tally) Close() error { return nil }
+
+// Most is how many requests per second the server serves at all: the middle half of
+// many that come much faster.
+func (c *Case) Most(seed uint64) (float64, error) {
+	const requests, times = 4000, 3
+	open := *c
+	open.Kind = ""
+	ends := &ends{}
+	if err := open.run(times*c.Top, requests, seed, ends); err != nil || len(ends.at) < 4 {
+		return 0, err
+	}
+	n := len(ends.at)
+	return min(float64(n/2)/(ends.at[3*n/4]-ends.at[n/4]).Seconds(), c.Top), nil // a batch may end all at one time
+}
+
+// ends notes when requests ended that were served.
+type ends struct{ at []time.Duration }
+
+// Add implements tacho.Sink.
+func (e *ends) Add(r *tacho.Record) error {
+	if r.OK() {
+		e.at = append(e.at, r.End)
+	}
+	return nil
+}
+
+// Close implements tacho.Sink.
+func (e *ends) Close() error { return nil }

@@ -1,0 +1,159 @@
+package truth
+
+import (
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"tacho/predict"
+	"tacho/sim/step"
+)
+
+// A Queue serves requests first come, first served, in hidden times. What is 0 or
+// nil does not happen.
+type Queue struct {
+	Slots   int
+	Service time.Duration // mean
+	Sigma   float64       // of the logarithm of the service time; 0: all are equal
+
+	Room     int           // requests that may wait; the others get 503
+	Rate     float64       // requests/s of a token bucket; the others get 429
+	Bucket   float64       // requests that it holds
+	Window   int           // requests in any second; the others get 429
+	Fail     float64       // share of requests that get 500
+	Stall    time.Duration // the server stands still for so long ...
+	Every    time.Duration // ... in each of these
+	Leak     float64       // service times grow by this share with each 1,000 requests
+	MaxSlots int           // slots after requests had to wait for all of ScaleAfter
+	Scale    time.Duration
+	Cold     int // first requests that take Warmup longer
+	Warmup   time.Duration
+}
+
+// A history is what a server remembers between probes.
+type history struct {
+	served int
+	slots  int
+}
+
+// Servers returns a maker of servers that share a history, one for each level.
+func (q Queue) Servers() func(seed uint64) predict.Server {
+	past := &history{slots: q.Slots}
+	return func(seed uint64) predict.Server {
+		rng := rand.New(rand.NewPCG(seed, 0x7175657565))
+		return &queue{Queue: q, history: past, rng: rng, tokens: q.Bucket, phase: time.Duration(rng.Float64() * float64(q.Every))}
+	}
+}
+
+type queue struct {
+	agenda
+	Queue
+	*history
+	rng     *rand.Rand
+	busy    int
+	waiting []*job
+	since   time.Duration   // from when on there were always requests that wait
+	tokens  float64         // in the bucket
+	filled  time.Duration   // when they were counted
+	recent  []time.Duration // arrivals in the last second
+	phase   time.Duration   // of the stalls
+}
+
+// Add implements predict.Server.
+func (s *queue) Add(now time.Duration, r *step.Request) error {
+	s.now = max(s.now, now)
+	switch {
+	case s.Fail > 0 && s.rng.Float64() < s.Fail:
+		return refused(http.StatusInternalServerError)
+	case s.limited():
+		return refused(http.StatusTooManyRequests)
+	case s.Room > 0 && s.busy >= s.slots && len(s.waiting) >= s.Room:
+		return refused(http.StatusServiceUnavailable)
+	}
+	if len(s.waiting) == 0 {
+		s.since = now
+	}
+	s.waiting = append(s.waiting, s.accept(now, r))
+	s.begin()
+	return nil
+}
+
+// limited says whether the rate limiter refuses a request.
+func (s *queue) limited() bool {
+	if s.Rate > 0 {
+		s.tokens = min(s.tokens+s.Rate*(s.now-s.filled).Seconds(), s.Bucket)
+		s.filled = s.now
+		if s.tokens < 1 {
+			return true
+		}
+		s.tokens--
+	}
+	if s.Window > 0 {
+		for len(s.recent) > 0 && s.recent[0] <= s.now-time.Second {
+			s.recent = s.recent[1:]
+		}
+		if len(s.recent) >= s.Window {
+			return true
+		}
+		s.recent = append(s.recent, s.now)
+	}
+	return false
+}
+
+// begin serves requests while there are free slots.
+func (s *queue) begin() {
+	if s.MaxSlots > 0 && len(s.waiting) > 0 && s.now-s.since > s.Scale {
+		s.slots = s.MaxSlots
+	}
+	for s.busy < s.slots && len(s.waiting) > 0 {
+		j := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		s.serve(j)
+	}
+	if len(s.waiting) == 0 {
+		s.since = s.now
+	}
+}
+
+// serve takes a request into a slot.
+func (s *queue) serve(j *job) {
+	s.busy++
+	s.served++
+	took := s.Service.Seconds() * (1 + s.Leak*float64(s.served)/1000)
+	if s.Sigma > 0 {
+		took *= math.Exp(s.Sigma*s.rng.NormFloat64() - s.Sigma*s.Sigma/2)
+	}
+	if s.served <= s.Cold {
+		took += s.Warmup.Seconds()
+	}
+	n := max(j.MaxNew, 2)
+	for i := range n { // the first at once, the last at the end
+		j.tokens = append(j.tokens, s.after(took*float64(i)/float64(n-1)))
+	}
+	s.at(j.tokens[n-1], func(deliver func(*step.Emission)) {
+		s.busy--
+		s.finish(j, deliver)
+		s.begin()
+	})
+}
+
+// after is the time when so much work is done that begins now.
+func (s *queue) after(work float64) time.Duration {
+	t, left := s.now, time.Duration(work*float64(time.Second))
+	if s.Stall == 0 {
+		return t + left
+	}
+	for {
+		into := (t + s.phase) % s.Every
+		if into < s.Stall { // it stands still at the beginning of each period
+			t += s.Stall - into
+			into = s.Stall
+		}
+		if free := s.Every - into; left > free {
+			t, left = t+free, left-free
+			continue
+		}
+		return t + left
+	}
+}
