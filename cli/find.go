@@ -56,7 +56,7 @@ the share of requests that fail. A request that failed is infinitely slow.
 It begins with one request at a time and goes up until the SLO breaks, then
 measures between the highest load that holds and the lowest that misses. A probe
 ends as soon as it certainly passes or fails, or when requests pile up, and lasts
-10 seconds at least near the limit. Every probe is a level of one run, which is
+20 seconds at least near the limit. Every probe is a level of one run, which is
 kept as those of bench are.
 
 All flags of bench say what is asked for, but those of the load are found:

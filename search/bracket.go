@@ -103,12 +103,22 @@ func (s *Search) bracket() (low, high float64) {
 		low = highest(high)
 	}
 	const far = 1.3 // a scout ends before a load near the limit shows its effect
-	for _, r := range s.Results {
-		if r.tells() && r.Effort.Rough && !s.missed(r) && r.Load > low && (high == 0 || far*r.Load < high) {
-			low = r.Load
-		}
+	low = max(low, s.scouted(high/far))
+	if low == 0 { // better than none
+		low = s.scouted(high)
 	}
 	return low, high
+}
+
+// scouted returns the highest load below another at which a scout held; 0 if there is
+// none.
+func (s *Search) scouted(below float64) (load float64) {
+	for _, r := range s.Results {
+		if r.tells() && r.Effort.Rough && !s.missed(r) && (below == 0 || r.Load < below) {
+			load = max(load, r.Load)
+		}
+	}
+	return load
 }
 
 // lowestMiss returns the lowest load that seems to miss, or that the client cannot
@@ -407,7 +417,7 @@ func tookLonger(a, b Result) bool {
 		byLog = 0.18 // 20 %: a smaller change moves the limit by less than it is known
 		z     = 6.0  // standard errors; there are many pairs of probes, and errors are estimates
 	)
-	if a.Verdict.Missed() || b.Verdict.Missed() || min(len(a.window), len(b.window)) < fullSize {
+	if a.Verdict.Missed() || b.Verdict.Missed() || min(len(a.window), len(b.window)) < fullSize/shorter {
 		return false
 	}
 	rise := b.latency - a.latency

@@ -108,11 +108,12 @@ func (s *Search) fill(l *Limit) {
 	}
 }
 
-// decided says whether the load that holds is a limit: a load near it misses, or no
-// higher load could be tried.
+// decided says whether the load that holds is a limit: a load near it misses, and one
+// of the two was measured again later. Or no higher load could be tried.
 func (s *Search) decided(l *Limit) bool {
 	adjacent := l.Missed <= s.foundWithin()*l.Load || s.Kind != Rate && l.Missed == l.Load+1
-	return l.Missed > 0 && adjacent || s.reachedTo(l.Load) || s.unoffered(l.Load) != ""
+	_, again := s.older(l.Load, l.Missed)
+	return l.Missed > 0 && adjacent && !again || s.reachedTo(l.Load) || s.unoffered(l.Load) != ""
 }
 
 // reachedTo says whether a load is the highest that may be tried.
@@ -120,7 +121,7 @@ func (s *Search) reachedTo(load float64) bool { return s.To > 0 && load >= s.To 
 
 // breaking is the goal that a load misses most.
 func (s *Search) breaking(load float64) (goal string) {
-	most := 0.99 // probes of one load may differ, and miss it together only
+	most := 0.0 // probes near each other may miss it only together
 	for _, r := range s.Results {
 		for i, e := range r.Goals {
 			if ratio := e.ratio(s.Goals[i]); r.Load == load && r.tells() && ratio > most {

@@ -92,9 +92,10 @@ const (
 	fullDoubt  = 0.05 // chance of a wrong verdict of a probe that stops early
 
 	// fullTail is how many requests beyond the percentile a full probe sees: a p99
-	// takes 2,000 requests. Below fullSize, requests that are served together decide.
+	// takes 2,000 requests. Below fullSize, requests that are served together decide,
+	// and a server near its limit has hardly filled.
 	fullTail = 20
-	fullSize = 400
+	fullSize = 1000
 	shorter  = 4 // ratio of the sizes of a full probe and a short one
 	// errorTail is how many failures a full probe would see at the limit. If it sees
 	// none of three, the share is below the limit with a chance of 95 %.
@@ -104,7 +105,7 @@ const (
 	// A probe lasts this long at least, because a server may stall or fill for seconds,
 	// and this many times as long as a request takes.
 	scoutTime    = 2 * time.Second
-	fullTime     = 10 * time.Second
+	fullTime     = 20 * time.Second
 	leastDurable = 5
 
 	// A search lasts as long as this many requests take at its limit, which is about

@@ -128,7 +128,7 @@ func check(c *truth.Case, l *search.Limit, limit float64) (wrong []string) {
 	bad(l.Holds && !probed(l.Load), "the load was not measured")
 	bad(l.Decided && l.Holds && c.Kind == "" && !(l.Missed > l.Load && l.Missed <= 1.1*l.Load && probed(l.Missed)), "no load near it was seen to miss")
 	bad(c.None && (!l.Decided || l.Holds), "no load holds")
-	bad(c.Drifts && !strings.Contains(l.Sentence, "became"), "the server changed")
+	bad(c.Drifts && l.Decided, "the server changed")
 	bad(limit > 0 && (l.Low > limit || l.High > 0 && l.High < limit), "the limit is not in the interval")
 	return wrong
 }
@@ -138,7 +138,10 @@ func check(c *truth.Case, l *search.Limit, limit float64) (wrong []string) {
 func TestFind(t *testing.T) {
 	const parameters = 77
 	for _, c := range truth.Queues(parameters) {
-		few := []string{"M/D/c", "token bucket, error<1%", "finite queue", "random failures, error<0.1%", "leak", "cold cache"}
+		few := []string{"M/D/c", "random failures, error<0.1%", "leak", "token bucket, error<1%", "finite queue", "cold cache"}
+		if testing.Short() {
+			few = few[:3]
+		}
 		if !slices.Contains(few, c.Name) {
 			continue
 		}
