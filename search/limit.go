@@ -195,7 +195,10 @@ func (s *Search) undecided(l *Limit) string {
 			c.how, c.before.Number+1, number(c.before.Load), unit, c.after.Number+1, number(c.after.Load))
 	}
 	low, high := s.bracket()
+	why := s.unoffered(low)
 	switch {
+	case why != "" && low > 0:
+		return fmt.Sprintf("Undecided: more than %s %s could not be offered: %s.", number(low), unit, why)
 	case l.Holds && l.Missed > 0:
 		return fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, number(l.Load), number(l.Missed), unit)
 	case l.Holds:

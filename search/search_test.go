@@ -125,6 +125,17 @@ func TestVoidProbesProveNothing(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	s = New(Rate, goals)
+	s.Budget = time.Minute
+	fakeSearch(s, 40, func(p Probe) string {
+		if p.Load > 5 {
+			return "the client is short of CPU"
+		}
+		return ""
+	})
+	if l := s.Limit(true); l.Decided || !strings.Contains(l.Sentence, "could not be offered: the client is short of CPU") || strings.Contains(l.Sentence, "break") {
+		t.Errorf("%s", l.Sentence)
+	}
+	s = New(Rate, goals)
 	fakeSearch(s, 40, func(Probe) string { return "no clock" })
 	if l := s.Limit(true); l.Holds || len(s.Results) > 3 || !strings.Contains(l.Sentence, "No probe proves anything: no clock") {
 		t.Errorf("%+v", l)
