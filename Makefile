@@ -240,12 +240,13 @@ test-coverage:
 
 SEEDS ?= 12
 FIRST ?= 1000
+TRUTH ?= 100000
 
 ## test-find: tacho find in virtual time, SEEDS searches on each of 25 servers and 15 simulated engines whose limits are known, with parameters and seeds from FIRST on (an hour; CASE=bucket for some)
 .PHONY: test-find
 test-find:
-	SEEDS=$(SEEDS) FIRST=$(FIRST) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
-	ENGINES=1 SEEDS=$(SEEDS) FIRST=$(FIRST) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
+	SEEDS=$(SEEDS) FIRST=$(FIRST) TRUTH=$(TRUTH) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
+	ENGINES=1 SEEDS=$(SEEDS) FIRST=$(FIRST) TRUTH=$(TRUTH) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
 
 REQUESTS ?= 100000
 TOKENS ?= 1000

@@ -97,6 +97,7 @@ func TestExitCodes(t *testing.T) {
 			"2": {"bench", "--num-prompts", "many"},
 			"3": {"report", seed, "--fail-if", "ttft.mean>1ms"},
 			"5": {"report", seed, "--fail-if", "read_lag.p99>1ms"},
+			"6": {"find", "--slo", "ttft:p99<500ms", "--virtual", "--sim", "vllm-8b-h100", "--budget", "5s", "--runs-dir", dir, "--no-html"},
 			"4": {"bench", "--base-url", broken.URL, "--model", "m", "--no-trial", "--num-prompts", "3", "--runs-dir", dir, "--no-html"},
 		}
 		for _, e := range cli.ExitCodes() {

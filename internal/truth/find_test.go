@@ -222,7 +222,7 @@ func known(t *testing.T, c *truth.Case, first int) (limit, most float64) {
 		if c.None || c.Drifts {
 			break
 		}
-		one, err := c.Limit(env("LONG", 100_000), uint64(first)+seed)
+		one, err := c.Limit(env("TRUTH", 100_000), uint64(first)+seed)
 		if err != nil {
 			t.Fatal(err)
 		}
