@@ -85,7 +85,7 @@ because a probe ends by its own evidence.`,
 	fs.Float64Var(&f.from, "from", 0, "load to begin with (default: one request at a time)")
 	fs.Float64Var(&f.to, "to", 0, "highest load to try (default: no end)")
 	fs.StringVar(&f.within, "within", "5%", "how exact the limit must be")
-	fs.DurationVar(&f.budget, "budget", 0, "most time for all probes together, such as 10m (default: as long as about 7,000 requests take at the limit)")
+	fs.DurationVar(&f.budget, "budget", 0, "most time for all probes together, such as 10m (default: as long as 6,500 requests take at the limit, and three times that without an answer)")
 	f.bind(fs, "print the plan and send nothing")
 	bind(fs, &p)
 	size := fs.Lookup("num-prompts")

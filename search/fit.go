@@ -16,7 +16,7 @@ const (
 	fitReach    = 0.08 // how far away what was seen still counts, of the logarithm of the load
 	rareReach   = 0.12 // and of what is rare, for there is less of it
 	rare        = 0.02
-	fitPower    = 3.0 // the power, if nobody knew better
+	fitPower    = 3.0 // the power before probes show another
 	usualWeight = 0.2 // how much that counts, in requests times squared distance
 	leastPower  = 0.7
 	mostPower   = 15.0

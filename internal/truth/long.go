@@ -38,9 +38,9 @@ func (c *Case) Server(seed uint64) (predict.Server, error) {
 }
 
 // Limit is the highest load that keeps the SLO in the long run, found by bisection
-// with so many requests at each load. It is 0 if a fiftieth of Top does not keep it.
+// with this number of requests at each load. It is 0 if Top/50 does not keep the SLO.
 func (c *Case) Limit(requests int, seed uint64) (float64, error) {
-	const roughly = 10 // as many times fewer requests show where to look
+	const roughly = 10 // a first bisection with fewer requests narrows the range
 	if holds, err := c.Holds(c.Top/50, requests/roughly, seed); err != nil || !holds {
 		return 0, err
 	}
