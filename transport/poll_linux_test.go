@@ -18,6 +18,7 @@ import (
 // pair is a polled connection and its other end.
 func pair(t *testing.T, mayBeHeld bool) (*polled, *net.TCPConn) {
 	t.Helper()
+	keepStamping(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
