@@ -37,38 +37,51 @@ func (s *Search) worst(r Result) (most float64) {
 }
 
 // A pool is a load, or several that contradict each other, of an isotonic regression.
-type pool struct{ load, sum, weight float64 }
+type pool struct {
+	loads       []float64
+	sum, weight float64
+}
+
+func (p pool) mean() float64 { return p.sum / p.weight }
+
+// with returns a pool of both.
+func (p pool) with(o pool) pool {
+	return pool{slices.Concat(p.loads, o.loads), p.sum + o.sum, p.weight + o.weight}
+}
 
 // isotonic returns the ratio of a goal at each load of full probes, made to rise
 // with the load: probes that contradict each other are averaged by their sizes.
 func (s *Search) isotonic(goal int) map[float64]float64 {
-	var steps []pool
-	for _, r := range s.Results {
-		if e := r.Goals[goal]; r.tells() && !r.Effort.Rough && e.Count > 0 {
-			const most = 100 // far beyond is far beyond
-			steps = append(steps, pool{r.Load, min(e.ratio(s.Goals[goal]), most) * e.Count, e.Count})
-		}
-	}
-	slices.SortStableFunc(steps, func(a, b pool) int { return cmp.Compare(a.load, b.load) })
 	var pools []pool
-	var sizes []int
-	for _, one := range steps {
-		pools, sizes = append(pools, one), append(sizes, 1)
-		for n := len(pools); n > 1; n = len(pools) {
-			a, b := pools[n-2], pools[n-1]
-			if a.load != b.load && a.sum/a.weight <= b.sum/b.weight {
-				break
-			}
-			pools[n-2] = pool{b.load, a.sum + b.sum, a.weight + b.weight}
-			sizes[n-2] += sizes[n-1]
-			pools, sizes = pools[:n-1], sizes[:n-1]
+	for _, one := range s.byLoad(goal) {
+		for n := len(pools); n > 0 && pools[n-1].mean() > one.mean(); n = len(pools) {
+			one, pools = pools[n-1].with(one), pools[:n-1]
+		}
+		pools = append(pools, one)
+	}
+	out := map[float64]float64{}
+	for _, one := range pools {
+		for _, load := range one.loads {
+			out[load] = one.mean()
 		}
 	}
-	out, at := map[float64]float64{}, 0
-	for i, one := range pools {
-		for range sizes[i] {
-			out[steps[at].load] = one.sum / one.weight
-			at++
+	return out
+}
+
+// byLoad returns what all full probes of a load say of a goal together, by rising load.
+func (s *Search) byLoad(goal int) (out []pool) {
+	const most = 100 // far beyond is far beyond
+	for _, r := range s.Results {
+		e := r.Goals[goal]
+		if !r.tells() || r.Effort.Rough || e.Count == 0 {
+			continue
+		}
+		one := pool{[]float64{r.Load}, min(e.ratio(s.Goals[goal]), most) * e.Count, e.Count}
+		i, same := slices.BinarySearchFunc(out, r.Load, func(p pool, load float64) int { return cmp.Compare(p.loads[0], load) })
+		if same {
+			out[i] = out[i].with(one)
+		} else {
+			out = slices.Insert(out, i, one)
 		}
 	}
 	return out
@@ -206,8 +219,8 @@ const wide = 1.2
 // it, a load just below and a load just above that estimate follow.
 func (s *Search) between(low, high float64) (load float64, near bool) {
 	ratio, best := high/low, s.estimate(low, high)
-	narrow := 1 + 1.3*s.Within
-	below, above := 1+0.3*s.Within, 1+0.8*s.Within
+	narrow := 1 + s.Within
+	below, above := 1+0.2*s.Within, 1+0.6*s.Within
 	switch {
 	case ratio <= narrow:
 		return low, true
@@ -219,27 +232,6 @@ func (s *Search) between(low, high float64) (load float64, near bool) {
 	}
 	return min(max(best, low)*above, high/below), true
 }
-
-// doubted returns an end of the bracket that all probes together contradict, if its
-// own probe may be random variation: it is measured once more.
-func (s *Search) doubted(low, high float64) (load float64, ok bool) {
-	best := s.cross(s.samples())
-	if best.goal < 0 || high/low > wide {
-		return 0, false
-	}
-	lowDoubt, _ := s.chances(low, low)
-	_, highDoubt := s.chances(high, high)
-	switch {
-	case best.load > high && highDoubt > fullDoubt && s.fulls(high) < mostAgain:
-		return high, true
-	case best.load < low && lowDoubt > fullDoubt && s.fulls(low) < mostAgain:
-		return low, true
-	}
-	return 0, false
-}
-
-// mostAgain is how often an end of the bracket is measured at most.
-const mostAgain = 2
 
 // fulls counts the full probes of a load.
 func (s *Search) fulls(load float64) (n int) {

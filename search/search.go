@@ -410,13 +410,10 @@ func (s *Search) round(load float64) float64 {
 // refine narrows the bracket, and then measures its two ends for longer.
 func (s *Search) refine(low, high float64) (Probe, bool) {
 	if s.missesAbove(low) >= 2 && s.onlyScouted(low) { // two probes missed: does low hold at all?
-		return s.full(low), true
+		return s.short(low), true
 	}
 	if s.unoffered(low) != "" && high/low <= nearEnough { // the client is at its limit
 		return s.full(low), !s.enough(low)
-	}
-	if load, doubted := s.doubted(low, high); doubted {
-		return s.full(load), true
 	}
 	load, near := s.between(low, high)
 	if load = s.round(load); low < load && load < high {

@@ -162,3 +162,19 @@ func TestAPartOfASearchIsAnAnswer(t *testing.T) {
 		t.Error(l.Sentence)
 	}
 }
+
+// A load that is measured twice contradicts itself alone: lower loads keep what their own
+// probes showed.
+func TestProbesOfOneLoadAreAveragedFirst(t *testing.T) {
+	goals, err := ParseSLO("error<5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Rate, goals)
+	for _, one := range []struct{ load, share, count float64 }{{31, 0.012, 250}, {37, 0.008, 270}, {40, 0.006, 320}, {40, 0.2, 1240}} {
+		s.Results = append(s.Results, Result{Probe: Probe{Load: one.load}, Goals: []Evidence{{Count: one.count, Share: one.share}}})
+	}
+	if low, high := s.bracket(); low != 37 || high != 40 {
+		t.Errorf("the limit is between %v and %v, want 37 and 40", low, high)
+	}
+}
