@@ -81,8 +81,9 @@ func TestAuto(t *testing.T) {
 	})
 }
 
-// A server that closes connections behind its answers without a word loses no
-// request, and the report says what it does.
+// A server that closes connections behind its answers without a word loses no request
+// but those that cross a close, and the report says what it does. From the first close
+// on, requests have connections of their own, so no more are lost than were under way.
 func TestServerKeepsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := sim.New(sim.Options{Model: "tiny"})
@@ -97,12 +98,13 @@ func TestServerKeepsNoConnection(t *testing.T) {
 		}
 		srv.Start()
 		t.Cleanup(func() { srv.Close(); _ = s.Close() })
+		const limit = 8
 		out := do(t, planFor(srv.URL, func(p *plan.Plan) {
-			p.Backend, p.NumPrompts, p.MaxConcurrency = "openai-chat", 200, 8
+			p.Backend, p.NumPrompts, p.MaxConcurrency = "openai-chat", 200, limit
 		}))
 		sum := out.summaries[0]
 		known := slices.ContainsFunc(sum.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" })
-		if sum.Completed != 200 || !known {
+		if sum.Completed < 200-limit || !known {
 			t.Errorf("%d completed, %v; verdict %+v", sum.Completed, sum.Failures, sum.Verdict)
 		}
 		asked := map[string]int{}
@@ -110,8 +112,9 @@ func TestServerKeepsNoConnection(t *testing.T) {
 			asked[truth.ID]++
 		}
 		for _, rec := range out.records {
-			if asked[rec.ID] != 1 {
-				t.Errorf("the server saw %s %d times", rec.ID, asked[rec.ID])
+			crossed := rec.Failure != nil && strings.Contains(rec.Failure.Message, "the server may have been closing it")
+			if asked[rec.ID] != 1 && !(crossed && asked[rec.ID] == 0) {
+				t.Errorf("the server saw %s %d times: %v", rec.ID, asked[rec.ID], rec.Failure)
 			}
 		}
 		if kept := do(t, planFor(pose(t, sim.Options{}), nil)); slices.ContainsFunc(kept.summaries[0].Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "connections" }) {
