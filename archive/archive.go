@@ -61,8 +61,8 @@ func openKept(dir string, change func(*metric.Config) error) (*outcome.Run, erro
 		}
 		run.Levels = append(run.Levels, *level)
 	}
-	if limit := kept.Limit(); limit != "" {
-		run.Notes = append(run.Notes, outcome.LimitNote(limit))
+	if limit, probe := kept.Limit(); limit != "" {
+		run.Notes, run.HeldProbe = append(run.Notes, outcome.LimitNote(limit)), probe
 	}
 	if d := kept.Damaged(); d.Lines > 0 {
 		run.Notes = append(run.Notes, metric.Reason{Code: "damaged", Severity: metric.Note, Text: fmt.Sprintf(

@@ -320,7 +320,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	if f.runner.Plan.Virtual {
 		limit.Sentence = metric.PredictedWord + limit.Sentence
 	}
-	f.run.Notes = append(f.run.Notes, outcome.LimitNote(limit.Sentence))
+	f.run.Notes, f.run.HeldProbe = append(f.run.Notes, outcome.LimitNote(limit.Sentence)), limit.Probe
 	f.note(f.keep.Limit(limit))
 	err = f.benchRun.conclude(ctx, err)
 	f.note(f.table(&limit))

@@ -17,6 +17,8 @@ type Run struct {
 	About
 	Notes  []metric.Reason `json:"notes,omitempty"` // on the run as a whole
 	Levels []Level         `json:"levels"`
+	// HeldProbe is the index of the level that held at the limit that a search found.
+	HeldProbe *int `json:"held_probe,omitempty"`
 
 	Records func() iter.Seq2[*tacho.Record, error] `json:"-"` // the requests of all levels in one pass, probes left out; nil where they are not at hand
 }

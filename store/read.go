@@ -80,14 +80,17 @@ func (r *Run) readManifest() error {
 	return nil
 }
 
-// Limit is the sentence on the limit that was searched for; empty where none
-// was.
-func (r *Run) Limit() string {
-	var limit struct{ Sentence string }
+// Limit is the sentence on the limit that was searched for, empty if none was, and
+// the number of the probe that held there, nil if none did.
+func (r *Run) Limit() (sentence string, probe *int) {
+	var limit struct {
+		Sentence string
+		Probe    *int
+	}
 	if b, err := wholefile.Read(filepath.Join(r.Dir, LimitFile)); err == nil {
 		_ = json.Unmarshal(b, &limit) // what cannot be read was never there
 	}
-	return limit.Sentence
+	return limit.Sentence, limit.Probe
 }
 
 // level is where in Levels the one of that index is; -1 if it is not known.

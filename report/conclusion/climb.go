@@ -27,8 +27,12 @@ func (k *climb) words(i int) string { return loadOf(k.option, Brief(k.load[i])) 
 
 // loadAt is a level and what it served.
 func (k *climb) loadAt(i int) *Load {
-	s := k.at(i)
-	return &Load{Level: k.origin[k.places[i]], Name: k.words(i), Requests: s.Ended(), RequestsPerS: s.Throughput.RequestsPerS, OutputTokensPerS: s.Throughput.OutputTokensPerS}
+	return loadServed(k.origin[k.places[i]], k.words(i), k.at(i))
+}
+
+// loadServed is a level at its place in the run, and what it served.
+func loadServed(place int, name string, s *metric.Summary) *Load {
+	return &Load{Level: place, Name: name, Requests: s.Ended(), RequestsPerS: s.Throughput.RequestsPerS, OutputTokensPerS: s.Throughput.OutputTokensPerS}
 }
 
 // keptUp is how many levels keep up, from the lowest on.

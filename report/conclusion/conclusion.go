@@ -21,7 +21,7 @@ type Conclusion struct {
 	Verdict metric.Severity `json:"verdict"`
 	Goal    string          `json:"goal,omitempty"`     // what Held holds, such as "TTFT p99 < 500 ms"
 	Held    *Load           `json:"held,omitempty"`     // the highest load that holds the goal
-	Missed  *Load           `json:"missed,omitempty"`   // the next load that was tried; nil if there was none
+	Missed  *Load           `json:"missed,omitempty"`   // the next load that was tried; nil if there was none, and for a search
 	Breaks  *Break          `json:"breaks,omitempty"`   // what is worst at Missed
 	Untried string          `json:"untried,omitempty"`  // the loads next to Held that were not tried
 	LeftOut []string        `json:"left_out,omitempty"` // INVALID levels
@@ -59,7 +59,7 @@ type Evidence struct {
 func Of(run *outcome.Run) Conclusion {
 	for _, n := range run.Notes {
 		if outcome.IsLimit(n) {
-			return finished(ofSearch(n.Text, run.Levels))
+			return finished(ofSearch(n.Text, run))
 		}
 	}
 	return OfLevels(run.Levels)

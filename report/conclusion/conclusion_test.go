@@ -133,3 +133,19 @@ func TestNoSuccess(t *testing.T) {
 		}
 	}
 }
+
+// The conclusion of a search is about the probe that held at the limit, wherever its
+// level is, and not about the last probe.
+func TestSearchNamesTheProbeThatHeld(t *testing.T) {
+	r := noted(rates(nil, 2, 20, 5, 10))
+	r.HeldProbe = new(2)
+	r.Swept = "request-rate"
+	r.Order() // by load: 5, 10, 20
+	if held := conclusion.Of(&r).Held; held == nil || held.Level != 1 || held.Name != "10 req/s" || held.Requests != 400 {
+		t.Errorf("%+v held, want the probe at 10 req/s", held)
+	}
+	r.HeldProbe = nil
+	if held := conclusion.Of(&r).Held; held != nil {
+		t.Errorf("%+v held, and no probe did", held)
+	}
+}

@@ -136,8 +136,9 @@ func verdicts(list ...metric.Severity) func(int, *load) {
 	return func(i int, l *load) { l.verdict = list[i] }
 }
 
-// noted is a run that searched for the limit of a server.
+// noted is a run that searched for the limit of a server. Its first probe held.
 func noted(r outcome.Run) outcome.Run {
+	r.HeldProbe = new(0)
 	r.Notes = append(r.Notes, outcome.LimitNote(found))
 	return r
 }

@@ -28,7 +28,8 @@ func trust(v *metric.Verdict) metric.Severity {
 }
 
 // ofSearch is the conclusion of a search that has its own sentence, and of its probes.
-func ofSearch(sentence string, levels []outcome.Level) Conclusion {
+func ofSearch(sentence string, run *outcome.Run) Conclusion {
+	levels := run.Levels
 	probes := make([]outcome.Level, len(levels))
 	for i := range levels {
 		probes[i] = levels[i]
@@ -41,5 +42,18 @@ func ofSearch(sentence string, levels []outcome.Level) Conclusion {
 	}
 	c.Verdict = worst(slices.DeleteFunc(probes, func(l outcome.Level) bool { return l.Summary.Verdict.Severity == metric.Invalid }))
 	c.Text = []string{strings.TrimPrefix(sentence, metric.PredictedWord)} // a file of the search alone has the word, too
+	c.Held = heldProbe(run)
 	return c
+}
+
+// heldProbe is the level of the probe that held at the limit; nil if none did.
+func heldProbe(run *outcome.Run) *Load {
+	if run.HeldProbe == nil {
+		return nil
+	}
+	i := slices.IndexFunc(run.Levels, func(l outcome.Level) bool { return l.Index == *run.HeldProbe })
+	if i < 0 || run.Levels[i].Summary.Throughput == nil {
+		return nil
+	}
+	return loadServed(i, named(&run.Levels[i]), &run.Levels[i].Summary)
 }

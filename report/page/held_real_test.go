@@ -22,6 +22,15 @@ func withSLO() outcome.Run {
 	return run
 }
 
+// The page of a search opens on the probe that held at the limit.
+func TestRealPageOpensOnTheProbeThatHeld(t *testing.T) {
+	run := withSLO()
+	run.Notes, run.HeldProbe = append(run.Notes, outcome.LimitNote("Holds.")), new(0)
+	if i := eval[int](open(t, desk, "", run), "state.picked[0]"); i != 0 {
+		t.Errorf("the page opens on level %d, and probe 0 held", i)
+	}
+}
+
 // The page opens on the level that its conclusion is about, marks that level in its
 // charts, and draws the limit of the SLO in the chart of its metric.
 func TestRealPageMarksTheHeldLevel(t *testing.T) {
