@@ -49,6 +49,9 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 	out := &strings.Builder{}
 	for i, s := range c.Sides {
 		fmt.Fprintln(out, wrap(letter(i)+" "+safe(sideLine(&s)), "  "))
+		for _, text := range conclusions(&s) {
+			fmt.Fprintln(out, wrap("- "+safe(text), "  "))
+		}
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), "  "))

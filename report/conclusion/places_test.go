@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -38,7 +39,8 @@ func TestAllPlacesSayTheSame(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", name, c.Verdict, strings.Join(c.Text, "<br>"), breakWords(c.Breaks), evidenceWords(c.Evidence), c.Untried)
 		t.Run(name, func(t *testing.T) {
 			for place, got := range map[string][]string{
-				"the terminal": onTerminal(t, r, len(c.Text)), "closing": report.Closing(r)[:len(c.Text)], "Markdown": inMarkdown(t, r), "the comparison": inComparison(t, r),
+				"the terminal": onTerminal(t, r, len(c.Text)), "closing": report.Closing(r)[:len(c.Text)], "Markdown": inMarkdown(t, r), "the comparison": inComparison(t, r, "markdown"),
+				"the comparison in text": inComparison(t, r, "text"),
 				"the list": listed[i],
 			} {
 				if strings.Join(got, " ") != strings.Join(c.Text, " ") {
@@ -124,17 +126,22 @@ func inMarkdown(t *testing.T, r *outcome.Run) []string {
 
 var unescape = strings.NewReplacer(`\|`, "|", "&lt;", "<", "&amp;", "&")
 
-// inComparison is what the Markdown of a comparison says of its second side, as in
-// the summary of a pull request.
-func inComparison(t *testing.T, r *outcome.Run) (out []string) {
+// inComparison is what a comparison says of its second side, in the summary of a pull
+// request or on a terminal of 80 columns.
+func inComparison(t *testing.T, r *outcome.Run, format string) (out []string) {
 	t.Helper()
-	f, err := report.ComparisonFormatNamed("markdown")
+	f, err := report.ComparisonFormatNamed(format)
 	check(t, err)
 	var b strings.Builder
 	check(t, f.Render(&b, &compare.Comparison{Sides: []compare.Side{{Name: "before"}, {Name: "after", Runs: []outcome.Run{*r}}}}))
 	for line := range strings.Lines(b.String()) {
-		if text, found := strings.CutPrefix(line, "  - "); found {
-			out = append(out, unescape.Replace(strings.TrimSuffix(text, "\n")))
+		line = strings.TrimSuffix(line, "\n")
+		if n := utf8.RuneCountInString(line); format == "text" && n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+		text := strings.TrimPrefix(strings.TrimPrefix(line, "  "), "- ")
+		if text != line && !strings.HasPrefix(line, "- **") {
+			out = append(out, unescape.Replace(text))
 		}
 	}
 	return out
