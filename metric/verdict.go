@@ -55,6 +55,8 @@ type Rule struct {
 	inWords  func(s *Summary, value float64) string
 	Do       string // what to do about it: a reason ends with it
 	DoElse   string // the same for a prediction, where that is something else
+	// doFor is the same for a cause that the summary shows; nil, or empty, is Do.
+	doFor func(*Summary) string
 }
 
 // never is the threshold nothing is above.
@@ -111,16 +113,18 @@ var recordRules = []Rule{
 	{
 		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 500,
 		Do:      "give the client more CPU, or ask for less",
+		doFor:   func(s *Summary) string { return doForDials(s, 50) },
 		Doc:     "median of sent - due (of sent - slot where the limit bound): half of the requests left later than this, and it is a visible part of a short TTFT",
 		value:   func(s *Summary) (float64, bool) { return lagAt(s, 50) },
-		inWords: func(_ *Summary, v float64) string { return lagWords("half", v) },
+		inWords: func(s *Summary, v float64) string { return lagWords(s, "half", 50, v) },
 	},
 	{
 		Code: "lag-p99", Unit: "ms", Note: never, Degraded: 50, Invalid: never,
 		Do:      "give the client more CPU, or ask for less",
-		Doc:     "99th percentile of the same lag: bursts of our own making. Latencies are right for what was sent; whether that was another load the other rules ask",
+		doFor:   func(s *Summary) string { return doForDials(s, 99) },
+		Doc:     "99th percentile of the same lag: bursts of our own making, or connections that the server accepted late. Latencies are right for what was sent; whether that was another load the other rules ask",
 		value:   func(s *Summary) (float64, bool) { return lagAt(s, 99) },
-		inWords: func(_ *Summary, v float64) string { return lagWords("one in a hundred", v) },
+		inWords: func(s *Summary, v float64) string { return lagWords(s, "one in a hundred", 99, v) },
 	},
 	{
 		Code: "drift", Unit: "ms", Note: never, Degraded: 50, Invalid: never,
@@ -298,6 +302,9 @@ func (r *Rule) ask(s *Summary) (Reason, bool) {
 	if s.Config.Predicted && r.DoElse != "" {
 		do = r.DoElse
 	}
+	if r.doFor != nil {
+		do = cmp.Or(r.doFor(s), do)
+	}
 	return Reason{r.Code, severity, r.inWords(s, value) + ": " + do}, true
 }
 
@@ -332,7 +339,33 @@ func lagAt(s *Summary, p float64) (float64, bool) {
 	return d.Stats.Percentile(p), true
 }
 
-func lagWords(who string, v float64) string {
+// dialShare is the part of a lag from which on the time to connect is its cause.
+const dialShare = 0.5
+
+// dialMillis is the time to connect at a percentile, if it is the cause of the lag
+// there, and 0 otherwise. Each lag has the request's own time to connect in it, so
+// requests that took long to connect are the late ones.
+func dialMillis(s *Summary, p float64) float64 {
+	lag, ok := lagAt(s, p)
+	d := s.Dist(connect)
+	if !ok || d.Stats == nil || d.Stats.Percentile(p) < dialShare*lag {
+		return 0
+	}
+	return d.Stats.Percentile(p)
+}
+
+// doForDials is what to do about a lag that is the time to connect.
+func doForDials(s *Summary, p float64) string {
+	if dialMillis(s, p) == 0 {
+		return ""
+	}
+	return "look at the server's listen backlog, at its limit of connections, and at the network for lost packets"
+}
+
+func lagWords(s *Summary, who string, p, v float64) string {
+	if dial := dialMillis(s, p); dial > 0 {
+		return fmt.Sprintf("%s of the requests were sent %.1f ms late or more, because the server accepted their connections late (time to connect: %.1f ms)", who, v, dial)
+	}
 	return fmt.Sprintf("%s of the requests were sent %.1f ms late or more, as the client is short of CPU or the rate is beyond it", who, v)
 }
 

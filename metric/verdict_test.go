@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -348,5 +349,44 @@ func TestRuleCodesAreUnique(t *testing.T) {
 		if !(r.Note <= r.Degraded || math.IsInf(r.Note, 1)) || r.Degraded > r.Invalid && !math.IsInf(r.Degraded, 1) {
 			t.Errorf("%s: thresholds out of order: %s", r.Code, fmt.Sprint(r.Note, r.Degraded, r.Invalid))
 		}
+	}
+}
+
+// Requests that are late because the server accepted their connections late say so,
+// and do not blame the client's CPU.
+func TestLateConnectionsAreNotTheClient(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		connect, late time.Duration
+		want, not     string
+	}{
+		{"connections accepted late", 1800 * time.Millisecond, 0, "connections late (time to connect: 1800.0 ms): look at the server's listen backlog", "CPU"},
+		{"a late client", 0, 1800 * time.Millisecond, "short of CPU", "connections"},
+		{"both, mostly the client", 300 * time.Millisecond, 1500 * time.Millisecond, "short of CPU", "connections"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var sum metric.Accumulator
+			for i := range 200 {
+				due := time.Duration(i) * 50 * time.Millisecond
+				r := &tacho.Record{Timeline: tacho.Timeline{Due: due, Slot: due, Start: due, Conn: due, Sent: due + 1}}
+				if i%10 == 0 {
+					r.Start = due + c.late
+					r.Conn = r.Start + c.connect
+					r.Sent = r.Conn + 1
+				}
+				r.Wrote, r.Head, r.End = r.Sent+1, r.Sent+2, r.Sent+time.Millisecond
+				r.Events = []tacho.Event{{At: r.Sent + 3, Tokens: 1}}
+				if err := sum.Add(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			config := metric.DefaultConfig()
+			config.RequestRate = 20
+			s := sum.Summary(config)
+			v := metric.JudgeBy(&s, []string{"lag-p99"})
+			if len(v.Reasons) != 1 || !strings.Contains(v.Reasons[0].Text, c.want) || strings.Contains(v.Reasons[0].Text, c.not) {
+				t.Errorf("%+v, want %q and not %q", v.Reasons, c.want, c.not)
+			}
+		})
 	}
 }

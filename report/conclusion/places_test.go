@@ -41,7 +41,7 @@ func TestAllPlacesSayTheSame(t *testing.T) {
 			for place, got := range map[string][]string{
 				"the terminal": onTerminal(t, r, len(c.Text)), "closing": report.Closing(r)[:len(c.Text)], "Markdown": inMarkdown(t, r), "the comparison": inComparison(t, r, "markdown"),
 				"the comparison in text": inComparison(t, r, "text"),
-				"the list": listed[i],
+				"the list":               listed[i],
 			} {
 				if strings.Join(got, " ") != strings.Join(c.Text, " ") {
 					t.Errorf("%s says %q, want %q", place, got, c.Text)
