@@ -127,7 +127,7 @@ func measure(ctx context.Context, env *Env, p plan.Plan, seed *uint64, do func(c
 	if err != nil {
 		return err
 	}
-	defer b.close() //nolint:contextcheck // agents are told that it is over, whatever ended it
+	defer b.close(ctx)
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
 	return do(ctx, b)
@@ -201,14 +201,14 @@ func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Pl
 }
 
 // close lets go of the servers and the agents.
-func (b *benchRun) close() {
+func (b *benchRun) close(ctx context.Context) {
 	b.disconnect()
-	b.agents.close()
+	b.agents.close() //nolint:contextcheck // agents are told that it is over, whatever ended it
+	b.unpublish(ctx)
 }
 
 // disconnect lets go of the servers.
 func (b *benchRun) disconnect() {
-	b.unpublish()
 	b.runner.Close()
 	b.progress.stop()
 }
@@ -246,6 +246,9 @@ func (b *benchRun) keepIn(keep *store.Writer) error {
 		return err
 	}
 	b.run.About, b.run.Records = archive.About(keep.Dir(), &kept.Manifest), b.recordsOf(archive.Requests)
+	if b.board != nil {
+		b.board.Name(b.run.Name)
+	}
 	b.say("Kept in " + keep.Dir())
 	return nil
 }
@@ -306,13 +309,13 @@ type benchRun struct {
 	keep     *store.Writer
 	progress *progress
 	run      outcome.Run
-	terse    bool                   // levels are not shown as they end, nor as a curve: who measures has words of his own
-	outer    outcome.Coordinates    // what sets these levels apart from others of the run
-	base     int                    // how many others there are
-	board    *publish.Board         // what monitoring sees; nil where nobody looks
-	outlets  []func()               // that stop showing it
-	opened   func(dir string) error // told, once for each server, where the run is; may be nil
-	failed   error                  // what could not be shown or kept
+	terse    bool                    // levels are not shown as they end, nor as a curve: who measures has words of his own
+	outer    outcome.Coordinates     // what sets these levels apart from others of the run
+	base     int                     // how many others there are
+	board    *publish.Board          // what monitoring sees; nil where nobody looks
+	outlets  []func(context.Context) // that stop showing it
+	opened   func(dir string) error  // told, once for each server, where the run is; may be nil
+	failed   error                   // what could not be shown or kept
 	stop     context.CancelCauseFunc
 }
 

@@ -62,18 +62,38 @@ func (b *benchRun) publish(ctx context.Context) error {
 		exposition.Label{Name: "version", Value: version()}, exposition.Label{Name: "backend", Value: p.Backend},
 		exposition.Label{Name: "model", Value: b.env.secrets.Sweep(b.runner.Target.ModelID)},
 		exposition.Label{Name: "url", Value: strings.Join(p.ShownURLs(), " ")}, exposition.Label{Name: "label", Value: b.env.secrets.Sweep(p.Label)})
-	if p.MetricsListen != "" {
-		l, err := b.env.listen(ctx, p.MetricsListen)
-		if err != nil {
-			return fmt.Errorf("--metrics-listen: %w", err)
+	if p.OTLP != "" {
+		if err := b.push(ctx); err != nil {
+			return err
 		}
-		at, stop := b.board.Serve(l)
-		b.outlets = append(b.outlets, stop)
-		b.say("Figures while it runs: " + at)
 	}
-	if p.OTLP == "" {
-		return nil
+	if p.MetricsListen != "" {
+		return b.servePage(ctx)
 	}
+	return nil
+}
+
+// servePage opens the page for Prometheus. It closes last, because a scraper may have
+// to read it once more.
+func (b *benchRun) servePage(ctx context.Context) error {
+	l, err := b.env.listen(ctx, b.runner.Plan.MetricsListen)
+	if err != nil {
+		return fmt.Errorf("--metrics-listen: %w", err)
+	}
+	at, stop := b.board.Serve(l)
+	b.outlets = append(b.outlets, func(ctx context.Context) {
+		if b.board.Scraped() && ctx.Err() == nil {
+			b.say(fmt.Sprintf("Waiting up to %v for the last scrape of %s (Ctrl-C ends it)", publish.LastScrape, at))
+		}
+		stop(ctx)
+	})
+	b.say("Figures while it runs: " + at)
+	return nil
+}
+
+// push begins to send figures to the collector.
+func (b *benchRun) push(ctx context.Context) error {
+	p := &b.runner.Plan
 	address, err := publish.CollectorURL(p.OTLP)
 	if err != nil {
 		return err
@@ -83,19 +103,23 @@ func (b *benchRun) publish(ctx context.Context) error {
 		return err
 	}
 	client, done := b.env.client()
-	b.outlets = append(b.outlets, b.board.Push(ctx, publish.Collector{
+	stop := b.board.Push(ctx, publish.Collector{
 		URL: address, Headers: headers, Every: pushPeriod, Now: time.Now, Client: client,
 		Trouble: func(err error) {
 			b.say("The figures did not reach the collector; the run goes on: " + visible.Line(b.env.secrets.Sweep(err.Error())))
 		},
-	}), done)
+	})
+	b.outlets = append(b.outlets, func(context.Context) {
+		stop()
+		done()
+	})
 	return nil
 }
 
-// unpublish closes the outlets; the collector gets the last figures.
-func (b *benchRun) unpublish() {
+// unpublish closes the outlets; the collector and the scraper get the last figures.
+func (b *benchRun) unpublish(ctx context.Context) {
 	for _, stop := range b.outlets {
-		stop()
+		stop(ctx)
 	}
 	b.outlets = nil
 }

@@ -41,11 +41,14 @@ func TestPublishes(t *testing.T) {
 			})
 			_ = in.Close()
 		}()
-		page := ""
+		page, final, address := "", "", ""
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
 			if at, ok := strings.CutPrefix(lines.Text(), "Figures while it runs: "); ok {
-				page = read(t, at)
+				page, address = read(t, at), at
+			}
+			if strings.HasPrefix(lines.Text(), "Waiting up to 15s for the last scrape of "+address) {
+				final = read(t, address)
 			}
 		}
 		if code := <-ended; code != 0 {
@@ -53,6 +56,9 @@ func TestPublishes(t *testing.T) {
 		}
 		if !strings.Contains(page, `backend="`) {
 			t.Errorf("the page is %q", page)
+		}
+		if !strings.Contains(final, `outcome="ok"} 20.0`) || !strings.Contains(final, `tacho_e2el_seconds_count{run="2`) {
+			t.Errorf("the last page is %q", final)
 		}
 		if !strings.Contains(last, `"outcome"`) || !strings.Contains(last, `"asDouble":20`) || key != "abc" {
 			t.Errorf("key %q, body %s", key, last)

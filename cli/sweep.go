@@ -116,7 +116,7 @@ type serverSweep struct {
 func (s *serverSweep) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer s.free() //nolint:contextcheck // as in bench
+	defer s.free(ctx)
 	var failed error
 	for i, at := range s.command.settings() {
 		err := s.setting(ctx, stop, i, at)
@@ -142,10 +142,11 @@ func (s *serverSweep) run(ctx context.Context) error {
 	return err
 }
 
-// free lets the agents go, if there are any.
-func (s *serverSweep) free() {
+// free lets the agents go, if there are any, and closes the pages of the run.
+func (s *serverSweep) free(ctx context.Context) {
 	if s.bench != nil {
-		s.bench.agents.close()
+		s.bench.agents.close() //nolint:contextcheck // as in bench
+		s.bench.unpublish(ctx)
 	}
 }
 

@@ -73,9 +73,9 @@ func TestOraclePrometheus(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, want := range map[string]float64{
-		`tacho_run[["model", "a\"b\\c\nd"]]`:                                                 1,
-		`tacho_requests_total[["level", "rate 2"], ["number", "2"], ["outcome", "timeout"]]`: 1,
-		`tacho_ttft_seconds_bucket[["le", "0.056"], ["level", "rate 1"], ["number", "1"]]`:   1,
+		`tacho_run[["model", "a\"b\\c\nd"], ["run", "r1"]]`:                                                 1,
+		`tacho_requests_total[["level", "rate 2"], ["number", "2"], ["outcome", "timeout"], ["run", "r1"]]`: 1,
+		`tacho_ttft_seconds_bucket[["le", "0.05"], ["level", "rate 1"], ["number", "1"], ["run", "r1"]]`:    1,
 	} {
 		if first[name] != want {
 			t.Errorf("%s is %v, not %v", name, first[name], want)

@@ -22,6 +22,7 @@ func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The figures of this run are at /metrics.", http.StatusNotFound)
 		return
 	}
+	defer b.read()()
 	var page bytes.Buffer
 	kind, write := exposition.PrometheusType, exposition.WritePrometheus
 	if strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
@@ -32,17 +33,69 @@ func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page.Bytes()) // who asked may be gone
 }
 
-// Serve shows the page to the clients of a listener until stop is called. at is
-// the page's URL.
-func (b *Board) Serve(l net.Listener) (at string, stop func()) {
+// read notes that the page is read. The returned function is called when it was.
+func (b *Board) read() (done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.scraped = true
+	last := b.last
+	b.last = nil // only the first read after the end counts
+	return func() {
+		if last != nil {
+			close(last)
+		}
+	}
+}
+
+// LastScrape is how long the page stays up after the run for a scraper that read it
+// before. Prometheus scrapes every 15 s in the configuration that it is delivered with.
+const LastScrape = 15 * time.Second
+
+// Scraped says whether the page was read.
+func (b *Board) Scraped() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.scraped
+}
+
+// awaitScrape returns when the page was read once more, so that the scraper has the
+// last figures: after LastScrape at the latest, and at once if it was never read.
+func (b *Board) awaitScrape(ctx context.Context) {
+	b.mu.Lock()
+	last := make(chan struct{})
+	b.last = last
+	scraped := b.scraped
+	b.mu.Unlock()
+	if !scraped {
+		return
+	}
+	timer := time.NewTimer(LastScrape)
+	defer timer.Stop()
+	select {
+	case <-last:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// closeTime is how long the last reader of the page may take.
+const closeTime = time.Second
+
+// Serve shows the page to the clients of a listener until stop is called, and to a
+// scraper once more after that. at is the page's URL.
+func (b *Board) Serve(l net.Listener) (at string, stop func(context.Context)) {
 	server := &http.Server{Handler: b, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = server.Serve(l) // until it is closed
 	}()
-	return "http://" + l.Addr().String() + "/metrics", func() {
-		_ = server.Close() // nobody is left waiting
+	return "http://" + l.Addr().String() + "/metrics", func(ctx context.Context) {
+		b.awaitScrape(ctx)
+		ctx, cancel := context.WithTimeout(ctx, closeTime)
+		defer cancel()
+		_ = server.Shutdown(ctx) // a reader gets the whole page
+		_ = server.Close()       // one that does not read is left
 		<-done
 	}
 }
@@ -104,11 +157,22 @@ func (b *Board) Push(ctx context.Context, c Collector) (stop func()) {
 	})
 }
 
+// resource is what a collector knows the run by.
+func (b *Board) resource() []exposition.Label {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := []exposition.Label{{Name: "service.name", Value: "tacho"}}
+	for _, l := range b.run {
+		out = append(out, exposition.Label{Name: "service.instance.id", Value: l.Value})
+	}
+	return append(out, b.about...)
+}
+
 // postTime is how long a collector may take.
 const postTime = 5 * time.Second
 
 func (b *Board) post(ctx context.Context, c *Collector) (err error) {
-	body, err := exposition.OTLP(append([]exposition.Label{{Name: "service.name", Value: "tacho"}}, b.about...), b.families(), b.began, c.Now())
+	body, err := exposition.OTLP(b.resource(), b.families(), b.began, c.Now())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package publish
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"sync"
@@ -18,8 +19,11 @@ type Board struct {
 	began time.Time
 	about []exposition.Label
 
-	mu     sync.Mutex
-	levels []*level
+	mu      sync.Mutex
+	run     []exposition.Label // the name of the run, once it is known: a label of every figure
+	levels  []*level
+	scraped bool          // the page was read
+	last    chan struct{} // closed when the page is read after the end of the run; nil before the end
 }
 
 // Counts are what is known of a level before its requests end.
@@ -38,12 +42,13 @@ type level struct {
 // shown are the metrics that have a histogram.
 var shown = []*metric.Metric{metric.TTFT, metric.TPOT, metric.ITL, metric.E2EL}
 
-// bounds are those of every histogram, in seconds: four in each tenfold, from a
-// tenth of a millisecond to a quarter of an hour.
+// bounds are those of every histogram, in seconds: ten in each decade, from a tenth of
+// a millisecond to 800 s. Prometheus interpolates within a bucket, so a quantile is off
+// by less than the bucket's width, which is a quarter of the value.
 var bounds = func() (out []float64) {
 	for tens := 1e-4; tens < 1e3; tens *= 10 {
-		for _, step := range []float64{1, 1.8, 3.2, 5.6} {
-			v, _ := strconv.ParseFloat(strconv.FormatFloat(tens*step, 'g', 2, 64), 64) // 0.0018, and not 0.0018000000000000002
+		for _, step := range []float64{1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8} {
+			v, _ := strconv.ParseFloat(strconv.FormatFloat(tens*step, 'g', 3, 64), 64) // 0.0016, and not 0.0016000000000000001
 			out = append(out, v)
 		}
 	}
@@ -67,13 +72,21 @@ func New(began time.Time, about ...exposition.Label) *Board {
 	return &Board{began: began, about: about}
 }
 
+// Name gives the run its name, by which the figures of two runs at once are different
+// series.
+func (b *Board) Name(run string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.run = []exposition.Label{{Name: "run", Value: run}}
+}
+
 // Begin opens a level. Now tells what is under way in it.
 func (b *Board) Begin(name string, now func() Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.end()
 	l := &level{now: now, outcomes: map[string]float64{"ok": 0}, hists: make([]histogram, len(shown))}
-	l.labels = []exposition.Label{{Name: "level", Value: name}, {Name: "number", Value: strconv.Itoa(len(b.levels) + 1)}}
+	l.labels = append(slices.Clone(b.run), exposition.Label{Name: "level", Value: name}, exposition.Label{Name: "number", Value: strconv.Itoa(len(b.levels) + 1)})
 	for i := range l.hists {
 		l.hists[i].counts = make([]uint64, len(bounds)+1)
 	}
@@ -130,7 +143,7 @@ func (b *Board) families() []exposition.Family {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := []exposition.Family{
-		{Name: "tacho_run", Kind: exposition.Gauge, Help: "1, with what the run is", Points: []exposition.Point{{Labels: b.about, Value: 1}}},
+		{Name: "tacho_run", Kind: exposition.Gauge, Help: "1, with what the run is", Points: []exposition.Point{{Labels: slices.Concat(b.run, b.about), Value: 1}}},
 		b.family("tacho_requests_started", exposition.Counter, "requests sent", func(l *level) float64 { return float64(l.counts().Started) }),
 		b.family("tacho_requests_in_flight", exposition.Gauge, "requests under way", func(l *level) float64 {
 			c := l.counts()

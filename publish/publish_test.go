@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -34,6 +35,7 @@ func answered(at ...time.Duration) *tacho.Record {
 func filled(t *testing.T) *Board {
 	t.Helper()
 	b := New(time.Unix(1000, 0), exposition.Label{Name: "model", Value: "a\"b\\c\nd"})
+	b.Name("r1")
 	b.Begin("rate 1", func() Counts { return Counts{Started: 1, Finished: 1, OutputTokens: 3} })
 	if err := b.Add(answered(50*ms, 60*ms, 90*ms)); err != nil {
 		t.Fatal(err)
@@ -71,20 +73,20 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# TYPE tacho_requests_total counter\n",
-		`tacho_run{model="a\"b\\c\nd"} 1.0` + "\n",
-		`tacho_requests_started_total{level="rate 1",number="1"} 1.0` + "\n",
-		`tacho_requests_started_total{level="rate 2",number="2"} 5.0` + "\n",
-		`tacho_requests_in_flight{level="rate 1",number="1"} 0.0` + "\n",
-		`tacho_requests_in_flight{level="rate 2",number="2"} 3.0` + "\n",
-		`tacho_requests_total{level="rate 2",number="2",outcome="ok"} 1.0` + "\n",
-		`tacho_requests_total{level="rate 2",number="2",outcome="timeout"} 1.0` + "\n",
-		`tacho_output_tokens_total{level="rate 2",number="2"} 40.0` + "\n",
-		`tacho_input_tokens_total{level="rate 1",number="1"} 7.0` + "\n",
-		`tacho_ttft_seconds_bucket{level="rate 1",number="1",le="0.032"} 0.0` + "\n",
-		`tacho_ttft_seconds_bucket{level="rate 1",number="1",le="0.056"} 1.0` + "\n",
-		`tacho_ttft_seconds_bucket{level="rate 1",number="1",le="+Inf"} 1.0` + "\n",
-		`tacho_itl_seconds_count{level="rate 1",number="1"} 2.0` + "\n",
-		`tacho_itl_seconds_sum{level="rate 1",number="1"} 0.04` + "\n",
+		`tacho_run{run="r1",model="a\"b\\c\nd"} 1.0` + "\n",
+		`tacho_requests_started_total{run="r1",level="rate 1",number="1"} 1.0` + "\n",
+		`tacho_requests_started_total{run="r1",level="rate 2",number="2"} 5.0` + "\n",
+		`tacho_requests_in_flight{run="r1",level="rate 1",number="1"} 0.0` + "\n",
+		`tacho_requests_in_flight{run="r1",level="rate 2",number="2"} 3.0` + "\n",
+		`tacho_requests_total{run="r1",level="rate 2",number="2",outcome="ok"} 1.0` + "\n",
+		`tacho_requests_total{run="r1",level="rate 2",number="2",outcome="timeout"} 1.0` + "\n",
+		`tacho_output_tokens_total{run="r1",level="rate 2",number="2"} 40.0` + "\n",
+		`tacho_input_tokens_total{run="r1",level="rate 1",number="1"} 7.0` + "\n",
+		`tacho_ttft_seconds_bucket{run="r1",level="rate 1",number="1",le="0.04"} 0.0` + "\n",
+		`tacho_ttft_seconds_bucket{run="r1",level="rate 1",number="1",le="0.05"} 1.0` + "\n",
+		`tacho_ttft_seconds_bucket{run="r1",level="rate 1",number="1",le="+Inf"} 1.0` + "\n",
+		`tacho_itl_seconds_count{run="r1",level="rate 1",number="1"} 2.0` + "\n",
+		`tacho_itl_seconds_sum{run="r1",level="rate 1",number="1"} 0.04` + "\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in\n%s", want, page)
@@ -107,25 +109,82 @@ func TestEndedLevel(t *testing.T) {
 	b := filled(t)
 	b.End()
 	b.levels[1].now = nil
-	if _, _, page := get(t, b, "/metrics", ""); !strings.Contains(page, `tacho_requests_started_total{level="rate 2",number="2"} 5.0`) {
+	if _, _, page := get(t, b, "/metrics", ""); !strings.Contains(page, `tacho_requests_started_total{run="r1",level="rate 2",number="2"} 5.0`) {
 		t.Error(page)
 	}
 }
 
-func TestServe(t *testing.T) {
-	l := memnet.Listen()
-	at, stop := filled(t).Serve(l)
-	client := &http.Client{Transport: &http.Transport{DialContext: l.Dial}}
+// scrape reads the page, and says whether there is one.
+func scrape(t *testing.T, client *http.Client, at string) bool {
+	t.Helper()
 	resp, err := client.Get(at)
 	if err != nil {
-		t.Fatal(err)
+		return false
 	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
-		t.Error(resp.Status, err)
+	body, err := io.ReadAll(resp.Body)
+	if bad := resp.Body.Close(); err != nil || bad != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "tacho_run") {
+		t.Error(resp.Status, err, bad)
 	}
-	stop()
-	if _, err := client.Get(at); err == nil { //nolint:bodyclose // there is no answer
-		t.Error("the page answers after stop")
+	return true
+}
+
+// The page stays up after the run until it is scraped once more, for LastScrape at
+// most, and not at all if it was never scraped or the run was stopped.
+func TestServe(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after bool // scrapes: during the run, and 4 s after its end
+		stopped       bool
+		want          time.Duration // from the end of the run to the end of the page
+	}{
+		{"never scraped", false, false, false, 0},
+		{"scraped once more", true, true, false, 4 * time.Second},
+		{"the scraper is gone", true, false, false, LastScrape},
+		{"the run was stopped", true, false, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := memnet.Listen()
+				at, stop := filled(t).Serve(l)
+				client := &http.Client{Transport: &http.Transport{DialContext: l.Dial, DisableKeepAlives: true}}
+				if c.before && !scrape(t, client, at) {
+					t.Error("there is no page during the run")
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if c.stopped {
+					cancel()
+				}
+				if c.after {
+					go func() {
+						time.Sleep(4 * time.Second)
+						if !scrape(t, client, at) {
+							t.Error("there is no page after the run")
+						}
+					}()
+				}
+				end := time.Now()
+				stop(ctx)
+				if took := time.Since(end).Truncate(time.Second); took != c.want {
+					t.Errorf("the page closed after %v, want %v", took, c.want)
+				}
+				if scrape(t, client, at) {
+					t.Error("the page answers after stop")
+				}
+			})
+		})
+	}
+}
+
+// Ten buckets a decade, each at most 30 % wider than the one below.
+func TestBounds(t *testing.T) {
+	if n := len(bounds); n != 70 || bounds[0] != 1e-4 || bounds[10] != 1e-3 || bounds[n-1] != 800 {
+		t.Errorf("%d bounds: %v", n, bounds)
+	}
+	for i := 1; i < len(bounds); i++ {
+		if ratio := bounds[i] / bounds[i-1]; ratio < 1.2 || ratio > 1.3 {
+			t.Errorf("%g follows %g", bounds[i], bounds[i-1])
+		}
 	}
 }
 
@@ -172,6 +231,9 @@ func TestPush(t *testing.T) {
 		stop()
 		if len(bodies) != 3 || len(troubles) != 1 {
 			t.Errorf("%d bodies, troubles %v", len(bodies), troubles)
+		}
+		if !strings.Contains(bodies[0], `"service.instance.id","value":{"stringValue":"r1"}`) {
+			t.Error("a collector cannot tell two runs apart")
 		}
 		if !json.Valid([]byte(bodies[0])) || !strings.Contains(bodies[0], `"explicitBounds"`) {
 			t.Error(bodies[0])
