@@ -393,10 +393,15 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	if b.failed != nil {
 		return b.failed
 	}
+	err = gateOf(&b.runner.Plan).judge(b.env, []outcome.Run{b.run})
+	var gated *exitError
+	if err != nil && !errors.As(err, &gated) {
+		return err
+	}
 	for i := range b.run.Levels {
 		if b.run.Levels[i].Summary.Verdict.Severity == metric.Invalid {
 			return &exitError{code: exitInvalid}
 		}
 	}
-	return failIf(b.env, b.runner.Plan.FailIf, b.runner.Plan.AllowUnjudged, []outcome.Run{b.run})
+	return err
 }

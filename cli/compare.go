@@ -20,9 +20,10 @@ import (
 
 // compareOptions say what is compared, and what must not be.
 type compareOptions struct {
-	format, quantities, failIf string
-	unsure, unjudged           bool
-	alpha                      float64
+	format, quantities string
+	unsure             bool
+	alpha              float64
+	gate               gate
 }
 
 func newCompare(env *Env) *cobra.Command {
@@ -47,7 +48,8 @@ ttft.p99>+10% is a difference from the first, ttft.p99>200ms a limit. A differen
 that the test calls "~" passes, unless --fail-unsure is given. A percentile without a
 test of its own fails if all requests are surely beyond the limit. A difference with too
 few requests for a test is not judged, which is exit code 5, unless
---allow-unjudged is given. Every condition prints a line.`,
+--allow-unjudged is given. Every condition prints a line,
+and is a test case in the JUnit XML of --junit.`,
 		Example: `  tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm
   tacho compare before.json after.json --fail-if "ttft.p99>+10%,request_throughput<-5%"
   tacho compare vllm.txt tgi.txt --format markdown
@@ -65,9 +67,9 @@ few requests for a test is not judged, which is exit code 5, unless
 	}
 	cmd.Flags().StringVar(&o.format, "format", "text", "how to print: see the list below")
 	cmd.Flags().StringVar(&o.quantities, "quantities", strings.Join(compare.Quantities, ","), "what to compare")
-	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>+10%,failures>1%")
+	cmd.Flags().StringVar(&o.gate.conditions, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>+10%,failures>1%")
 	cmd.Flags().BoolVar(&o.unsure, "fail-unsure", false, `let --fail-if count differences that the test calls "~" too`)
-	cmd.Flags().BoolVar(&o.unjudged, "allow-unjudged", false, unjudgedHelp)
+	o.gate.flags(cmd.Flags())
 	cmd.Flags().Float64Var(&o.alpha, "alpha", compare.DefaultAlpha, "how often equal runs may be called different")
 	return cmd
 }
@@ -89,7 +91,7 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if !(o.alpha > 0 && o.alpha < 1) {
 		return usage(fmt.Errorf("--alpha %v: write a share between 0 and 1, as 0.05", o.alpha))
 	}
-	conditions, err := parseGate(o.failIf)
+	conditions, err := o.gate.parse()
 	if err != nil {
 		return err
 	}
@@ -112,10 +114,8 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if err := format.Render(env.Stdout, c); err != nil {
 		return err
 	}
-	return gate(env, c.Judge(conditions, o.unsure), o.unjudged)
+	return o.gate.end(env, c.Judge(conditions, o.unsure))
 }
-
-const unjudgedHelp = "let a condition of --fail-if that could not be judged pass; otherwise the exit code is 5"
 
 // parseQuantities are those asked for, and those that conditions are about.
 func (o *compareOptions) parseQuantities(conditions []metric.Condition) ([]metric.Quantity, error) {
@@ -182,52 +182,4 @@ func findRun(word string) (string, error) {
 		return "", fmt.Errorf("%s: there is no such file, and nothing here or in runs/ begins so", word)
 	}
 	return "", fmt.Errorf("%s is the beginning of %s: write more of it", word, strings.Join(found, " and "))
-}
-
-// parseGate reads the conditions of --fail-if; none where it was not given.
-func parseGate(text string) ([]metric.Condition, error) {
-	if text == "" {
-		return nil, nil
-	}
-	conditions, err := metric.ParseConditions(text)
-	if err != nil {
-		return nil, usage(fmt.Errorf("--fail-if: %w", err))
-	}
-	return conditions, nil
-}
-
-// failIf holds runs against the conditions of a gate.
-func failIf(env *Env, text string, unjudged bool, runs []outcome.Run) error {
-	conditions, err := parseGate(text)
-	if err != nil {
-		return err
-	}
-	var all []compare.Finding
-	for i := range runs {
-		found, err := compare.Judge(&runs[i], conditions)
-		if err != nil {
-			return usage(fmt.Errorf("--fail-if: %w", err))
-		}
-		all = append(all, found...)
-	}
-	return gate(env, all, unjudged)
-}
-
-// gate prints a line for every condition. It ends with the exit code for conditions
-// that failed, or for conditions that could not be judged.
-func gate(env *Env, all []compare.Finding, unjudged bool) error {
-	code := exitOK
-	for _, f := range all {
-		_, _ = fmt.Fprintln(env.Stderr, f.State, f.Text) // the exit code says it too
-		switch {
-		case f.State == compare.Failed:
-			code = exitMissed
-		case f.State == compare.NotJudged && code == exitOK && !unjudged:
-			code = exitUnjudged
-		}
-	}
-	if code != exitOK {
-		return &exitError{code: code}
-	}
-	return nil
 }

@@ -19,13 +19,13 @@ import (
 
 // reportOptions say how to print.
 type reportOptions struct {
-	unjudged                                                   bool
-	format, style, rows, metrics, percentiles, failIf, dialect string
-	level                                                      int
-	detailed, verbose                                          bool
-	stall, price                                               float64
-	gpus                                                       plan.GPUs
-	orders                                                     []string
+	gate                                               gate
+	format, style, rows, metrics, percentiles, dialect string
+	level                                              int
+	detailed, verbose                                  bool
+	stall, price                                       float64
+	gpus                                               plan.GPUs
+	orders                                             []string
 }
 
 func newReport(env *Env) *cobra.Command {
@@ -70,8 +70,8 @@ Benchmark Result" family alone is printed again byte for byte, or as JSON or CSV
 	cmd.Flags().Float64Var(&o.price, "gpu-price", 0, "price of one GPU for an hour, for the cost of a million tokens")
 	cmd.Flags().TextVar(&o.gpus, "gpus", plan.GPUs{}, "what the server ran on, such as 8xMI300X, where the run does not say")
 	cmd.Flags().StringVar(&o.dialect, "dialect", "", "print what another tool would say of the same requests: "+dialectNames())
-	cmd.Flags().StringVar(&o.failIf, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>200ms,failures>1%,verdict>valid")
-	cmd.Flags().BoolVar(&o.unjudged, "allow-unjudged", false, unjudgedHelp)
+	cmd.Flags().StringVar(&o.gate.conditions, "fail-if", "", "conditions that end with exit code 3, as ttft.p99>200ms,failures>1%,verdict>valid")
+	o.gate.flags(cmd.Flags())
 	return cmd
 }
 
@@ -95,7 +95,7 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 			return usage(err)
 		}
 	}
-	if len(paths) == 1 && o.level == 0 && o.failIf == "" && o.dialect == "" && len(o.orders) == 0 {
+	if len(paths) == 1 && o.level == 0 && o.gate == (gate{}) && o.dialect == "" && len(o.orders) == 0 {
 		if printed, err := o.printFile(env, paths[0]); printed || err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 	if err := o.show(env, &r, format); err != nil {
 		return err
 	}
-	return failIf(env, o.failIf, o.unjudged, r.Runs)
+	return o.gate.judge(env, r.Runs)
 }
 
 // read reads the runs, and of each what was asked for.
@@ -231,7 +231,7 @@ func (o *reportOptions) check() error {
 	if err := cmp.Or(o.change(&c), c.Validate(), report.CheckStyle(o.style)); err != nil {
 		return err
 	}
-	_, err := parseGate(o.failIf)
+	_, err := o.gate.parse()
 	return err
 }
 

@@ -44,7 +44,7 @@ func checkResults(p *plan.Plan) error {
 			return fmt.Errorf("--dialect: %w", err)
 		}
 	}
-	if conditions, err := parseGate(p.FailIf); err != nil {
+	if conditions, err := gateOf(p).parse(); err != nil {
 		return err
 	} else if err := compare.CheckAlone(conditions); err != nil {
 		return fmt.Errorf("--fail-if: %w", err)

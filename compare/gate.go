@@ -22,8 +22,12 @@ const (
 // A Finding is a condition of a gate at one level of a run.
 type Finding struct {
 	State State
-	Text  string // the condition, the level if there are several, and the value or the reason
+	Name  string // the level if there are several, and the condition
+	Text  string // the same, and the value or the reason
 }
+
+// Line is the finding in words.
+func (f *Finding) Line() string { return string(f.State) + " " + f.Text }
 
 // CheckAlone complains about conditions that cannot be asked of a run alone.
 func CheckAlone(conditions []metric.Condition) error {
@@ -72,7 +76,7 @@ func absolute(name string, c *metric.Condition, v float64, s *metric.Summary) Fi
 	if why := doubt(c, s); why != "" && (state == Passed || s.Verdict.Severity == metric.Invalid) {
 		return unjudged(name, c, why)
 	}
-	return Finding{state, fmt.Sprintf("%s%s: %s is %s", name, c.Text, c.Name, amount(v, c.Unit))}
+	return Finding{state, name + c.Text, fmt.Sprintf("%s%s: %s is %s", name, c.Text, c.Name, amount(v, c.Unit))}
 }
 
 // doubt says why a level does not support a judgement; empty if it does.
@@ -93,7 +97,7 @@ func doubt(c *metric.Condition, s *metric.Summary) string {
 func leastFor(p float64) int { return int(math.Ceil(100/(100-p) - 1e-9)) }
 
 func unjudged(name string, c *metric.Condition, why string) Finding {
-	return Finding{NotJudged, fmt.Sprintf("%s%s: %s", name, c.Text, why)}
+	return Finding{NotJudged, name + c.Text, fmt.Sprintf("%s%s: %s", name, c.Text, why)}
 }
 
 // Judge holds every side but the first against conditions. A difference that the
@@ -103,7 +107,7 @@ func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding
 	var out []Finding
 	for _, cond := range conditions {
 		for side := 1; side < len(c.Sides); side++ {
-			asked := false
+			asked, before := false, len(out)
 			for i := range c.Levels {
 				l := &c.Levels[i]
 				f, ok := l.judge(where(l.Name, len(c.Levels)), c.Sides[side].Name, side, &cond, unsure)
@@ -113,6 +117,11 @@ func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding
 			}
 			if !asked {
 				out = append(out, unjudged("", &cond, fmt.Sprintf("no level has %s in the first run and in %s", cond.Name, c.Sides[side].Name)))
+			}
+			if len(c.Sides) > 2 { // the same condition is asked of several sides
+				for i := range out[before:] {
+					out[before+i].Name += " of " + c.Sides[side].Name
+				}
 			}
 		}
 	}
@@ -135,7 +144,7 @@ func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure boo
 		if c.Holds(*value) {
 			state = Failed
 		}
-		return Finding{state, fmt.Sprintf("%s%s: %s of %s is %s", name, c.Text, c.Name, of, amount(*value, row.Unit))}, true
+		return Finding{state, name + c.Text, fmt.Sprintf("%s%s: %s of %s is %s", name, c.Text, c.Name, of, amount(*value, row.Unit))}, true
 	}
 	change := math.Copysign(math.Inf(1), delta.Difference) // from nothing, all is infinitely more
 	if delta.Share != nil {
@@ -155,15 +164,15 @@ func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure boo
 	tested := delta.NoTest == "" || delta.NoTest == noRequests
 	switch {
 	case beyond && (unsure || tested && delta.Verdict != Same):
-		return Finding{Failed, text}, true
+		return Finding{Failed, name + c.Text, text}, true
 	case beyond && delta.shift.beyond(c):
-		return Finding{Failed, text + ", and all requests are beyond the limit, not only the tail"}, true
+		return Finding{Failed, name + c.Text, text + ", and all requests are beyond the limit, not only the tail"}, true
 	case beyond && !tested:
-		return Finding{NotJudged, text}, true
+		return Finding{NotJudged, name + c.Text, text}, true
 	case beyond:
-		return Finding{Passed, text + ", which may be random variation"}, true
+		return Finding{Passed, name + c.Text, text + ", which may be random variation"}, true
 	}
-	return Finding{Passed, text}, true
+	return Finding{Passed, name + c.Text, text}, true
 }
 
 // beyond says whether all of the distribution, and not only one statistic of it,

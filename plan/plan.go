@@ -148,6 +148,7 @@ type Results struct {
 	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS, or any metric of tacho metrics in its unit; itl.p99:MS is a percentile of the gaps of a request, itl:MS is each of them"`
 	FailIf            string   `flag:"fail-if" help:"+ conditions that end with exit code 3, as ttft.p99>200ms,failures>1%,unsent>0%,verdict>valid"`
 	AllowUnjudged     bool     `flag:"allow-unjudged" list:"no" help:"+ let a condition of --fail-if that could not be judged pass; otherwise the exit code is 5"`
+	JUnit             string   `flag:"junit" list:"no" help:"+ file to write the conditions of --fail-if to, as JUnit XML"`
 	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gaps between tokens that are longer than so many milliseconds are stalls"`
 	GPUPrice          float64  `flag:"gpu-price" help:"+ price of one GPU for an hour, for the cost of a million tokens; how many there are is told by --gpus, or by --gpu-metrics-url"`
 	ReportStyle       string   `flag:"report-style" default:"current" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
