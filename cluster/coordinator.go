@@ -47,8 +47,9 @@ type Coordinator struct {
 	seq     atomic.Uint64
 	over    context.CancelFunc
 
-	away  bool      // NATS is not connected
-	found *standing // of the level that was under way when the coordinator before died; nil is none
+	away      bool      // NATS is not connected
+	awaySince time.Time // when that was first seen
+	found     *standing // of the level that was under way when the coordinator before died; nil is none
 
 	mu     sync.Mutex
 	agents []*member // in the order of their shares
@@ -89,6 +90,9 @@ func (c *Coordinator) Close() error {
 	defer c.over()
 	if c.stream == nil {
 		return nil // it never came to anything
+	}
+	if !c.control.IsConnected() {
+		return nil // nothing can be told; agents go by themselves, and NATS deletes the stream after keepFor
 	}
 	c.each(c.members(), func(m *member) { _, _ = c.tell(context.Background(), m, &order{Kind: release}) }) // whoever does not hear it goes by itself
 	err := c.persist(context.Background(), func(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 	c.level = l
 	if err := c.readyAll(ctx, l); err != nil {
 		l.in.close()
-		c.stopAll(ctx, l)
+		c.stopAll(context.WithoutCancel(ctx), l)
 		return err
 	}
 	return nil
@@ -227,7 +228,7 @@ func (c *Coordinator) insist(ctx context.Context, m *member, o order) (now state
 }
 
 func (c *Coordinator) stopAll(ctx context.Context, l *levelRun) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	var g sync.WaitGroup
 	for _, s := range l.shares {
@@ -241,23 +242,22 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 	tick := time.NewTicker(beatEvery / 2)
 	defer tick.Stop()
 	halt, enough := ctx.Done(), d.Enough
+	stopping, ended := context.WithCancel(context.WithoutCancel(ctx))
+	defer ended()
+	defer l.count(d)
+	var leave <-chan time.Time
 	var failed error
 	for !l.over() {
 		select {
 		case m := <-l.in.messages:
 			if err := l.take(m, d); err != nil && failed == nil {
 				failed = err
-				go c.stopAll(ctx, l)
+				go c.stopAll(stopping, l)
 			}
 			l.in.took(m)
 		case <-tick.C:
-			l.count(d)
-			c.tellFull(l)
-			c.seeNATS(ctx)
-			c.findLost(ctx, l)
-			c.look(ctx, l)
-			if l.stale {
-				c.keepStanding(ctx, l)
+			if err := c.inspect(ctx, l, d); err != nil {
+				return err
 			}
 		case t := <-l.taken:
 			c.takenOver(ctx, l, t)
@@ -267,31 +267,66 @@ func (c *Coordinator) follow(ctx context.Context, l *levelRun, d *run.Drive) err
 				go c.insist(ctx, s.by, order{Kind: sendNoMore, Try: l.try, Share: s.id})
 			}
 		case <-halt:
-			halt = nil
+			halt, leave = nil, c.graceWithoutNATS()
+			go c.stopAll(stopping, l)
+		case <-leave:
 			if !c.control.IsConnected() {
-				c.Say(fmt.Sprintf("NATS is away: agents count as lost if they are silent for %v. Their records stay in their spools, and --resume gets them later.", c.Timeout))
+				return ctx.Err()
 			}
-			go c.stopAll(ctx, l)
 		}
 	}
-	l.count(d)
-	if failed != nil {
-		return failed
-	}
-	return ctx.Err()
+	return cmp.Or(failed, ctx.Err())
 }
 
-// seeNATS tells when NATS is away, and when it is back. Whoever has stopped the
-// run does not wait for it.
-func (c *Coordinator) seeNATS(ctx context.Context) {
+// inspect is what is done now and then while a level runs.
+func (c *Coordinator) inspect(ctx context.Context, l *levelRun, d *run.Drive) error {
+	l.count(d)
+	c.tellFull(l)
+	if err := c.seeNATS(ctx); err != nil {
+		return err
+	}
+	c.findLost(ctx, l)
+	c.look(ctx, l)
+	if l.stale {
+		c.keepStanding(ctx, l)
+	}
+	return nil
+}
+
+// graceWithoutNATS is when a stopped run ends without its agents, because NATS is away;
+// nil if NATS is there.
+func (c *Coordinator) graceWithoutNATS() <-chan time.Time {
+	if c.control.IsConnected() {
+		return nil
+	}
+	c.Say(fmt.Sprintf("NATS is away, so the agents cannot be told to stop: tacho ends in %v. Their records stay in their spools, and --resume gets them later.", stopGrace))
+	return time.After(stopGrace)
+}
+
+const (
+	// natsLimit is how long a level waits for NATS. Kubernetes moves a pod from a dead
+	// node after 5 minutes, and starting NATS there takes less than that again.
+	natsLimit = 10 * time.Minute
+	// stopGrace is how long a stopped run waits for NATS to come back, so that a
+	// connection that broke a moment ago does not leave agents sending.
+	stopGrace = 2 * time.Second
+)
+
+// seeNATS tells when NATS is away, and when it is back. The error says that it was away
+// for natsLimit. A run that was stopped does not wait for it.
+func (c *Coordinator) seeNATS(ctx context.Context) error {
 	away := !c.control.IsConnected()
 	if away != c.away {
-		c.away = away
+		c.away, c.awaySince = away, time.Now()
 		c.Say(map[bool]string{true: "NATS is away: the agents go on, and their records wait for it.", false: "NATS is here again."}[away])
+	}
+	if away && time.Since(c.awaySince) >= natsLimit {
+		return fmt.Errorf("NATS could not be reached for %v: agents keep their records for %v, so start NATS again, and go on with tacho bench --resume", natsLimit, keepFor)
 	}
 	if away && ctx.Err() == nil {
 		c.excuse()
 	}
+	return nil
 }
 
 // excuse does not count it against agents that they were not heard so far.
