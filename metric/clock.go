@@ -54,7 +54,7 @@ var clockRules = []Rule{
 			return uncertain(d.Stats, s.TTFTSlackMillis), true
 		},
 		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("when some requests left, or had their first token, is known within limits only: the p99 may be off by %.2f ms (P99 TTFT: %s)", s.TTFTSlackMillis, s.boundWords(TTFT))
+			return fmt.Sprintf("when some requests left, or had their first token, is known within limits only: TTFT, or its p99, may be off by %s ms (P99 TTFT: %s)", offWords(s.Dist(TTFT).Stats, s.TTFTSlackMillis), s.boundWords(TTFT))
 		},
 	}),
 	{
@@ -88,8 +88,23 @@ var clockRules = []Rule{
 
 // uncertain is by how much values, and their p99, may be off, as a part of it.
 func uncertain(s *Stats, off float64) float64 {
+	return offMillis(s, off) / max(s.Percentile(99), leastMillis)
+}
+
+// offMillis is by how much values, which are off by so much at p99, or their p99 may be
+// off.
+func offMillis(s *Stats, off float64) float64 {
 	b := s.Bound(99)
-	return max(off, b.High-b.Low) / max(s.Percentile(99), leastMillis)
+	return max(off, b.High-b.Low)
+}
+
+// offWords is the same with as many digits as show it.
+func offWords(s *Stats, off float64) string {
+	v := offMillis(s, off)
+	if v < 0.01 {
+		return fmt.Sprintf("%.1g", v)
+	}
+	return fmt.Sprintf("%.2f", v)
 }
 
 // boundWords is what the p99 of m lies between.
@@ -112,5 +127,5 @@ func coalescedWords(s *Summary, _ float64) string {
 	if s.ITLSlackUnknown {
 		return share + " of the token events shared a read with a later one, and the run does not tell by how much gaps may be off"
 	}
-	return fmt.Sprintf("%s of the token events shared a read with a later one, so gaps may be off by %.2f ms at p99 (P99 ITL: %s)", share, s.ITLSlackMillis, s.boundWords(ITL))
+	return fmt.Sprintf("%s of the token events shared a read with a later one, so gaps, or their p99, may be off by %s ms (P99 ITL: %s)", share, offWords(s.Dist(ITL).Stats, s.ITLSlackMillis), s.boundWords(ITL))
 }

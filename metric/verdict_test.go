@@ -352,6 +352,36 @@ func TestRuleCodesAreUnique(t *testing.T) {
 	}
 }
 
+// A reason says by how much times may be off, whether that is the slack of requests or
+// the bound of their p99, and never "0.00 ms".
+func TestOffWordsAreTheValue(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(*metric.Summary)
+		code string
+		want string
+	}{
+		"bound of TTFT": {func(s *metric.Summary) {
+			setPercentile(s, metric.TTFT, 99, 5)
+			setBound(s, metric.TTFT, 4.8, 5)
+		}, "ttft-bound", "may be off by 0.20 ms (P99 TTFT: 4.80 to 5.00 ms)"},
+		"slack of TTFT": {func(s *metric.Summary) { uncertainTTFT(s, 6) }, "ttft-bound", "may be off by 6.00 ms"},
+		"bound of ITL": {func(s *metric.Summary) {
+			coalesce(s, 0, 75)
+			setBound(s, metric.ITL, 73, 75)
+		}, "coalesced", "may be off by 2.00 ms"},
+		"little slack of ITL": {func(s *metric.Summary) { coalesce(s, 0.004, 75) }, "coalesced", "may be off by 0.004 ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := healthy()
+			c.harm(s)
+			v := metric.JudgeBy(s, []string{c.code})
+			if len(v.Reasons) != 1 || !strings.Contains(v.Reasons[0].Text, c.want) {
+				t.Errorf("%+v, want %q", v.Reasons, c.want)
+			}
+		})
+	}
+}
+
 // Requests that are late because the server accepted their connections late say so,
 // and do not blame the client's CPU.
 func TestLateConnectionsAreNotTheClient(t *testing.T) {
