@@ -25,7 +25,7 @@ type load struct {
 	n       int
 	ttft    time.Duration
 	slower  time.Duration // that each request takes longer than the one before
-	failing int           // one in so many fails
+	failing int           // one in so many fails; below 0, all but one in so many
 	cause   tacho.Cause   // why they fail
 	slo     float64       // of TTFT, in ms
 	set     func(*metric.Config)
@@ -57,7 +57,7 @@ func (l *load) record(i int) *tacho.Record {
 	}
 	r.End, r.Output, r.OutputFrom = r.Last(), 5, tacho.FromUsage
 	r.Usage = &tacho.Usage{Prompt: 100, Completion: 5}
-	if l.failing > 0 && i%l.failing == 0 {
+	if l.failing > 0 && i%l.failing == 0 || l.failing < 0 && i%l.failing != 0 {
 		r.Events, r.Output, r.Usage = nil, 0, nil
 		r.Failure = &tacho.Failure{Cause: cmp.Or(l.cause, tacho.Status), Status: 503, Message: "busy"}
 	}
@@ -204,6 +204,9 @@ func measured() []told {
 		{"DEGRADED", users(verdicts(ok, poor, ok, ok), 2, 4, 8, 16)},
 		{"PREDICTED", rates(predicted, 2, 5, 10, 20)},
 		{"failures", users(func(i int, l *load) { l.failing = 50 }, 2, 8, 16)},
+		{"half refused", run(load{rate: 20, n: 400, ttft: 30 * ms, failing: 2})},
+		{"more than half refused", run(load{rate: 20, n: 400, ttft: 30 * ms, failing: -3})},
+		{"one of many refused", run(load{rate: 2000, n: 20_000, ttft: 30 * ms, failing: 20_000})},
 		{"no success", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 1})},
 		{"interrupted", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 4, cause: tacho.Canceled, set: func(c *metric.Config) { c.Interrupted = true }})},
 		{"interrupted before an answer", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 1, cause: tacho.Canceled, set: func(c *metric.Config) { c.Interrupted = true }})},

@@ -95,7 +95,7 @@ func enough(m *metric.Metric, s *metric.Summary) bool {
 	return n >= leastForP99 || n == 0 || math.IsNaN(s.Dist(m).Stats.Max)
 }
 
-// failures says how many requests failed, if some did.
+// failures says how many requests failed, and their share, if some did.
 func failures(levels []outcome.Level) []string {
 	failed, all := 0, 0
 	for i := range levels {
@@ -105,7 +105,7 @@ func failures(levels []outcome.Level) []string {
 	if failed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s of %s requests failed.", whole(failed), whole(all))}
+	return []string{fmt.Sprintf("%s of %s requests failed (%s).", whole(failed), whole(all), percent(float64(failed)/float64(all)))}
 }
 
 // evidence is what a claim about a level rests on: the samples of its TTFT, or of

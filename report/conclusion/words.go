@@ -74,6 +74,14 @@ func Brief(v float64) string {
 	return strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
 }
 
+// percent is a share that is not 0 with three significant digits at most.
+func percent(share float64) string {
+	if share < 0.0001 {
+		return "less than 0.01 %"
+	}
+	return Brief(100*share) + " %"
+}
+
 // Millis is a time in milliseconds or seconds, with three significant digits at most.
 func Millis(ms float64) string {
 	if ms >= 1000 {
