@@ -22,7 +22,7 @@ func (b *benchRun) manifest() store.Manifest {
 	}
 	r := b.runner
 	m := store.Manifest{
-		Tool: "tacho", Version: version(), Started: time.Now(), Label: r.Plan.Label,
+		Tool: "tacho", Version: build(), Started: time.Now(), Label: r.Plan.Label,
 		Args: b.env.Args, Seed: r.Seed,
 		Host: store.Host{
 			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),

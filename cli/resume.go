@@ -128,6 +128,9 @@ func (b *benchRun) resume(o *benchOptions) error {
 	if name := kept.Manifest.Cluster; b.agents != nil && name != "" {
 		b.agents.name, b.agents.goOn = name, true
 	}
+	if was, is := kept.Manifest.Version, b.manifest().Version; was != is {
+		b.say(fmt.Sprintf("The run was begun by tacho %s, and this is tacho %s: levels may not be comparable if definitions differ.", was, is))
+	}
 	b.say(fmt.Sprintf("Going on with %s. Measured before: %d.", o.resume, len(o.resumed.Levels)))
 	if err := b.keepIn(keep); err != nil {
 		return err

@@ -7,8 +7,11 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
+
+	"tacho/outcome"
 )
 
 // version is what the binary was built from.
@@ -27,9 +30,9 @@ func version() string {
 
 // build is the version, and for a build that does not know its commit a hash of the
 // executable: two such builds may differ.
-func build() string {
+var build = sync.OnceValue(func() string {
 	v := version()
-	if v != "(devel)" && v != "unknown" {
+	if !outcome.UnknownBuild(v) {
 		return v
 	}
 	path, err := os.Executable()
@@ -46,7 +49,7 @@ func build() string {
 		return v
 	}
 	return fmt.Sprintf("%s %.6x", v, sum.Sum(nil))
-}
+})
 
 func versionLine() string {
 	return fmt.Sprintf("tacho %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

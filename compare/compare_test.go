@@ -205,6 +205,21 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Builds without a commit all have the same version, which does not make them the same.
+func TestUnknownBuildsAreNamed(t *testing.T) {
+	a, b := side("a", []outcome.Level{told(4, 0, 10, 1)}), side("b", []outcome.Level{told(4, 0, 10, 1)})
+	for _, s := range []compare.Side{a, b} {
+		s.Runs[0].Tool, s.Runs[0].Version = "tacho", "(devel)"
+	}
+	if all := compared(t, "ttft.mean", a, b).Warnings; len(all) != 1 || !strings.Contains(all[0], "the build of tacho is not known (a, b)") {
+		t.Errorf("%q", all)
+	}
+	a.Runs[0].Version, b.Runs[0].Version = "(devel) 0a1b", "(devel) 2c3d"
+	if all := compared(t, "ttft.mean", a, b).Warnings; len(all) != 1 || !strings.Contains(all[0], "clients differ (tacho (devel) 0a1b, tacho (devel) 2c3d)") {
+		t.Errorf("%q", all)
+	}
+}
+
 func conditions(t *testing.T, text string) []metric.Condition {
 	t.Helper()
 	c, err := metric.ParseConditions(text)

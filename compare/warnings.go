@@ -35,7 +35,22 @@ func warnings(sides []Side, groups []group) []string {
 			out = append(out, fmt.Sprintf("%s differ (%s): %s", fact.what, text, fact.do))
 		}
 	}
-	return slices.Concat(out, lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
+	return slices.Concat(out, unknownBuilds(sides), lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
+}
+
+// unknownBuilds names the sides that were measured by a build without a commit: their
+// versions are equal whatever they were built from.
+func unknownBuilds(sides []Side) []string {
+	var names []string
+	for _, s := range sides {
+		if slices.ContainsFunc(s.Runs, func(r outcome.Run) bool { return r.Tool == "tacho" && outcome.UnknownBuild(r.Version) }) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the build of tacho is not known (%s): its definitions may differ: measure with a release, or with a build from a checkout", strings.Join(names, ", "))}
 }
 
 // lacking names the levels that lack records, on whichever side they are.

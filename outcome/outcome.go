@@ -72,6 +72,10 @@ type About struct {
 	Host      string    `json:"host,omitempty"`     // the machine the load came from
 }
 
+// UnknownBuild says whether a version does not tell which build it was: builds without a
+// commit all have the same one.
+func UnknownBuild(version string) bool { return version == "(devel)" || version == "unknown" }
+
 // A Field is one named fact.
 type Field struct {
 	Name  string `json:"name"`
