@@ -165,6 +165,11 @@ func (s *Search) enough(load float64) bool {
 	return slices.ContainsFunc(s.Results, func(r Result) bool { return r.tells() && r.Load == load && r.Enough })
 }
 
+// shown says whether a probe with enough requests shows something of a load by itself.
+func (s *Search) shown(load float64, by func(Result) bool) bool {
+	return slices.ContainsFunc(s.Results, func(r Result) bool { return r.Load == load && r.Enough && by(r) })
+}
+
 // older returns the end of the bracket that has no probe since both were measured
 // first, so that a server that changes is noticed; false if there is none.
 func (s *Search) older(low, high float64) (load float64, ok bool) {

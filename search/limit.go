@@ -90,7 +90,7 @@ func (s *Search) fill(l *Limit) {
 		}
 	}
 	for _, r := range s.Results {
-		if r.tells() && !r.Effort.Rough && (s.missed(r) || full[r.Load] > 1) && r.Load > l.Load && (l.Missed == 0 || r.Load < l.Missed) {
+		if r.tells() && !r.Effort.Rough && (r.Verdict == Overrun || full[r.Load] > 1) && r.Load > l.Load && (l.Missed == 0 || r.Load < l.Missed) {
 			l.Missed = r.Load
 		}
 	}

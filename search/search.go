@@ -86,6 +86,7 @@ const (
 	aloneSize = 4  // requests of the first probe at least
 	scoutSize = 20 // requests of a scout at least
 	scoutStep = 4  // ratio of the loads of two scouts
+	nearStep  = 2  // the same after a load near which the limit seemed to be
 
 	endDoubt   = 0.1  // chance of a wrong verdict on either end of the bracket, if there is time
 	roughDoubt = 0.2  // chance of a wrong verdict of a scout: later probes correct it
@@ -96,6 +97,7 @@ const (
 	// and a server near its limit has hardly filled.
 	fullTail = 20
 	fullSize = 1000
+	meanSize = 2000 // a mean of waits varies as much as a p99: a few long ones decide
 	shorter  = 4 // ratio of the sizes of a full probe and a short one
 	// errorTail is how many failures a full probe would see at the limit. If it sees
 	// none of three, the share is below the limit with a chance of 95 %.
@@ -103,10 +105,12 @@ const (
 	mostErrorSize = 1000
 
 	// A probe lasts this long at least, because a server may stall or fill for seconds,
-	// and this many times as long as a request takes.
+	// and this many times as long as a request takes. Scouts are shorter, because they
+	// may be far beyond the limit, and then the search waits until the queue is served.
 	scoutTime    = 2 * time.Second
 	fullTime     = 20 * time.Second
 	leastDurable = 5
+	scoutDurable = 2
 
 	// A search lasts as long as this many requests take at its limit, which is about
 	// a quarter of a sweep of ten levels with 1,000 requests each; at least
@@ -172,9 +176,11 @@ func (s *Search) Next() (Probe, bool) {
 		p, ok = s.choose()
 	}
 	p.Number, p.Kind, p.Expected = len(s.Results), s.Kind, s.takes(p.Load)
-	if p.Effort.LeastTime < leastDurable*p.Expected {
-		p.Effort.LeastTime = leastDurable * p.Expected
+	times := time.Duration(leastDurable)
+	if p.Effort.Rough {
+		times = scoutDurable
 	}
+	p.Effort.LeastTime = max(p.Effort.LeastTime, times*p.Expected)
 	if s.Budget > 0 {
 		p.Effort.MostTime = left
 	}
@@ -326,7 +332,7 @@ func (g Goal) need() int {
 	case g.Metric == nil:
 		return min(int(math.Ceil(errorTail/g.Share)), mostErrorSize)
 	case g.Mean:
-		return fullSize
+		return meanSize
 	}
 	return int(math.Round(fullTail / g.Share))
 }
@@ -343,7 +349,11 @@ func (s *Search) few() float64 {
 
 // up goes to a higher load than one that holds.
 func (s *Search) up(from float64) (Probe, bool) {
-	load := s.round(from * scoutStep)
+	step := float64(scoutStep)
+	if !s.onlyScouted(from) {
+		step = nearStep
+	}
+	load := s.round(from * step)
 	if load <= from {
 		load = from + 1
 	}
@@ -415,6 +425,9 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 	if s.unoffered(low) != "" && high/low <= nearEnough { // the client is at its limit
 		return s.full(low), !s.enough(low)
 	}
+	if high/low <= wide && s.onlyScouted(high) { // a scout may take a filling server for a full one
+		return s.short(high), true
+	}
 	load, near := s.between(low, high)
 	if load = s.round(load); low < load && load < high {
 		if near {
@@ -422,12 +435,13 @@ func (s *Search) refine(low, high float64) (Probe, bool) {
 		}
 		return s.short(load), true
 	}
-	for _, load := range []float64{low, high} {
-		if !s.enough(load) {
-			return s.full(load), true
-		}
+	switch { // both ends need a probe of their own, and not only the average of several
+	case !s.shown(low, s.passed) && s.fulls(low) < mostFulls:
+		return s.full(low), true
+	case !s.shown(high, s.missed) && s.fulls(high) < mostFulls:
+		return s.full(high), true
 	}
-	if load, again := s.older(low, high); again {
+	if load, again := s.older(low, high); again { // has the server changed?
 		return s.full(load), true
 	}
 	lowDoubt, _ := s.chances(low, low)

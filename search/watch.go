@@ -337,19 +337,26 @@ func (w *Watch) result() Result {
 		r.Goals = append(r.Goals, evidence(g, window, i))
 	}
 	r.latency, r.latencyError = logLatency(window)
-	ended, came, from := 0, 0, w.filled(until)
-	for _, s := range w.seen {
-		ended += int(failed(s.end > from && s.end <= until))
-		came += int(failed(s.due > from && s.due <= until))
+	for _, to := range []time.Duration{until, w.now} { // an overloaded server answers most when nothing is sent any more
+		if from := w.filled(until); to > from {
+			_, ended := w.flow(from, to)
+			r.Served = max(r.Served, ended/(to-from).Seconds())
+		}
 	}
-	if until > from {
-		r.Served = float64(ended) / (until - from).Seconds()
-	}
-	behind := float64(came - ended)
-	if w.Open() && until >= w.Effort.LeastTime && behind > (1-keptUp)*float64(came) && behind > 3*math.Sqrt(float64(came)) {
+	came, ended := w.flow(until-until/3, until) // before, requests stay behind because the server fills
+	if behind := came - ended; w.Open() && until >= w.Effort.LeastTime && behind > (1-keptUp)*came && behind > 3*math.Sqrt(came) {
 		r.Verdict = Overrun
 	}
 	return r
+}
+
+// flow counts the requests that were due in a time, and those that ended in it.
+func (w *Watch) flow(from, to time.Duration) (came, ended float64) {
+	for _, s := range w.seen {
+		came += failed(s.due > from && s.due <= to)
+		ended += failed(s.end > from && s.end <= to)
+	}
+	return came, ended
 }
 
 // logLatency is the mean of the logarithm of the requests' durations, and its
