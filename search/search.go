@@ -98,7 +98,7 @@ const (
 	fullTail = 20
 	fullSize = 1000
 	meanSize = 2000 // a mean of waits varies as much as a p99: a few long ones decide
-	shorter  = 4 // ratio of the sizes of a full probe and a short one
+	shorter  = 4    // ratio of the sizes of a full probe and a short one
 	// errorTail is how many failures a full probe would see at the limit. If it sees
 	// none of three, the share is below the limit with a chance of 95 %.
 	errorTail     = 3
@@ -176,11 +176,11 @@ func (s *Search) Next() (Probe, bool) {
 		p, ok = s.choose()
 	}
 	p.Number, p.Kind, p.Expected = len(s.Results), s.Kind, s.takes(p.Load)
-	times := time.Duration(leastDurable)
+	durable := leastDurable * p.Expected
 	if p.Effort.Rough {
-		times = scoutDurable
+		durable = scoutDurable * p.Expected
 	}
-	p.Effort.LeastTime = max(p.Effort.LeastTime, times*p.Expected)
+	p.Effort.LeastTime = max(p.Effort.LeastTime, durable)
 	if s.Budget > 0 {
 		p.Effort.MostTime = left
 	}

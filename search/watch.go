@@ -337,11 +337,12 @@ func (w *Watch) result() Result {
 		r.Goals = append(r.Goals, evidence(g, window, i))
 	}
 	r.latency, r.latencyError = logLatency(window)
-	for _, to := range []time.Duration{until, w.now} { // an overloaded server answers most when nothing is sent any more
-		if from := w.filled(until); to > from {
-			_, ended := w.flow(from, to)
-			r.Served = max(r.Served, ended/(to-from).Seconds())
-		}
+	if from := w.filled(until); until > from {
+		_, ended := w.flow(from, until)
+		r.Served = ended / (until - from).Seconds()
+	}
+	if w.now > 0 { // an overloaded server goes on when nothing is sent any more
+		r.Served = max(r.Served, float64(len(w.seen))/w.now.Seconds())
 	}
 	came, ended := w.flow(until-until/3, until) // before, requests stay behind because the server fills
 	if behind := came - ended; w.Open() && until >= w.Effort.LeastTime && behind > (1-keptUp)*came && behind > 3*math.Sqrt(came) {
