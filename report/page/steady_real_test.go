@@ -49,3 +49,24 @@ func TestRealNoteOnTheStart(t *testing.T) {
 		t.Errorf("the page says %q", said)
 	}
 }
+
+// A figure without an interval has a mark in the table of levels, as in the other tables.
+func TestRealFiguresWithoutAnInterval(t *testing.T) {
+	run := measured(about, levels()...)
+	none, stats := &metric.Interval{Warning: "too few"}, run.Levels[0].Summary.Dist(metric.TPOT).Stats
+	stats.MedianInterval = none
+	for i := range stats.Percentiles {
+		stats.Percentiles[i].Interval = none
+	}
+	p := open(t, desk, "", run)
+	cells := eval[[]string](p, `(() => {
+		const at = [...document.querySelectorAll('#levels th')].findIndex((h) => h.innerText.replace(/\s+/g, ' ').startsWith('TPOT p50'));
+		return [...document.querySelectorAll('#levels tbody tr')].map((r) => r.cells[at].innerText.trim().slice(-1));
+	})()`)
+	if cells[0] != "~" || cells[1] == "~" || cells[2] == "~" {
+		t.Errorf("the medians of TPOT end with %q: only the first has no interval", cells)
+	}
+	if foot := eval[string](p, `document.querySelector('#levels').innerText`); !strings.Contains(foot, "~ no 95 % interval") {
+		t.Errorf("no word of the mark: %s", foot)
+	}
+}

@@ -127,8 +127,11 @@ function levelTable() {
   if (!order.up) sorted.reverse();
   const row = (l) => `<tr class="${picked(l.run) === l ? 'on' : ''}" data-pick="${keyOf(l)}">${each(columns, (c, k) => levelCell(l, c, k, ls))}</tr>`;
   put($('levels'), `<table><thead><tr>${each(columns, levelHead)}</tr></thead><tbody>${each(sorted, row)}</tbody></table>
-    ${ls.some(few) ? '<p class="foot">† too few requests for a p99: run longer, or read it as a maximum</p>' : ''}`);
+    ${ls.some(few) ? '<p class="foot">† too few requests for a p99: run longer, or read it as a maximum</p>' : ''}
+    ${ls.some((l) => columns.some(([name]) => certainty(l, name, 'unsure'))) ? '<p class="foot">~ no 95 % interval: too few independent requests, or no steady state</p>' : ''}`);
 }
+/* What is known of the figure of a column, such as 'TTFT p99, ms': its 95 % interval, or that it has none. */
+const certainty = (l, name, of) => { const [, metric, p] = name.match(/^(TTFT|TPOT|ITL|E2EL) (p\d+)/) || []; return metric && l[metric.toLowerCase()]?.[of][p]; };
 function levelHead(column) {
   const [name] = column, k = COLUMNS.indexOf(column), gloss = GLOSS[Object.keys(GLOSS).find((w) => name.startsWith(w))];
   const sort = order.col === k ? `aria-sort="${order.up ? 'ascending' : 'descending'}"` : '';
@@ -136,8 +139,8 @@ function levelHead(column) {
 }
 function levelCell(l, [name, get, show, bar], k, all) {
   if (!k) return `<td><label><input type="radio" name="run${l.run.k}" data-pick="${keyOf(l)}" ${picked(l.run) === l ? 'checked' : ''}>${swatch(loadInk(l), esc(fullName(l)))}</label></td>`;
-  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : '');
-  const share = get(l) / most(all.map(get), 1e-9), [, metric, p] = name.match(/^(TTFT|TPOT) (p\d+)/) || [], sure = metric && l[metric.toLowerCase()]?.sure[p];
+  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : certainty(l, name, 'unsure') ? '~' : '');
+  const share = get(l) / most(all.map(get), 1e-9), sure = certainty(l, name, 'sure');
   const tip = sure?.length ? ` data-tip="${esc(keyed([[`${fullName(l)}, ${name}`, ''], ['95 % sure', between(sure)]]))}"` : '';
   return bar && get(l) != null ? `<td class="cellbar"${tip}>${v}<i data-css="width:calc((100% - 20px) * ${share.toFixed(3)});background:${loadInk(l)}"></i></td>` : `<td${tip}>${v}</td>`;
 }
