@@ -380,15 +380,17 @@ type change struct {
 
 // drift finds two probes that contradict each other, because the server changed in
 // between: one held a load and the other missed a load that was not higher, or
-// requests took longer at a load that was not higher. Both are certain.
+// requests took longer at a load that was not higher. A scout does not fill a server,
+// so it counts only if its requests took longer all the same.
 func (s *Search) drift() (found change, changed bool) {
 	for i, a := range s.Results {
 		for _, b := range s.Results[i+1:] {
+			full := !a.Effort.Rough
 			switch {
-			case !a.tells() || !b.tells() || a.Effort.Rough || b.Effort.Rough:
-			case b.Load <= a.Load && (s.certain(a, Holds) && s.certain(b, Misses) || tookLonger(a, b)):
+			case !a.tells() || !b.tells() || b.Effort.Rough:
+			case full && b.Load <= a.Load && (s.contradict(b, a) || tookLonger(a, b)):
 				return change{a, b, "slower"}, true
-			case a.Load <= b.Load && (s.certain(a, Misses) && s.certain(b, Holds) || tookLonger(b, a)):
+			case a.Load <= b.Load && (full && s.contradict(a, b) || tookLonger(b, a)):
 				return change{a, b, "faster"}, true
 			}
 		}
@@ -396,15 +398,17 @@ func (s *Search) drift() (found change, changed bool) {
 	return change{}, false
 }
 
-// certain says whether a probe alone leaves hardly any doubt.
-func (s *Search) certain(r Result, v Verdict) bool {
-	const doubt = 0.005 // there are many pairs of probes
-	one := Search{Goals: s.Goals, Results: []Result{r}}
-	ifMissed, ifHeld := one.chances(r.Load, r.Load)
-	if v == Holds {
-		return ifMissed <= doubt && r.Verdict != Overrun
+// contradict says whether random variation hardly explains that one probe missed and
+// another, of a load that was not lower, held.
+func (s *Search) contradict(missed, held Result) bool {
+	const doubt = 0.005 * 0.005 // of both together; there are many pairs of probes
+	alone := func(r Result) (ifMissed, ifHeld float64) {
+		one := Search{Goals: s.Goals, Results: []Result{r}}
+		return one.chances(r.Load, r.Load)
 	}
-	return ifHeld <= doubt
+	_, a := alone(missed)
+	b, _ := alone(held)
+	return held.Verdict != Overrun && max(a, b) <= fullDoubt && a*b <= doubt
 }
 
 // tookLonger says whether requests certainly took longer in a second probe. Latencies of
@@ -414,7 +418,7 @@ func tookLonger(a, b Result) bool {
 		byLog = 0.18 // 20 %: a smaller change moves the limit by less than it is known
 		z     = 6.0  // standard errors; there are many pairs of probes, and errors are estimates
 	)
-	if a.Verdict.Missed() || b.Verdict.Missed() || min(len(a.window), len(b.window)) < fullSize/shorter {
+	if a.Verdict.Missed() || b.Verdict.Missed() || len(a.window) < fullSize/shorter {
 		return false
 	}
 	rise := b.latency - a.latency
