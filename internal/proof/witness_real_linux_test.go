@@ -205,8 +205,8 @@ func (w *witnessing) tokens(s *sworn, out *bufio.Writer, say func(io.Writer, str
 		if i > 0 {
 			due += time.Duration(p.Jitter * (random.Float64() - 0.5) * float64(p.Gap))
 		}
-		if due < late+p.TTFT+time.Duration(p.HoldAt)*p.Gap {
-			due = late + p.TTFT + time.Duration(p.HoldAt)*p.Gap
+		if late > 0 {
+			due = max(due, late+p.TTFT+time.Duration(p.HoldAt)*p.Gap)
 		}
 		time.Sleep(time.Until(begun.Add(due)))
 		for end := time.Now().Add(p.Spin); time.Now().Before(end); {
