@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,8 +17,8 @@ import (
 var actionRun = regexp.MustCompile(`(?m)^ *- run: (.*)$`)
 
 // TestRealGatesOfActions runs the steps that documents have for a job of CI, one after
-// the other as the job does, against a server and runs of before. A gate may close,
-// for what it compares is measured.
+// the other as the job does, against a server and runs of before. A gate may close, or
+// not be judged, because what it compares is measured, and 20 requests are few.
 func TestRealGatesOfActions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the steps are for bash")
@@ -43,7 +44,7 @@ func TestRealGatesOfActions(t *testing.T) {
 			cmd.Env = append(os.Environ(), "TACHO_BASE_URL=http://"+server, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
-			if errors.As(err, &exit) && (exit.ExitCode() == 3 || exit.ExitCode() == 4) {
+			if errors.As(err, &exit) && slices.Contains([]int{3, 4, 5}, exit.ExitCode()) {
 				err = nil
 			}
 			if err != nil {
