@@ -344,7 +344,8 @@ func (w *Watch) result() Result {
 	if w.now > 0 { // an overloaded server goes on when nothing is sent any more
 		r.Served = max(r.Served, float64(len(w.seen))/w.now.Seconds())
 	}
-	came, ended := w.flow(until-until/3, until) // before, requests stay behind because the server fills
+	sending := min(until, w.last)
+	came, ended := w.flow(sending-sending/3, sending) // before, requests stay behind because the server fills
 	if behind := came - ended; w.Open() && until >= w.Effort.LeastTime && behind > (1-keptUp)*came && behind > 3*math.Sqrt(came) {
 		r.Verdict = Overrun
 	}

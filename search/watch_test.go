@@ -132,3 +132,30 @@ func feed(w *Watch, p Probe, limit float64) {
 		}
 	}
 }
+
+// A server that serves a third of what is sent is overloaded, also if the probe is judged
+// when all requests were served and no latency is a goal. A server that fills is not.
+func TestOverloadIsSeenAfterTheLastAnswer(t *testing.T) {
+	goals, err := ParseSLO("error<5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const load, sent = 90, 360
+	for name, c := range map[string]struct {
+		end  func(due time.Duration, i int) time.Duration
+		want bool
+	}{
+		"overloaded": {func(_ time.Duration, i int) time.Duration { return time.Duration(i+1) * time.Second / (load / 3) }, true},
+		"filling":    {func(due time.Duration, _ int) time.Duration { return due + 1500*time.Millisecond }, false},
+	} {
+		w := New(Rate, goals).Watch(Probe{Kind: Rate, Load: load, Effort: Effort{Least: scoutSize, Most: 5 * scoutSize, Doubt: roughDoubt, Rough: true, LeastTime: scoutTime}})
+		for i := range sent {
+			due := time.Duration(i) * time.Second / load
+			w.Add(request(due, (c.end(due, i)-due)/2), 0)
+		}
+		w.decided, w.verdict = w.now, Holds // at the last answer
+		if got := w.result().Verdict == Overrun; got != c.want {
+			t.Errorf("%s: overrun is %v", name, got)
+		}
+	}
+}
