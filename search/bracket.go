@@ -70,7 +70,7 @@ func (s *Search) isotonic(goal int) map[float64]float64 {
 
 // byLoad returns what all full probes of a load say of a goal together, by rising load.
 func (s *Search) byLoad(goal int) (out []pool) {
-	const most = 100 // far beyond is far beyond
+	const most = 100 // times the limit; an overloaded server must not outweigh all other probes of its pool
 	for _, r := range s.Results {
 		e := r.Goals[goal]
 		if !r.tells() || r.Effort.Rough || e.Count == 0 {
@@ -278,7 +278,7 @@ func (s *Search) tried() (low, high float64) {
 }
 
 // oneSided says whether the last three full probes were all on one side of the
-// limit: then the line is no good guide.
+// limit: the line is wrong then.
 func (s *Search) oneSided() bool {
 	sides, n := 0.0, 0
 	for _, r := range slices.Backward(s.Results) {

@@ -41,7 +41,7 @@ type Result struct {
 	Goals                 []Evidence // one for each goal
 	Requests              int
 	Enough                bool          // the steady part has as many requests as its goals need, or the verdict is certain
-	Served                float64       // requests per second in the steady part
+	Served                float64       // requests per second in the steady part, or until the last answer if that is more
 	Takes                 time.Duration // p95 of the requests' durations
 	Took                  time.Duration // duration of the probe
 	latency, latencyError float64       // mean of the logarithm of the requests' durations, and its standard error
@@ -56,8 +56,8 @@ type Result struct {
 //
 // The search names only loads that it measured. Scouts go up until a goal is missed.
 // Probes between the highest load that holds and the lowest that misses follow, until
-// both are within Within of each other and each has enough requests of its own. Time
-// that is left goes into the two, until chance is an unlikely explanation for either.
+// both are within Within of each other and each has a full probe that shows it. Time
+// that is left goes into the two, until random variation hardly explains either.
 type Search struct {
 	Kind    Kind
 	Goals   []Goal
@@ -116,7 +116,7 @@ const (
 	// a quarter of a sweep of ten levels with 1,000 requests each; at least
 	// leastBudget.
 	budgetRequests = 6500
-	undecidedTimes = 3 // as much if there is no answer yet
+	undecidedTimes = 3 // factor of the budget while there is no answer
 	leastBudget    = 90 * time.Second
 )
 

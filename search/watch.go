@@ -337,19 +337,33 @@ func (w *Watch) result() Result {
 		r.Goals = append(r.Goals, evidence(g, window, i))
 	}
 	r.latency, r.latencyError = logLatency(window)
-	if from := w.filled(until); until > from {
-		_, ended := w.flow(from, until)
-		r.Served = ended / (until - from).Seconds()
-	}
-	if w.now > 0 { // an overloaded server goes on when nothing is sent any more
-		r.Served = max(r.Served, float64(len(w.seen))/w.now.Seconds())
-	}
-	sending := min(until, w.last)
-	came, ended := w.flow(sending-sending/3, sending) // before, requests stay behind because the server fills
-	if behind := came - ended; w.Open() && until >= w.Effort.LeastTime && behind > (1-keptUp)*came && behind > 3*math.Sqrt(came) {
+	r.Served = w.served(until)
+	if w.fellBehind(until) {
 		r.Verdict = Overrun
 	}
 	return r
+}
+
+// served is how many requests were answered per second: while the load was steady, or
+// until the last answer, because an overloaded server goes on when nothing is sent.
+func (w *Watch) served(until time.Duration) (rate float64) {
+	if from := w.filled(until); until > from {
+		_, ended := w.flow(from, until)
+		rate = ended / (until - from).Seconds()
+	}
+	if w.now > 0 {
+		rate = max(rate, float64(len(w.seen))/w.now.Seconds())
+	}
+	return rate
+}
+
+// fellBehind says whether the server answered far fewer requests than were sent, in the
+// last third of the time in which they were sent: before, it fills.
+func (w *Watch) fellBehind(until time.Duration) bool {
+	sending := min(until, w.last)
+	came, ended := w.flow(sending-sending/3, sending)
+	behind := came - ended
+	return w.Open() && until >= w.Effort.LeastTime && behind > (1-keptUp)*came && behind > 3*math.Sqrt(came)
 }
 
 // flow counts the requests that were due in a time, and those that ended in it.
