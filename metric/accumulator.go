@@ -69,7 +69,7 @@ type marks struct {
 
 func marksOf(r *tacho.Record) marks {
 	m := marks{session: r.Session, due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), input: small(InputTokens(r)), output: small(r.Output), ok: r.OK()}
-	if r.Start != tacho.Never && r.Conn != tacho.Never {
+	if !r.Reused && r.Start != tacho.Never && r.Conn != tacho.Never { // before it has one that is open, only the client is late
 		m.connect = r.Conn - r.Start
 	}
 	if r.Server != nil {

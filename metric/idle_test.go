@@ -22,11 +22,13 @@ func slotsOf(slots, requests int, turn func(at time.Duration) time.Duration) met
 				slot = k
 			}
 		}
-		at := free[slot]
+		ended := free[slot]
+		at := ended
 		if i >= slots {
 			at += turn(at)
 		}
 		r := sentAt(i, at, 1)
+		r.Start, r.Conn, r.Reused = ended, at, true // late with a connection that is open
 		r.End = at + 20*time.Millisecond
 		r.Events = []tacho.Event{{At: r.End}}
 		free[slot] = r.End

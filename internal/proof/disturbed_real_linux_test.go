@@ -112,10 +112,10 @@ const idleMost = 0.03
 
 // idleSlots is for which part of the time the slots of a closed loop were empty, as the
 // server saw it, beyond half a millisecond for each request.
-func idleSlots(truth map[string]testimony, limit int, endLate time.Duration) float64 {
+func idleSlots(truth map[string]testimony, limit int) float64 {
 	var begins, ends []int64
 	for _, w := range truth {
-		begins, ends = append(begins, w.Received), append(ends, w.Left[len(w.Left)-1]+int64(endLate))
+		begins, ends = append(begins, w.Received), append(ends, w.End)
 	}
 	if limit == 0 || len(begins) <= limit {
 		return 0

@@ -98,6 +98,7 @@ type testimony struct {
 	ID       string
 	Received int64
 	Left     []int64
+	End      int64 // the end of the answer left
 }
 
 type witnessing struct {
@@ -175,13 +176,13 @@ func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	left, err := s.when(ends)
+	left, err := s.when(append(ends, s.written))
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, testimony{req.Header.Get("X-Request-Id"), received, left})
+	w.told = append(w.told, testimony{req.Header.Get("X-Request-Id"), received, left[:len(ends)], left[len(ends)]})
 	if req.ProtoMinor == 0 {
 		return io.EOF // the end of the connection is the end of the answer
 	}
