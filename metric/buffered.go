@@ -88,7 +88,7 @@ func unbuffered(r Rule) Rule {
 var bufferedRule = Rule{
 	Code: "buffered", Unit: "share", Note: never, Degraded: heldShare, Invalid: 0.5,
 	Doc: fmt.Sprintf("streamed answers that arrived whole, or in lumps of %d events or more / streamed answers of %d tokens or more. Events of a lump are less than %v apart. TTFT, TPOT and ITL then describe what holds the stream back, not the server", heldEvents, heldTokens, fastestToken),
-	Do:  "switch buffering off in proxy, gateway or CDN (nginx: proxy_buffering off), or connect to the server directly",
+	Do:  "switch buffering off in proxy, gateway or CDN (nginx: proxy_buffering off), or connect to the server directly; a server that is short of CPU also writes tokens in lumps",
 	value: func(s *Summary) (float64, bool) {
 		return ratio(s.Buffering.Held, s.Buffering.Answers)
 	},

@@ -128,8 +128,9 @@ var recordRules = []Rule{
 	},
 	{
 		Code: "drift", Unit: "ms", Note: never, Degraded: 50, Invalid: never,
-		Do:  "give it more CPU or less load",
-		Doc: "mean lag of the last tenth - mean lag of the first tenth: the client falls behind its own schedule. Where that makes it another rate, the next rule says so",
+		Do:    "give the client more CPU, or ask for less",
+		doFor: func(s *Summary) string { return doForDials(s, 99) },
+		Doc:   "mean lag of the last tenth - mean lag of the first tenth: the client falls behind its own schedule. Where that makes it another rate, the next rule says so",
 		value: func(s *Summary) (float64, bool) {
 			if s.Drift == nil || allAtOnce(s) {
 				return 0, false
@@ -142,8 +143,9 @@ var recordRules = []Rule{
 	},
 	{
 		Code: "rate", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
-		Do:  "give the client more CPU, or ask for less",
-		Doc: fmt.Sprintf("|achieved / scheduled rate - 1|, where the schedule spans at least %d s and the limit did not bind", rateMinSpanS),
+		Do:    "give the client more CPU, or ask for less",
+		doFor: func(s *Summary) string { return doForDials(s, 99) },
+		Doc:   fmt.Sprintf("|achieved / scheduled rate - 1|, where the schedule spans at least %d s and the limit did not bind", rateMinSpanS),
 		value: func(s *Summary) (float64, bool) {
 			if r := s.Rate; !s.LimitBound && r != nil && r.SpanS >= rateMinSpanS && r.ScheduledPerS != nil && r.AchievedPerS != nil {
 				return math.Abs(*r.AchievedPerS / *r.ScheduledPerS - 1), true

@@ -399,7 +399,7 @@ func TestLateConnectionsAreNotTheClient(t *testing.T) {
 			for i := range 200 {
 				due := time.Duration(i) * 50 * time.Millisecond
 				r := &tacho.Record{Timeline: tacho.Timeline{Due: due, Slot: due, Start: due, Conn: due, Sent: due + 1}}
-				if i%10 == 0 {
+				if i%10 == 0 || i >= 180 {
 					r.Start = due + c.late
 					r.Conn = r.Start + c.connect
 					r.Sent = r.Conn + 1
@@ -416,6 +416,10 @@ func TestLateConnectionsAreNotTheClient(t *testing.T) {
 			v := metric.JudgeBy(&s, []string{"lag-p99"})
 			if len(v.Reasons) != 1 || !strings.Contains(v.Reasons[0].Text, c.want) || strings.Contains(v.Reasons[0].Text, c.not) {
 				t.Errorf("%+v, want %q and not %q", v.Reasons, c.want, c.not)
+			}
+			advice := map[bool]string{true: "give the client more CPU", false: "look at the server's listen backlog"}[c.late > 0]
+			if v = metric.JudgeBy(&s, []string{"drift"}); len(v.Reasons) != 1 || !strings.Contains(v.Reasons[0].Text, advice) {
+				t.Errorf("%+v, want %q", v.Reasons, advice)
 			}
 		})
 	}
