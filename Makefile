@@ -225,7 +225,7 @@ FROM ?= 20000
 ## test-compare: tacho compare of PAIRS pairs of runs in virtual time for each kind of load, from seed FROM on: equal servers, slower ones, and the gate (some minutes)
 .PHONY: test-compare
 test-compare:
-	PAIRS=$(PAIRS) FROM=$(FROM) go test ./cli -run TestCompareTable -count 1 -timeout 2h -v
+	PAIRS=$(PAIRS) FROM=$(FROM) ROW='$(ROW)' go test ./cli -run TestCompareTable -count 1 -timeout 2h -v
 	TRIES=$(PAIRS) go test ./compare -run TestPower -count 1 -timeout 30m -v
 
 ## test-hostile: every shape of a bad answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
@@ -341,7 +341,7 @@ docs-check:
 ## golden: write the golden files anew; then read the diff
 .PHONY: golden
 golden:
-	go test ./report ./report/conclusion ./cli ./sim/... -update
+	go test ./report ./report/conclusion ./cli ./sim ./sim/step -update
 
 RANKS := github.com/tiktoken-go/tokenizer@v0.10.0
 

@@ -70,8 +70,9 @@ func roundUp(x float64) int {
 	return int(math.Ceil(x/unit) * unit)
 }
 
-// measureSettled is what a stretch gave.
-func (a *Accumulator) measureSettled(sents []*marks, st *stat.Stretch) *Settled {
+// measureSettled is what a stretch gave. Only the throughput of a closed loop has an
+// interval: requests at a rate are served at that rate.
+func (a *Accumulator) measureSettled(sents []*marks, st *stat.Stretch, closed bool) *Settled {
 	each := float64(a.thinned.of())
 	sent, ended, tokens := make([]float64, settledParts), make([]float64, settledParts), make([]float64, settledParts)
 	count := func(parts []float64, at time.Duration, n float64) {
@@ -95,6 +96,9 @@ func (a *Accumulator) measureSettled(sents []*marks, st *stat.Stretch) *Settled 
 	}
 	rate := func(counts []float64) (perS float64, in *Interval) {
 		perS = total(counts) / (st.To - st.From).Seconds()
+		if !closed {
+			return perS, &Interval{Value: &perS, Warning: stat.Offered}
+		}
 		in = interval(st.SureRate(counts, sent), 0)
 		in.Value = &perS
 		return perS, in

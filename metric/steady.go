@@ -134,7 +134,7 @@ func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 		return out, balanced{why: stat.Unsteady}
 	}
 	st.Fixed = fixedNumber(s)
-	out.Settled = a.measureSettled(sents, st)
+	out.Settled = a.measureSettled(sents, st, closed)
 	return out, balanced{Stretch: st}
 }
 

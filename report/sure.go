@@ -12,6 +12,7 @@ var doubts = map[stat.Warning]string{
 	stat.TooFew:     "too few values",
 	stat.Correlated: "too few that are independent",
 	stat.Unsteady:   "no steady state",
+	stat.Offered:    "the load sets it",
 	stat.AtOnce:     "requests left at once or in few waves, so only repeated runs can tell (--repeat)",
 }
 
@@ -70,7 +71,11 @@ func (p printer) sure(s *metric.Summary) {
 func (p printer) settled(s *metric.Settled) {
 	p.fact("Steady state alone (s):", fmt.Sprintf("%.2f to %.2f, with %d requests; value (interval)", s.FromS, s.ToS, s.Requests))
 	rate := func(label string, in *metric.Interval) {
-		if *in.Value > 0 {
+		switch {
+		case *in.Value == 0:
+		case in.Warning != "":
+			p.fact(label, fixed(in.Value)+" (no interval: "+doubts[in.Warning]+")")
+		default:
 			p.fact(label, fixed(in.Value)+" ("+fixed(in.Low)+" to "+fixed(in.High)+")")
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	TooFew     Warning = "too few"         // observations: the interval has no lower or no upper end
 	Correlated Warning = "correlated"      // observations that follow each other resemble each other: there are fewer independent ones than it seems
 	Unsteady   Warning = "no steady state" // the run was not in balance for long enough
+	Offered    Warning = "set by the load" // a server in balance serves what it is sent, however fast it is
 	AtOnce     Warning = "at once"         // the observations are of one moment, or of a few: one run does not tell what another would give
 )
 
