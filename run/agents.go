@@ -74,25 +74,32 @@ func (r *Runner) task(s *level) (*Task, error) {
 	_, closed := s.pacer.(pace.Closed)
 	return &Task{
 		Plan: text, APIKey: r.env.APIKey, Targets: p.BaseURLs(), Index: s.Index, Repeat: s.Repeat, Coordinates: s.Coordinates, Name: s.Name,
-		Draw: s.Draw, Seed: r.Seed, Random: r.env.Random, Users: s.Concurrency, Closed: closed, Watch: r.hooks.Watch, Sample: s.sample,
+		Draw: s.Draw, Seed: r.Seed, Random: r.env.Random, Users: s.Concurrency, Closed: closed, Watch: r.hooks.Watch, Sample: sampleOf(s.plain),
 	}, nil
 }
 
-// prepareAgents has the agents make a level ready.
-func (r *Runner) prepareAgents(ctx context.Context, s *level) error {
-	t, err := r.task(s)
+// agents is the executor that has other machines send the load. This one asks the
+// servers all else.
+type agents struct{ local }
+
+func (x agents) underWay(ctx context.Context, l plan.Level) (bool, error) {
+	return x.env.Agents.UnderWay(ctx, l.Index)
+}
+
+func (x agents) prepare(ctx context.Context, s *level) error {
+	t, err := x.task(s)
 	if err != nil {
 		return err
 	}
-	return r.env.Agents.Prepare(ctx, t)
+	return x.env.Agents.Prepare(ctx, t)
 }
 
-// driveAgents has the agents run a level.
-func (r *Runner) driveAgents(ctx context.Context, s *level, feed *live.Feed, begin func(time.Time), sum *metric.Accumulator, sink tacho.Sink) error {
-	agents, known, err := r.env.Agents.Drive(ctx, &Drive{Enough: r.Enough, Begin: begin, Live: feed, Sink: merged{sink, sum, s, feed}})
-	s.config.Agents, s.config.Client = agents, metric.WorstClient(agents)
-	s.config.Known = append(s.config.Known, known...)
-	return err
+func (x agents) run(ctx context.Context, s *level, e *execution) error {
+	return x.observe(ctx, s, e, func(ctx context.Context, begin func(time.Time)) ([]metric.Reason, error) {
+		all, known, err := x.env.Agents.Drive(ctx, &Drive{Enough: x.Enough, Begin: begin, Live: e.feed, Sink: merged{e.sink, e.sum, s, e.feed}})
+		s.config.Agents, s.config.Client = all, metric.WorstClient(all)
+		return known, err
+	})
 }
 
 // merged takes the records of agents, which are fit to be kept.
@@ -174,31 +181,26 @@ func (r *Runner) Share(ctx context.Context, t *Task, part Share, sink tacho.Sink
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.sample != t.Sample {
+	if sampleOf(s.plain) != t.Sample {
 		return nil, nil, fmt.Errorf("the prompts made here are not those of the coordinator: see that the data and the tokenizer are the same on both machines (prompts are counted by %s here)", r.Counter().Name())
 	}
 	r.live = part.Live
-	var health *health
-	stage := r.stage(s, &part.Live.Counts)
+	stage := local{r}.stage(s, &part.Live.Counts)
 	stage.Arrivals, stage.Start = part.of(stage.Arrivals, l.Concurrency), part.Start
 	rests, err := part.takeUp(&stage, r.Speed(), t.Closed)
 	if err != nil {
 		return nil, nil, err
 	}
-	stage.Begin = func(epoch time.Time) {
-		health = r.newHealth()
-		if part.Begin != nil {
-			part.Begin(epoch, health.soFar)
-		}
+	begin := part.Begin
+	if begin == nil {
+		begin = func(time.Time, func() *metric.Client) {}
 	}
-	seen := r.Target.wire()
-	err = engine.Run(ctx, stage, finisher{wholeSessions{sink, rests}, r, nil})
-	known := append(r.Target.unkept(), r.Target.network(seen)...)
+	client, known, err := local{r}.send(ctx, stage, begin, finisher{wholeSessions{sink, rests}, r, nil})
 	for _, n := range s.work.Notes() {
 		known = append(known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
 	scrubReasons(r.env.Secrets, known)
-	return health.end(), known, err
+	return client, known, err
 }
 
 // level is what a level has of connections and users for this part. The whole

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"time"
 
 	"tacho"
-	"tacho/engine"
 	"tacho/instrument"
-	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/pace"
@@ -30,7 +27,6 @@ type level struct {
 	work    workload.Workload
 	plain   workload.Workload // work, not watched for what prompts share
 	sharing *workload.Sharing // what its prompts have in common
-	sample  uint64            // of its prompts, where others have to make the same
 }
 
 // Measure runs one level and returns what it came to, or nil if it did not
@@ -40,21 +36,16 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	if err := r.enter(ctx, l); err != nil {
 		return nil, err
 	}
-	if r.env.Agents != nil {
-		under, err := r.env.Agents.UnderWay(ctx, l.Index)
-		if err != nil {
-			return nil, err
-		}
-		r.underWay = under
+	var err error
+	if r.continued, err = r.executor().underWay(ctx, l); err != nil {
+		return nil, err
 	}
 	s, err := r.prepare(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	if r.env.Agents != nil {
-		if err := r.prepareAgents(ctx, s); err != nil {
-			return nil, err
-		}
+	if err := r.executor().prepare(ctx, s); err != nil {
+		return nil, err
 	}
 	stop, err := r.Target.profile(ctx)
 	if err != nil {
@@ -66,11 +57,7 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 			return nil, err
 		}
 	}
-	run := r.measure
-	if r.Plan.Virtual {
-		run = r.compute
-	}
-	if err = run(ctx, s, sink); err != nil && s.outcome.Epoch.IsZero() {
+	if err = r.measure(ctx, s, sink); err != nil && s.outcome.Epoch.IsZero() {
 		return nil, err // it never began
 	}
 	return &s.outcome, err
@@ -87,31 +74,12 @@ func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 	if err := r.settle(ctx, s); err != nil {
 		return nil, err
 	}
-	if r.env.Agents != nil || r.parts > 0 {
-		s.sample = sampleOf(s.work)
-	}
 	s.plain, s.work = s.work, s.sharing.Watch(s.work)
-	if r.Plan.Virtual {
-		return s, nil // nothing is sent
-	}
-	if r.fresh {
-		if err := r.ready(ctx, s.work); errors.Is(err, errAsText) {
-			return r.prepare(ctx, l)
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	if !r.underWay {
-		if err := r.warmUp(ctx, l, s.work); err != nil {
-			return nil, err
-		}
-	}
-	r.fresh = false
-	if err := r.Target.warm(ctx, r.connections(l), r.spares(l)); err != nil {
-		return nil, r.Target.unreachable(ctx, err)
-	}
-	if r.Speed() == 1 {
-		s.config.RoundTripMillis = r.Target.roundTrip(ctx)
+	switch err := r.executor().ready(ctx, s); {
+	case errors.Is(err, errAsText):
+		return r.prepare(ctx, l)
+	case err != nil:
+		return nil, err
 	}
 	return s, nil
 }
@@ -126,7 +94,7 @@ func (r *Runner) settle(ctx context.Context, s *level) error {
 			return err
 		}
 	}
-	if r.underWay {
+	if r.continued {
 		return nil
 	}
 	return r.Target.flush(ctx)
@@ -230,66 +198,9 @@ func (r *Runner) spares(l plan.Level) int {
 	return min(r.connections(l), 256)
 }
 
-// measure runs the level itself and sums it up.
-func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
-	r.Target.pages.readFirst(ctx)
-	feed := &live.Feed{Server: r.Target.pages.now}
-	r.live = feed
-	sum := &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}
-	out := &s.outcome
-	out.Summary.Config = s.config
-	var began error
-	var health *health
-	speed, late, seen := r.Speed(), r.Target.simLateness(ctx), r.Target.wire()
-	probes := newProbes(r, s.Index)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	begin := func(epoch time.Time) {
-		out.Epoch, out.Monotonic = epoch, monotonicAt(epoch)
-		health = r.newHealth()
-		if r.env.Agents == nil { // else it is theirs that counts
-			feed.Client = health.soFar
-		}
-		if r.hooks.Begin != nil {
-			if began = r.hooks.Begin(out, feed); began != nil {
-				cancel()
-			}
-		}
-		probes.start(ctx, epoch)
-		r.Target.pages.start(ctx, epoch)
-	}
-	var err error
-	if r.env.Agents != nil {
-		err = r.driveAgents(ctx, s, feed, begin, sum, sink)
-	} else {
-		stage := r.stage(s, &feed.Counts)
-		stage.Begin = begin
-		err = engine.Run(ctx, stage, finisher{sink, r, sum})
-	}
-	s.config.Interrupted = ctx.Err() != nil
-	if client := health.end(); s.config.Agents == nil {
-		s.config.Client = client
-	}
-	err = errors.Join(err, began, probes.stop(sink))
-	out.Samples = speed.samples(r.Target.pages.stop())
-	s.config.Known = slices.Concat(s.config.Known, r.simulated(late, r.Target.simLateness(context.WithoutCancel(ctx))), r.Target.unkept(), r.Target.network(seen))
-	r.sumUp(s, sum, probes.sum.Probe())
-	return err
-}
-
-// stage is a level as the engine takes it.
-func (r *Runner) stage(s *level, counts *engine.Live) engine.Stage {
-	speed := r.Speed()
-	return engine.Stage{
-		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
-		Source: speed.source(r.named(s.work, s.Level)), Backend: r.Target.backend, Live: counts, Enough: r.Enough, Precise: r.env.Dial == nil, Count: r.counting.answerCounter(),
-		Timeout: speed.Squeeze(r.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(r.Plan.MaxSeconds.Duration()),
-	}
-}
-
 // sumUp makes the outcome of a level that is over.
-func (r *Runner) sumUp(s *level, sum *metric.Accumulator, probe *metric.Probe) {
-	out := &s.outcome
+func (r *Runner) sumUp(s *level, e *execution) {
+	out, sum := &s.outcome, e.sum
 	for _, n := range s.work.Notes() {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
@@ -303,7 +214,7 @@ func (r *Runner) sumUp(s *level, sum *metric.Accumulator, probe *metric.Probe) {
 			out.Summary = sum.Summary(s.config)
 		}
 	}
-	out.Summary.Beside(instrument.Summarize(out.Samples, out.Summary.DurationS), probe)
+	out.Summary.Beside(instrument.Summarize(out.Samples, out.Summary.DurationS), e.probe)
 }
 
 // A finisher is a Sink that makes records fit to be kept, and hands them on.

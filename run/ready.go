@@ -7,10 +7,6 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/engine"
-	"tacho/metric"
-	"tacho/pace"
-	"tacho/plan"
 	"tacho/workload"
 )
 
@@ -144,33 +140,23 @@ func (r *Runner) sendTrial(ctx context.Context, server int, q *tacho.Request, de
 
 // warmUp sends the warm-up requests, under the level's limit. Those of the
 // trial count among them.
-func (r *Runner) warmUp(ctx context.Context, l plan.Level, work workload.Workload) error {
-	n := r.Plan.NumWarmups
-	if r.fresh && r.Plan.ReadyCheck == 0 {
-		n -= int(r.tries)
+func (x local) warmUp(ctx context.Context, s *level) error {
+	n := x.Plan.NumWarmups
+	if x.fresh && x.Plan.ReadyCheck == 0 {
+		n -= int(x.tries)
 	}
 	if n <= 0 {
 		return nil
 	}
-	r.say("Warming up with %d requests.", r.Plan.NumWarmups)
-	limit := l.Concurrency
+	x.say("Warming up with %d requests.", x.Plan.NumWarmups)
+	limit := s.Concurrency
 	if limit == 0 {
 		limit = n
 	}
-	s, err := r.aside(ctx, work, levelPrefix(l)+"warmup", n, limit)
-	if err == nil && len(s.Failures) > 0 {
-		f := s.Failures[0]
-		r.say("%d of %d warm-up requests failed: %s: %s", s.Failed, r.Plan.NumWarmups, f.Cause, f.Example)
+	sum, err := x.aside(ctx, s, levelPrefix(s.Level)+"warmup", n, limit)
+	if err == nil && len(sum.Failures) > 0 {
+		f := sum.Failures[0]
+		x.say("%d of %d warm-up requests failed: %s: %s", sum.Failed, x.Plan.NumWarmups, f.Cause, f.Example)
 	}
 	return err
-}
-
-// aside sends requests whose prompts are never measured.
-func (r *Runner) aside(ctx context.Context, work workload.Workload, name string, n, limit int) (metric.Summary, error) {
-	var sum metric.Accumulator
-	err := engine.Run(ctx, engine.Stage{
-		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: r.Target.backend,
-		Source: warmups{work, r.job, name}, Timeout: r.Plan.RequestTimeout.Duration(),
-	}, &sum)
-	return sum.Summary(metric.DefaultConfig()), err
 }

@@ -105,7 +105,7 @@ type Runner struct {
 	replay     *Replay                               // what is sent again; nil is nothing
 	parts      int                                   // in which the load is sent, this being one of them; 0 is all of it
 	fresh      bool                                  // nothing was sent since
-	underWay   bool                                  // agents are at the level already
+	continued  bool                                  // the level was begun by a coordinator that is gone
 	judge      func(*metric.Summary) []metric.Reason // what is known of a level once it is summed up; may be nil
 	stop       func()                                // the server that was started for the run
 	live       *live.Feed                            // of the level that runs

@@ -146,12 +146,7 @@ func (r *Runner) pilot(ctx context.Context, l plan.Level) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var sum metric.Summary
-	if r.Plan.Virtual {
-		sum, err = r.computeAside(ctx, s, pilotRequests, 1)
-	} else {
-		sum, err = r.aside(ctx, s.work, "pilot", pilotRequests, 1)
-	}
+	sum, err := r.executor().aside(ctx, s, "pilot", pilotRequests, 1)
 	if err != nil {
 		return 0, err
 	}

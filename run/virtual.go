@@ -11,59 +11,59 @@ import (
 	"tacho/live"
 	"tacho/metric"
 	"tacho/pace"
+	"tacho/plan"
 	"tacho/predict"
 	"tacho/route"
 	"tacho/sim/step"
 )
 
-// compute runs a level in virtual time: the same sessions at the same times, on
-// a model of the engine. The simulated engine that was started is only asked what
-// a server is asked: its model, how it counts tokens, how much it takes.
-func (r *Runner) compute(ctx context.Context, s *level, sink tacho.Sink) error {
-	made, fleet, err := r.fleet(s)
+// virtual is the executor that computes a level: the same sessions at the same
+// times, on a model of the engine in virtual time. The simulated engine that was
+// started is only asked what a server is asked: its model, how it counts tokens,
+// how much it takes.
+type virtual struct{ *Runner }
+
+func (x virtual) underWay(context.Context, plan.Level) (bool, error) { return false, nil }
+
+func (x virtual) ready(context.Context, *level) error { return nil }
+
+func (x virtual) prepare(context.Context, *level) error { return nil }
+
+func (x virtual) run(ctx context.Context, s *level, e *execution) error {
+	made, fleet, err := x.fleet(s)
 	if err != nil {
 		return err
 	}
-	out, feed := &s.outcome, &live.Feed{}
-	r.live = feed
-	out.Summary.Config = s.config
-	out.Epoch = time.Now()
-	out.Monotonic = monotonicAt(out.Epoch)
-	if r.hooks.Begin != nil {
-		if err := r.hooks.Begin(out, feed); err != nil {
-			return err
-		}
-	}
-	sum := s.computed()
-	readings := &readings{fleet: fleet, every: r.Plan.MetricsInterval.Duration()}
-	stage := r.virtualStage(s, &made, fleet)
-	stage.Every, stage.Look, stage.Enough, stage.Sent = readings.every, readings.read, r.Enough, feed.Sent
-	err = predict.Run(ctx, stage, computed{finisher{sink, r, sum}, feed})
-	out.Samples = readings.samples
-	s.config.Interrupted, s.config.Predicted = ctx.Err() != nil, true
+	e.sum.Limit = computedLimit
+	e.begin(time.Now())
+	readings := &readings{fleet: fleet, every: x.Plan.MetricsInterval.Duration()}
+	stage := x.virtualStage(s, &made, fleet)
+	stage.Every, stage.Look, stage.Enough, stage.Sent = readings.every, readings.read, x.Enough, e.feed.Sent
+	err = predict.Run(ctx, stage, computed{finisher{e.sink, x.Runner, e.sum}, e.feed})
+	s.outcome.Samples = readings.samples
+	s.config.Predicted = true
 	if s.config.GPUs == 0 {
 		s.config.GPUs = made.GPUs()
 	}
 	s.config.GPUs *= fleet.Use().Mean()
 	if err == nil {
-		err = r.ranges(ctx, s, &made, sum)
+		err = x.ranges(ctx, s, &made, e.sum)
 	}
 	s.config.Known = append(s.config.Known, metric.Reason{
 		Code: "predicted", Severity: metric.Note,
-		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", r.engines(fleet.Use().Most)),
+		Text: fmt.Sprintf("nothing was measured: this is what a model of an engine (%s) makes of the load in virtual time: measure a real server before you rely on it", x.engines(fleet.Use().Most)),
 	})
 	s.config.Known = append(s.config.Known, fleetNotes(fleet.Use())...)
-	r.sumUp(s, sum, nil)
 	return err
 }
 
-// computeAside computes requests of a level that are no part of it.
-func (r *Runner) computeAside(ctx context.Context, s *level, n, limit int) (metric.Summary, error) {
-	made, fleet, err := r.fleet(s)
+// aside computes requests of a level that are no part of it.
+func (x virtual) aside(ctx context.Context, s *level, _ string, n, limit int) (metric.Summary, error) {
+	made, fleet, err := x.fleet(s)
 	if err != nil {
 		return metric.Summary{}, err
 	}
-	stage := r.virtualStage(s, &made, fleet)
+	stage := x.virtualStage(s, &made, fleet)
 	stage.Arrivals, stage.Limit = pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), limit
 	sum := s.computed()
 	err = predict.Run(ctx, stage, sum)
