@@ -12,7 +12,7 @@ import (
 
 // counting is who counts the tokens of prompts and answers, and how.
 type counting struct {
-	*job
+	*setting
 	target    *Target
 	tokenizer *token.Tokenizer    // the model's own, if it is at hand
 	template  *token.ChatTemplate // likewise

@@ -22,7 +22,7 @@ func TestListEndsFarPastTheKnee(t *testing.T) {
 			}
 		}
 		p.KeepGoing = keepGoing
-		c := &course{r: &Runner{job: &job{Asked: p}}, left: p.Levels()}
+		c := &course{r: &Runner{setting: &setting{job: &job{Asked: p}}}, left: p.Levels()}
 		var ran []int
 		for len(c.left) > 0 {
 			l := c.left[0]

@@ -14,7 +14,7 @@ import (
 )
 
 // requestID is the id of a request, made of a name that is unique in the run.
-func (j *job) requestID(name string) string {
+func (j *setting) requestID(name string) string {
 	if j.Plan.RequestIDFormat != plan.UUIDs {
 		return j.Plan.RequestIDPrefix + name
 	}
@@ -35,12 +35,12 @@ func levelPrefix(l plan.Level) string {
 // plan has some.
 func (r *Runner) named(work workload.Workload, l plan.Level) tacho.Source {
 	p := &r.Plan
-	return &named{work, r.job, levelPrefix(l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.workSeed(l)}
+	return &named{work, r.setting, levelPrefix(l), p.SessionHeader, p.LoraModules, p.AdaptersAtRandom(), r.workSeed(l)}
 }
 
 type named struct {
 	tacho.Source
-	job      *job
+	setting  *setting
 	prefix   string // of the level
 	header   string // that carries the session's number; empty is none
 	adapters []string
@@ -58,12 +58,12 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 		q := &s.Turns[t].Request
 		name := fmt.Sprintf("%s%d", n.prefix, i)
 		if n.header != "" {
-			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: n.job.requestID(name)})
+			q.Header = append(q.Header, tacho.Label{Key: n.header, Value: n.setting.requestID(name)})
 		}
 		if t > 0 {
 			name = fmt.Sprintf("%s.%d", name, t)
 		}
-		q.ID = n.job.requestID(name)
+		q.ID = n.setting.requestID(name)
 		if len(n.adapters) > 0 && q.Model == "" {
 			pick := i
 			if n.random {
@@ -78,16 +78,16 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 
 // warmups is the source of the warm-up.
 type warmups struct {
-	work workload.Workload
-	job  *job
-	name string // of these requests
+	work    workload.Workload
+	setting *setting
+	name    string // of these requests
 }
 
 // Session implements tacho.Source.
 func (w warmups) Session(i uint64) (tacho.Session, error) {
 	s, err := w.work.Warmup(i)
 	if err == nil {
-		s.Turns[0].Request.ID = w.job.requestID(fmt.Sprintf("%s-%d", w.name, i))
+		s.Turns[0].Request.ID = w.setting.requestID(fmt.Sprintf("%s-%d", w.name, i))
 	}
 	return s, err
 }
@@ -102,7 +102,9 @@ func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Fai
 	if q.Input.IDs == nil || r.Plan.PromptText || r.Plan.PromptIDs || !r.Target.refusesIDs(f) {
 		return nil
 	}
-	r.Plan.PromptText = true
+	asText := r.Plan
+	asText.PromptText = true
+	r.use(asText)
 	r.idsRefused = fmt.Sprintf("status %d: %s", f.Status, r.env.Secrets.Hide(f.Message))
 	r.say("The server refused a prompt of token ids (%s): trying text, as --prompt-text does.", r.idsRefused)
 	if err := r.counting.findCounter(ctx); err != nil {

@@ -92,10 +92,10 @@ func (c *course) measure(ctx context.Context, l plan.Level) error {
 
 // order is the levels of the plan in the order in which they run. Repeats are
 // rounds: what changes in the course of a run changes for all levels alike.
-func (r *Runner) order() []plan.Level {
-	levels := r.Asked.Levels()
-	if r.Asked.ShuffleLevels {
-		rng := rand.New(rand.NewPCG(r.Seed, 0x6c6576656c73))
+func (j *job) order() []plan.Level {
+	levels := j.Asked.Levels()
+	if j.Asked.ShuffleLevels {
+		rng := rand.New(rand.NewPCG(j.Seed, 0x6c6576656c73))
 		rng.Shuffle(len(levels), func(i, k int) { levels[i], levels[k] = levels[k], levels[i] })
 	}
 	slices.SortStableFunc(levels, func(a, b plan.Level) int { return a.Repeat - b.Repeat })
@@ -119,14 +119,14 @@ func (r *Runner) enter(ctx context.Context, l plan.Level) error {
 		r.Close()
 		return r.open(ctx, l)
 	}
-	found := r.Plan
-	r.Level, r.Plan = l, l.Plan
-	p := &r.Plan
+	found, p := r.Plan, l.Plan
 	p.Backend, p.BaseURL, p.Port, p.Endpoint, p.RequestIDPrefix = found.Backend, found.BaseURL, found.Port, found.Endpoint, found.RequestIDPrefix
 	p.PromptText = p.PromptText || found.PromptText
 	if r.replay != nil {
 		p.Dataset = found.Dataset
 	}
+	r.Level = l
+	r.use(p)
 	return nil
 }
 

@@ -89,7 +89,7 @@ func (x local) aside(ctx context.Context, s *level, name string, n, limit int) (
 	var sum metric.Accumulator
 	err := engine.Run(ctx, engine.Stage{
 		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: x.Target.backend,
-		Source: warmups{s.work, x.job, name}, Timeout: x.Plan.RequestTimeout.Duration(),
+		Source: warmups{s.work, x.setting, name}, Timeout: x.Plan.RequestTimeout.Duration(),
 	}, &sum)
 	return sum.Summary(metric.DefaultConfig()), err
 }

@@ -29,7 +29,7 @@ func TestPausesFitTheTime(t *testing.T) {
 // reached, as of one that is refused: where nobody answers, which of the two it is
 // depends on the network.
 func TestTimeoutOfAConnection(t *testing.T) {
-	target := &Target{job: &job{}}
+	target := &Target{setting: &setting{job: &job{}}}
 	target.Plan.BaseURL, target.Plan.ReadyCheck = []string{"http://127.0.0.1:1"}, 0.2
 	for phase, want := range map[string]string{
 		"connect": "cannot reach the server at http://127.0.0.1:1: no answer to a request within 200ms: i/o timeout",
@@ -46,7 +46,7 @@ func TestTimeoutOfAConnection(t *testing.T) {
 // for a second where none was.
 func TestForesight(t *testing.T) {
 	for took, want := range map[time.Duration]float64{0: 1, 10 * time.Millisecond: 0.08, 125 * time.Millisecond: 1, time.Minute: 1} {
-		if got := (&Runner{job: &job{}, took: took}).foresight(); got != want {
+		if got := (&Runner{setting: &setting{job: &job{}}, took: took}).foresight(); got != want {
 			t.Errorf("an answer takes %v: %v s, want %v", took, got, want)
 		}
 	}

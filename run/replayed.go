@@ -26,20 +26,21 @@ type Replay struct {
 	Loop    int              // the limit of a closed loop, whose answers decide when the next request goes; 0: it was none
 }
 
-// takeReplay finds what is to be sent again, if the plan says so.
-func (r *Runner) takeReplay(context.Context) (err error) {
-	if r.replay = nil; r.Plan.Replay == "" {
+// takeReplay finds what is to be sent again, if the plan says so, and puts its data
+// into the plan.
+func (r *Runner) takeReplay(p *plan.Plan) (err error) {
+	if r.replay = nil; p.Replay == "" {
 		return nil
 	}
 	if r.env.Replay == nil {
 		return &UsageError{errors.New("--replay: kept runs cannot be read here")}
 	}
-	if r.replay, err = r.env.Replay(r.Plan.Replay); err != nil {
-		return &UsageError{fmt.Errorf("--replay %s: %w", r.Plan.Replay, err)}
+	if r.replay, err = r.env.Replay(p.Replay); err != nil {
+		return &UsageError{fmt.Errorf("--replay %s: %w", p.Replay, err)}
 	}
-	r.Plan.Dataset = r.replay.Dataset
-	if err := checkFiles(&r.Plan); err != nil {
-		return &UsageError{fmt.Errorf("--replay %s: its data is not there any more: %w", r.Plan.Replay, err)}
+	p.Dataset = r.replay.Dataset
+	if err := checkFiles(p); err != nil {
+		return &UsageError{fmt.Errorf("--replay %s: its data is not there any more: %w", p.Replay, err)}
 	}
 	return nil
 }

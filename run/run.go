@@ -63,13 +63,20 @@ type Hooks struct {
 	Watch bool                                   // somebody looks at it: tokens are counted and timed as they arrive
 }
 
-// A job is a plan and what it is carried out with.
+// A job is what a run is carried out with. It does not change.
 type job struct {
 	Asked plan.Plan // as it was given, with its lists
-	Plan  plan.Plan // of the level that runs; what was left open is filled in when it is found out
 	Seed  uint64
 	env   Env
 	hooks Hooks
+}
+
+// A setting is the plan of a level in which all that it left open is filled in: the
+// protocol and the addresses of the servers, token ids or text, the data of a
+// replay. It does not change: another level has a setting of its own.
+type setting struct {
+	*job
+	Plan plan.Plan
 }
 
 // newJob checks a plan, and draws what it leaves to chance.
@@ -81,7 +88,7 @@ func newJob(p plan.Plan, env Env, hooks Hooks) (*job, error) {
 	env.learn(&p)
 	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
 	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomHole, random)
-	return &job{Asked: p, Plan: p.Levels()[0].Plan, Seed: *cmp.Or(p.Seed, &env.Random), env: env, hooks: hooks}, nil
+	return &job{Asked: p, Seed: *cmp.Or(p.Seed, &env.Random), env: env, hooks: hooks}, nil
 }
 
 func (j *job) say(format string, a ...any) {
@@ -94,7 +101,7 @@ func (j *job) say(format string, a ...any) {
 type Runner struct {
 	Drawn int // which draw of the parameters of computed engines to take; 0 is those of their files
 
-	*job
+	*setting
 	Target *Target
 	Level  plan.Level      // the one that runs
 	Enough <-chan struct{} // once closed, the level sends no more; what is in flight may finish; nil is never
@@ -114,16 +121,22 @@ type Runner struct {
 	idsRefused string                                // the server's words for it, where it takes no token ids
 }
 
-func newRunner(j *job, t *Target) *Runner {
-	r := &Runner{job: j, live: &live.Feed{}}
+func newRunner(t *Target) *Runner {
+	r := &Runner{live: &live.Feed{}}
 	r.aim(t)
 	return r
 }
 
 // aim makes the runner ready for a target.
 func (r *Runner) aim(t *Target) {
-	r.Target, r.counting = t, &counting{job: r.job, target: t}
-	r.feed = &feed{job: r.job, target: t, counting: r.counting}
+	r.setting, r.Target, r.counting = t.setting, t, &counting{setting: t.setting, target: t}
+	r.feed = &feed{setting: t.setting, target: t, counting: r.counting}
+}
+
+// use takes up the plan of a level on the same target.
+func (r *Runner) use(p plan.Plan) {
+	now := &setting{r.job, p}
+	r.setting, r.Target.setting, r.counting.setting, r.feed.setting = now, now, now, now
 }
 
 // Open gets in touch with the servers of the first level, and settles who counts
@@ -133,8 +146,9 @@ func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, erro
 	if err != nil {
 		return nil, err
 	}
-	r := newRunner(j, &Target{job: j})
-	if err := r.open(ctx, r.order()[0]); err != nil {
+	levels := j.order()
+	r := newRunner(&Target{setting: &setting{j, levels[0].Plan}})
+	if err := r.open(ctx, levels[0]); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -142,12 +156,15 @@ func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, erro
 
 // open gets in touch with the servers of a level.
 func (r *Runner) open(ctx context.Context, l plan.Level) error {
-	r.Level, r.Plan, r.opened, r.fresh, r.tries, r.took, r.idsRefused = l, l.Plan, opening(l.Coordinates), true, 0, 0, ""
-	r.aim(&Target{job: r.job})
-	takeVersion(&r.Plan)
+	r.Level, r.opened, r.fresh, r.tries, r.took, r.idsRefused = l, opening(l.Coordinates), true, 0, 0, ""
+	r.aim(&Target{setting: &setting{r.job, l.Plan}})
+	found, err := r.resolve(ctx, l.Plan)
+	if err != nil {
+		r.Close()
+		return err
+	}
+	r.use(found)
 	for _, step := range []func(context.Context) error{
-		r.takeReplay,
-		r.startServer,
 		r.Target.connect,
 		r.Target.findModel,
 		r.counting.findTokenizer,
@@ -163,12 +180,23 @@ func (r *Runner) open(ctx context.Context, l plan.Level) error {
 	return nil
 }
 
-// startServer has the server started that the plan brings along.
-func (r *Runner) startServer(context.Context) (err error) {
-	if r.hooks.Serve != nil {
-		r.stop, err = r.hooks.Serve(&r.Plan, r.Seed)
+// resolve fills in what a plan leaves open: it reads what is to be sent again, starts
+// the server that the plan brings along, and finds out which protocol to speak.
+func (r *Runner) resolve(ctx context.Context, p plan.Plan) (plan.Plan, error) {
+	takeVersion(&p)
+	if err := r.takeReplay(&p); err != nil {
+		return p, err
 	}
-	return err
+	if r.hooks.Serve != nil {
+		var err error
+		if r.stop, err = r.hooks.Serve(&p, r.Seed); err != nil {
+			return p, err
+		}
+	}
+	r.aim(&Target{setting: &setting{r.job, p}})
+	var err error
+	p.Backend, p.Port, err = r.Target.findProtocol(ctx)
+	return p, err
 }
 
 // openServers makes the servers ready for requests. Where there is a tokenizer,

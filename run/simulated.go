@@ -21,7 +21,7 @@ import (
 type Speed float64
 
 // Speed is that of the engine, which is 1 unless it is simulated.
-func (j *job) Speed() Speed {
+func (j *setting) Speed() Speed {
 	if j.Plan.Sim == "" {
 		return 1
 	}
@@ -142,7 +142,7 @@ const (
 )
 
 // simulated is what is known of a level that a simulated engine served.
-func (j *job) simulated(before, after lateness) []metric.Reason {
+func (j *setting) simulated(before, after lateness) []metric.Reason {
 	if j.Plan.Sim == "" {
 		return nil
 	}

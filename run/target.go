@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,7 +26,7 @@ import (
 
 // A Target is the servers that are measured.
 type Target struct {
-	*job
+	*setting
 	Model   string    // as requests name it
 	ModelID string    // as people know it
 	Servers []Server  // what the servers say of themselves
@@ -60,27 +61,31 @@ func takeVersion(p *plan.Plan) {
 	}
 }
 
-// connect settles which protocol to speak, and makes a client for each server.
-func (t *Target) connect(ctx context.Context) (err error) {
+// findProtocol settles which protocol to speak, and at which port.
+func (t *Target) findProtocol(ctx context.Context) (name string, port int, err error) {
 	p := &t.Plan
+	port = p.Port
 	if t.header, err = parseHeader(p.Header); err != nil {
-		return &UsageError{err}
+		return "", 0, &UsageError{err}
 	}
 	if err := t.chooseClock(ctx); err != nil {
-		return &UsageError{err}
+		return "", 0, &UsageError{err}
 	}
-	if strings.EqualFold(p.Backend, backend.Auto) {
-		if t.kind, err = t.detect(ctx); err != nil {
-			return err
+	name = p.Backend
+	if strings.EqualFold(name, backend.Auto) {
+		if t.kind, port, err = t.detect(ctx); err != nil {
+			return "", 0, err
 		}
-		p.Backend = t.kind.Name
-	} else if t.kind, err = backend.Find(p.Backend); err != nil {
-		return &UsageError{err}
+		name = t.kind.Name
+	} else if t.kind, err = backend.Find(name); err != nil {
+		return "", 0, &UsageError{err}
 	}
-	if p.Port == 0 {
-		p.Port = t.kind.Port
-	}
-	for _, base := range p.BaseURLs() {
+	return name, cmp.Or(port, t.kind.Port), nil
+}
+
+// connect makes a client for each server.
+func (t *Target) connect(context.Context) error {
+	for _, base := range t.Plan.BaseURLs() {
 		c, err := t.dial(base)
 		if err != nil {
 			return &UsageError{err}
@@ -90,10 +95,10 @@ func (t *Target) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// detect asks the server what it is. Where no server is named, those on the
-// usual ports of the host are asked.
-func (t *Target) detect(ctx context.Context) (backend.Kind, error) {
-	p := &t.Plan
+// detect asks the server what it is, and returns at which port it answered. If no
+// server is named, those on the usual ports of the host are asked.
+func (t *Target) detect(ctx context.Context) (backend.Kind, int, error) {
+	p := t.Plan
 	ports := []int{p.Port}
 	if len(p.BaseURL) == 0 && p.Port == 0 {
 		ports = usualPorts()
@@ -105,7 +110,7 @@ func (t *Target) detect(ctx context.Context) (backend.Kind, error) {
 			p.Port = port
 			kind, err := t.detectAt(ctx, p.BaseURLs()[0])
 			if err == nil {
-				return kind, nil
+				return kind, port, nil
 			}
 			if f := (*tacho.Failure)(nil); len(ports) == 1 || !errors.As(err, &f) || f.Cause != tacho.Refused {
 				failed = errors.Join(failed, err)
@@ -119,9 +124,9 @@ func (t *Target) detect(ctx context.Context) (backend.Kind, error) {
 		}
 		err := fmt.Errorf("--backend auto: %s", t.env.Secrets.Hide(failed.Error()))
 		if answered := (*AnsweredError)(nil); errors.As(failed, &answered) {
-			return backend.Kind{}, &AnsweredError{err}
+			err = &AnsweredError{err}
 		}
-		return backend.Kind{}, err
+		return backend.Kind{}, 0, err
 	}
 }
 

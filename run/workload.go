@@ -15,7 +15,7 @@ import (
 
 // A feed makes what is sent: the dataset of a plan, or those of its mix.
 type feed struct {
-	*job
+	*setting
 	target   *Target
 	counting *counting
 	endless  bool // data that is used up begins again, however many prompts there are
@@ -128,8 +128,7 @@ func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hoo
 	}
 	env.learn(p)
 	l := p.Levels()[0]
-	j := &job{Asked: *p, Plan: l.Plan, env: env, hooks: hooks}
-	r := newRunner(j, &Target{job: j, kind: kind})
+	r := newRunner(&Target{setting: &setting{&job{Asked: *p, env: env, hooks: hooks}, l.Plan}, kind: kind})
 	if err := r.counting.countAlone(ctx); err != nil {
 		return nil, nil, err
 	}
