@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tacho/bench"
 	"tacho/cluster"
 	"tacho/engine"
 	"tacho/internal/wholefile"
@@ -135,7 +136,7 @@ func (f *agentFlags) run(ctx context.Context, env *Env) error {
 	}
 	engine.Tune()
 	f.JoinWait = f.wait.Duration()
-	f.Access.Name, f.Version = "tacho agent "+f.Name, build()
+	f.Access.Name, f.Version = "tacho agent "+f.Name, bench.Build()
 	f.Env = func() run.Env {
 		return run.Env{
 			Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Tokenizers: tokenizers(env),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nuid"
 
+	"tacho/bench"
 	"tacho/cluster"
 	"tacho/metric"
 	"tacho/plan"
@@ -97,7 +98,7 @@ func (a *agents) start() error {
 		return err
 	}
 	a.coordinator, err = cluster.New(cluster.Options{
-		Access: access, Identity: identity, Version: build(), Agents: p.Agents, Wait: p.AgentWait.Duration(), Timeout: p.AgentTimeout.Duration(),
+		Access: access, Identity: identity, Version: bench.Build(), Agents: p.Agents, Wait: p.AgentWait.Duration(), Timeout: p.AgentTimeout.Duration(),
 		OnLoss: p.OnLoss, Say: a.say, Run: a.name, GoOn: a.goOn,
 	})
 	return err

@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,14 +16,12 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/spf13/cobra"
 
-	"tacho"
-	"tacho/archive"
+	"tacho/bench"
 	"tacho/internal/redact"
 	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
-	"tacho/publish"
 	"tacho/report"
 	"tacho/run"
 	"tacho/store"
@@ -33,7 +29,7 @@ import (
 
 func newBench(env *Env) *cobra.Command {
 	p := plan.Default()
-	return benchCommand(&p, env, bench)
+	return benchCommand(&p, env, runBench)
 }
 
 // benchCommand is bench with a plan to begin with, and with who carries it out.
@@ -106,8 +102,8 @@ type benchOptions struct {
 	seed    *uint64      // that it had
 }
 
-// bench carries out the plan and shows what came of it; dry, it shows the plan.
-func bench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
+// runBench carries out the plan and shows what came of it; dry, it shows the plan.
+func runBench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
 	if o.dry {
 		return dryRun(env, p)
 	}
@@ -115,7 +111,7 @@ func bench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
 		if err := b.resume(&o); err != nil {
 			return err
 		}
-		err := b.runner.Run(ctx, b, b.end, b.run.Levels...)
+		err := b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...)
 		b.progress.stop()
 		return b.conclude(ctx, err)
 	})
@@ -128,15 +124,15 @@ func measure(ctx context.Context, env *Env, p plan.Plan, seed *uint64, do func(c
 		return err
 	}
 	defer b.close(ctx)
-	ctx, b.stop = context.WithCancelCause(ctx)
-	defer b.stop(nil)
+	ctx, b.Stop = context.WithCancelCause(ctx)
+	defer b.Stop(nil)
 	return do(ctx, b)
 }
 
 // dryRun shows the plan and sends nothing.
 func dryRun(env *Env, p plan.Plan) error {
-	if err := checkResults(&p); err != nil {
-		return usage(err)
+	if err := bench.Check(&p, nil); err != nil {
+		return err
 	}
 	if _, _, err := apiKey(env, &p); err != nil {
 		return usage(err)
@@ -148,127 +144,78 @@ func dryRun(env *Env, p plan.Plan) error {
 // the simulated engine, if the plan has one. The seed is for a plan that has
 // none; nil draws one.
 func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error), seed *uint64) (*benchRun, error) {
-	if err := checkResults(&p); err != nil {
-		return nil, usage(err)
-	}
 	key, keyFrom, err := apiKey(env, &p)
 	if err != nil {
 		return nil, usage(err)
 	}
-	given, err := json.Marshal(new(p.Public(env.secrets)))
-	if err != nil {
-		return nil, err
-	}
 	env.tune()
-	b := &benchRun{env: env, given: given, progress: newProgress(env, &p)}
-	b.around = run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
-	b.around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
+	b := &benchRun{env: env, progress: newProgress(env, &p)}
+	around := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
+	around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
 	if serve == nil {
 		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
+	}
+	o := bench.Options{
+		Args: env.Args, Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Kept: b.kept, Watch: b.progress.on(),
+		Begin: func(l *outcome.Level, feed *live.Feed) { b.progress.begin(b.Runner, l.Epoch, feed) }, End: b.progress.end, Done: b.showLevel,
+		Print: env.print, Listen: env.listen, Client: env.client,
 	}
 	if p.Agents > 0 {
 		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.say, name: nuid.Next()}
 		for _, server := range p.BaseURLs() {
 			b.agents.to += " --allow-target " + redact.URL(server)
 		}
-		b.around.Agents = b.agents
+		around.Agents, o.Cluster = b.agents, b.agents.name
 	}
-	if err := b.connect(ctx, p, serve); err != nil {
+	o.Env = around
+	if b.Bench, err = bench.Open(ctx, p, o); err == nil {
+		err = b.opened(ctx)
+	}
+	if err != nil {
 		b.progress.stop()
 		return nil, err
 	}
 	return b, nil
 }
 
-// connect opens the servers of the plan.
-func (b *benchRun) connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
-	hooks := run.Hooks{Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: b.progress.on() || p.MetricsListen != "" || p.OTLP != ""}
-	r, err := run.Open(ctx, p, b.around, hooks)
-	if ctx.Err() != nil {
-		return ctx.Err() // whatever it was that could not be done after that
-	}
-	if err != nil {
+// reconnect opens the next server of a sweep.
+func (b *benchRun) reconnect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
+	if err := b.Connect(ctx, p, serve); err != nil {
 		return err
 	}
-	b.runner = r
+	return b.opened(ctx)
+}
+
+// opened tells what is measured, and opens the pages of the run.
+func (b *benchRun) opened(ctx context.Context) error {
+	r := b.Runner
 	whom := strings.Join(r.Plan.ShownURLs(), ", ")
 	if r.Plan.Virtual {
 		whom = "computed engine " + strings.Join(r.Asked.Values("sim"), ", ")
 	}
 	b.progress.describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
 	b.say(fmt.Sprintf("%s, model %s, dataset %s, prompts counted by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
-	return b.publish(ctx)
+	return b.Publish(ctx)
 }
 
 // close lets go of the servers and the agents.
 func (b *benchRun) close(ctx context.Context) {
 	b.disconnect()
 	b.agents.close() //nolint:contextcheck // agents are told that it is over, whatever ended it
-	b.unpublish(ctx)
+	b.Unpublish(ctx)
 }
 
 // disconnect lets go of the servers.
 func (b *benchRun) disconnect() {
-	b.runner.Close()
+	b.Runner.Close()
 	b.progress.stop()
 }
 
-// open makes the directory of the run, when its first level is about to begin:
-// a run that comes to nothing leaves nothing behind.
-func (b *benchRun) open() error {
-	if b.keep == nil {
-		keep, err := store.Create(b.runner.Plan.RunsDir, b.manifest(), b.env.secrets.SweepJSON)
-		if err != nil {
-			return err
-		}
-		if err := b.keepIn(keep); err != nil {
-			return err
-		}
-	}
-	if tell := b.opened; tell != nil {
-		b.opened = nil
-		return tell(b.keep.Dir())
-	}
-	return nil
-}
-
-// keepIn settles where the run is kept.
-func (b *benchRun) keepIn(keep *store.Writer) error {
-	b.keep = keep
+// kept notes that the run has a directory.
+func (b *benchRun) kept(w *store.Writer) {
 	b.env.keeps.Store(true)
-	keep.Full = b.diskIsFull
-	if b.runner.Plan.Virtual {
-		keep.Batch()
-	}
-	b.progress.keep = keep.Live
-	kept, err := keep.Read()
-	if err != nil {
-		return err
-	}
-	b.run.About, b.run.Records = archive.About(keep.Dir(), &kept.Manifest), b.recordsOf(archive.Requests)
-	if b.board != nil {
-		b.board.Name(b.run.Name)
-	}
-	b.say("Kept in " + keep.Dir())
-	return nil
+	b.progress.keep = w.Live
 }
-
-// Add implements tacho.Sink.
-func (b *benchRun) Add(r *tacho.Record) error { return b.AddAll([]*tacho.Record{r}) }
-
-// AddAll implements tacho.Batcher.
-func (b *benchRun) AddAll(rs []*tacho.Record) error {
-	for _, r := range rs {
-		r.Stage += b.base
-		if b.board != nil {
-			_ = b.board.Add(r) // never fails
-		}
-	}
-	return b.keep.AddAll(rs)
-}
-
-// Close implements tacho.Sink.
-func (b *benchRun) Close() error { return b.keep.Close() }
 
 // tokenizers are where Hugging Face's own tools have them, so that what those
 // have downloaded is found.
@@ -298,25 +245,12 @@ func randomSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// benchRun is one run of bench as it goes on. It is the sink of its records.
+// benchRun is a run of bench with its terminal.
 type benchRun struct {
+	*bench.Bench
 	env      *Env
-	given    json.RawMessage // the plan, as it was
-	around   run.Env
-	runner   *run.Runner
-	agents   *agents    // nil where there are none
-	live     *live.Feed // of the level that runs
-	keep     *store.Writer
+	agents   *agents // nil if there are none
 	progress *progress
-	run      outcome.Run
-	terse    bool                    // levels are not shown as they end, nor as a curve: who measures has words of his own
-	outer    outcome.Coordinates     // what sets these levels apart from others of the run
-	base     int                     // how many others there are
-	board    *publish.Board          // what monitoring sees; nil where nobody looks
-	outlets  []func(context.Context) // that stop showing it
-	opened   func(dir string) error  // told, once for each server, where the run is; may be nil
-	failed   error                   // what could not be shown or kept
-	stop     context.CancelCauseFunc
 }
 
 func (b *benchRun) say(line string) {
@@ -324,45 +258,23 @@ func (b *benchRun) say(line string) {
 	_, _ = fmt.Fprintln(b.env.Stderr, line) // a broken stderr stops nothing
 }
 
-// end keeps what a level came to, shows it, and writes its result file.
-func (b *benchRun) end(l *outcome.Level) {
-	if b.board != nil {
-		b.board.End()
-	}
-	l = b.placed(l)
-	b.progress.end(l)
-	b.note(b.keep.End(keptLevel(l)))
-	b.note(b.keep.Samples(l.Index, l.Samples))
-	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })
-	b.run.Levels = append(b.run.Levels, *l)
-	if len(b.run.Levels) == 1 {
-		b.run.Began = l.Epoch
-	}
-	if b.terse {
-		return
-	}
+// showLevel shows a level that is over, unless all are shown at the end.
+func (b *benchRun) showLevel(l *outcome.Level) {
 	if !b.brief() {
-		b.note(report.TextLevel(b.env.Stdout, &b.run, l, b.runner.Plan.ReportStyle))
-	}
-	b.note(b.saveResult(l))
-}
-
-func (b *benchRun) note(err error) {
-	if err != nil && (b.failed == nil || !strings.Contains(b.failed.Error(), err.Error())) {
-		b.failed = errors.Join(b.failed, err)
+		b.Note(report.TextLevel(b.env.Stdout, &b.Outcome, l, b.Runner.Plan.ReportStyle))
 	}
 }
 
 // conclude shows the table of levels, keeps the summary, and says what to exit
 // with.
 func (b *benchRun) conclude(ctx context.Context, err error) error {
-	if b.keep == nil { // it came to nothing
+	if b.Keep == nil { // it came to nothing
 		return cmp.Or(ctx.Err(), err)
 	}
-	err, closed := b.summarize(ctx, err), b.keep.Close()
-	if p := &b.runner.Plan; p.Dialect != "" && closed == nil && len(b.run.Levels) > 0 {
+	err, closed := b.summarize(ctx, err), b.Keep.Close()
+	if p := &b.Runner.Plan; p.Dialect != "" && closed == nil && len(b.Outcome.Levels) > 0 {
 		again := reportOptions{dialect: p.Dialect}
-		closed = again.print(b.env, []string{b.keep.Dir()})
+		closed = again.print(b.env, []string{b.Keep.Dir()})
 	}
 	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {
 		return err
@@ -371,35 +283,35 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 }
 
 func (b *benchRun) summarize(ctx context.Context, err error) error {
-	b.run.Order()
-	r := report.Report{Runs: []outcome.Run{b.run}}
+	b.Outcome.Order()
+	r := report.Report{Runs: []outcome.Run{b.Outcome}}
 	if b.env.seen != nil {
-		b.env.seen(&b.run)
+		b.env.seen(&b.Outcome)
 	}
-	if len(b.run.Levels) > 0 {
-		b.note(b.present(&r))
+	if len(b.Outcome.Levels) > 0 {
+		b.Note(b.present(&r))
 	}
-	var full diskFull
+	var full bench.DiskFull
 	if errors.As(context.Cause(ctx), &full) {
-		return errors.Join(full, b.failed)
+		return errors.Join(full, b.Failed())
 	}
 	if ctx.Err() != nil {
-		return errors.Join(b.failed, &exitError{code: stopCode(ctx)})
+		return errors.Join(b.Failed(), &exitError{code: stopCode(ctx)})
 	}
 	if err != nil {
-		return errors.Join(err, b.failed)
+		return errors.Join(err, b.Failed())
 	}
-	b.note(b.keep.Summary(r.Document()))
-	if b.failed != nil {
-		return b.failed
+	b.Note(b.Keep.Summary(r.Document()))
+	if b.Failed() != nil {
+		return b.Failed()
 	}
-	err = gateOf(&b.runner.Plan).judge(b.env, []outcome.Run{b.run})
+	err = gateOf(&b.Runner.Plan).judge(b.env, []outcome.Run{b.Outcome})
 	var gated *exitError
 	if err != nil && !errors.As(err, &gated) {
 		return err
 	}
-	for i := range b.run.Levels {
-		if b.run.Levels[i].Summary.Verdict.Severity == metric.Invalid {
+	for i := range b.Outcome.Levels {
+		if b.Outcome.Levels[i].Summary.Verdict.Severity == metric.Invalid {
 			return &exitError{code: exitInvalid}
 		}
 	}

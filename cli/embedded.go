@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -28,22 +27,6 @@ const defaultSim = "vllm-8b-h100"
 // ofAnyServer are the options that say nothing about which server it is.
 var ofAnyServer = []string{"label", "sim-speedup", "virtual", "balance", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
 
-// checkVirtual says what does not go with a run in virtual time, or without one.
-func checkVirtual(p *plan.Plan) error {
-	for _, o := range p.Options() {
-		if o.Group == "Fleet" && o.Given() && !p.Virtual {
-			return fmt.Errorf("--%s is for runs in virtual time: add --virtual and --sim, or leave it out", o.Name)
-		}
-	}
-	switch {
-	case p.Virtual && p.Sim == "":
-		return errors.New("--virtual computes what an engine would do, and a server is named: leave the server out, and name an engine with --sim (predict: --engine)")
-	case p.Virtual && p.Given("sim-speedup"):
-		return errors.New("--virtual goes as fast as it can: it goes without --sim-speedup")
-	}
-	return nil
-}
-
 // namesServer says whether a flag says anything about a server.
 func namesServer(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Options(), func(o plan.Option) bool {
@@ -62,42 +45,11 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 		}
 		_, _ = fmt.Fprintf(env.Stderr, said, p.Sim) // for information
 	}
-	if err := checkVirtual(p); err != nil {
+	if p.Sim == "" || len(p.Values("sim")) > 1 {
+		return nil // several have a protocol each
+	}
+	if err := simBackend(p); err != nil {
 		return usage(err)
-	}
-	if p.Sim == "" {
-		if p.Given("sim-speedup") {
-			return usage(errors.New("--sim-speedup is of the simulated engine, and a server is named: leave it out, or name an engine with --sim"))
-		}
-		return nil
-	}
-	for _, text := range p.Values("sim-speedup") {
-		if f, err := strconv.ParseFloat(text, 64); err != nil || !(f > 0) || math.IsInf(f, 0) {
-			return usage(fmt.Errorf("--sim-speedup %s: it must be above 0", text))
-		}
-	}
-	if len(p.BaseURL) > 0 || p.Given("host") || p.Given("port") {
-		return usage(errors.New("--sim (predict: --engine) brings a server of its own: it goes without --base-url, --host and --port"))
-	}
-	if err := checkEngines(p); err != nil {
-		return usage(err)
-	}
-	if len(p.Values("sim")) > 1 {
-		return nil // each has a protocol of its own
-	}
-	return simBackend(p)
-}
-
-// checkEngines says what is wrong with the engines that --sim names.
-func checkEngines(p *plan.Plan) error {
-	for _, name := range p.Values("sim") {
-		mix, err := step.LoadMix(name)
-		if err != nil {
-			return err
-		}
-		if (len(mix) > 1 || mix[0].Count > 1) && (!p.Virtual || p.Given("replicas")) {
-			return fmt.Errorf("%s: several engines are for runs in virtual time, and go without --replicas", name)
-		}
 	}
 	return nil
 }

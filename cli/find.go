@@ -104,7 +104,7 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		return dryRun(env, p)
 	}
 	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
-		b.terse = true
+		b.Terse = true
 		find := &finding{benchRun: b, search: s, plan: p}
 		return find.conclude(ctx, find.probeAll(ctx))
 	})
@@ -206,13 +206,13 @@ func (f *finding) probe(ctx context.Context, p search.Probe) error {
 		return err
 	}
 	enough := make(chan struct{})
-	f.runner.Enough = enough
+	f.Runner.Enough = enough
 	judge := &judge{Sink: f.benchRun, watch: f.search.Watch(p), enough: enough, live: f.benchRun}
-	out, err := f.runner.Measure(ctx, level, judge)
+	out, err := f.Runner.Measure(ctx, level, judge)
 	if out == nil {
 		return err
 	}
-	f.end(out)
+	f.End(out)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (f *finding) level(p search.Probe) (plan.Level, error) {
 		return l, err
 	}
 	draw := func(l plan.Level, k uint64) iter.Seq[time.Duration] {
-		pacer, bad := f.runner.Draw(l, k)
+		pacer, bad := f.Runner.Draw(l, k)
 		if bad != nil {
 			err = bad
 			return func(func(time.Duration) bool) {}
@@ -273,10 +273,10 @@ func (j *judge) Add(r *tacho.Record) error {
 
 // inFlight is how many requests of the level that runs are under way.
 func (b *benchRun) inFlight() int {
-	if b.live == nil {
+	if b.Live == nil {
 		return 0
 	}
-	return b.live.InFlight()
+	return b.Live.InFlight()
 }
 
 // void is why a probe proves nothing: its verdict is INVALID, and not because the
@@ -313,18 +313,18 @@ func (f *finding) values(r search.Result) (out []string) {
 // conclude shows the probes and the limit, keeps both, and says what to exit with.
 func (f *finding) conclude(ctx context.Context, err error) error {
 	f.progress.stop()
-	if f.keep == nil {
+	if f.Keep == nil {
 		return cmp.Or(ctx.Err(), err)
 	}
 	limit := f.search.Limit(err == nil)
-	if f.runner.Plan.Virtual {
+	if f.Runner.Plan.Virtual {
 		limit.Sentence = metric.PredictedWord + limit.Sentence
 	}
-	f.run.Notes, f.run.HeldProbe = append(f.run.Notes, outcome.LimitNote(limit.Sentence)), limit.Probe
-	f.note(f.keep.Limit(limit))
+	f.Outcome.Notes, f.Outcome.HeldProbe = append(f.Outcome.Notes, outcome.LimitNote(limit.Sentence)), limit.Probe
+	f.Note(f.Keep.Limit(limit))
 	err = f.benchRun.conclude(ctx, err)
-	f.note(f.table(&limit))
-	if _, bad := fmt.Fprintln(f.env.Stdout, strings.Join(append(f.curves(&limit), conclusion.Of(&f.run).Text...), "\n")); bad != nil && err == nil {
+	f.Note(f.table(&limit))
+	if _, bad := fmt.Fprintln(f.env.Stdout, strings.Join(append(f.curves(&limit), conclusion.Of(&f.Outcome).Text...), "\n")); bad != nil && err == nil {
 		return bad
 	}
 	var exit *exitError

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tacho/archive"
+	"tacho/bench"
 	"tacho/internal/wholefile"
 	"tacho/outcome"
 	"tacho/predict"
@@ -95,7 +96,7 @@ func (o *fitOptions) run(ctx context.Context, env *Env, paths []string) error {
 		return usage(fmt.Errorf("-o %s: a profile ends in .yaml", o.out))
 	}
 	if o.out != "" {
-		if err := writable(filepath.Dir(o.out)); err != nil { // not after minutes
+		if err := bench.Writable(filepath.Dir(o.out)); err != nil { // not after minutes
 			return usage(fmt.Errorf("-o %s: %w", o.out, err))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"tacho/bench"
 	"tacho/compare"
 	"tacho/internal/wholefile"
 	"tacho/metric"
@@ -18,18 +19,6 @@ import (
 const unjudgedHelp = "let a condition of --fail-if that could not be judged pass; otherwise the exit code is 5"
 
 const junitHelp = "file to write the conditions of --fail-if to, as JUnit XML"
-
-// parseGate reads the conditions of --fail-if; none where it was not given.
-func parseGate(text string) ([]metric.Condition, error) {
-	if text == "" {
-		return nil, nil
-	}
-	conditions, err := metric.ParseConditions(text)
-	if err != nil {
-		return nil, usage(fmt.Errorf("--fail-if: %w", err))
-	}
-	return conditions, nil
-}
 
 // A gate is what --fail-if and the flags beside it say.
 type gate struct {
@@ -51,10 +40,11 @@ func (g *gate) flags(f *pflag.FlagSet) {
 
 // parse reads the conditions; none if --fail-if was not given.
 func (g *gate) parse() ([]metric.Condition, error) {
-	if g.conditions == "" && g.junit != "" {
-		return nil, usage(errors.New("--junit writes the conditions of --fail-if: give both"))
+	conditions, err := bench.Conditions(g.conditions, g.junit)
+	if err != nil {
+		return nil, usage(err)
 	}
-	return parseGate(g.conditions)
+	return conditions, nil
 }
 
 // judge holds runs against the conditions.

@@ -72,7 +72,7 @@ it against a run that was measured before you rely on it.`
 func predictOrFind(ctx context.Context, env *Env, p plan.Plan, o benchOptions, find, slo string) error {
 	switch kinds := append([]search.Kind{replicasKind}, search.Kinds...); {
 	case find == "" && slo == "":
-		return bench(ctx, env, p, o)
+		return runBench(ctx, env, p, o)
 	case find == "" || slo == "":
 		return usage(errors.New("--slo and --find go together: --slo says what must hold, --find what to look for (replicas, rate, concurrency or users)"))
 	case o.resume != "":

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -22,18 +21,17 @@ import (
 func brief(several, verbose, styled bool) bool { return several && !verbose && !styled }
 
 func (b *benchRun) brief() bool {
-	p := &b.runner.Asked
-	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.outer) > 0, p.Verbose, p.Given("report-style"))
+	p := &b.Runner.Asked
+	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.Outer) > 0, p.Verbose, p.Given("report-style"))
 }
 
 // present shows what the run came to, and keeps that with it.
 func (b *benchRun) present(r *report.Report) error {
-	err := b.showAll(r)
-	if !b.runner.Plan.NoHTML {
-		err = errors.Join(err, b.writePage(r))
+	err := errors.Join(b.showAll(r), b.WriteFiles(r))
+	if b.brief() && !b.Terse {
+		b.say("Whole report: " + filepath.Join(b.Keep.Dir(), store.TextFile))
 	}
-	err = errors.Join(err, b.writeText(r), b.writeOrders(r))
-	if !b.terse {
+	if !b.Terse {
 		b.say("Next: " + b.next())
 	}
 	return err
@@ -43,20 +41,20 @@ func (b *benchRun) present(r *report.Report) error {
 // to follow.
 func (b *benchRun) showAll(r *report.Report) error {
 	b.env.fit(r)
-	levels := b.run.Levels
+	levels := b.Outcome.Levels
 	switch {
-	case b.terse:
+	case b.Terse:
 		return nil
-	case len(levels) > 1 && b.runner.Asked.Given("report-style"):
+	case len(levels) > 1 && b.Runner.Asked.Given("report-style"):
 		return show(b.env.Stdout, "levels", r)
 	case len(levels) > 1:
 		return show(b.env.Stdout, report.Curve, r)
 	case b.brief():
-		if err := report.TextLevel(b.env.Stdout, &b.run, &levels[0], b.runner.Plan.ReportStyle); err != nil {
+		if err := report.TextLevel(b.env.Stdout, &b.Outcome, &levels[0], b.Runner.Plan.ReportStyle); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(b.env.Stdout, strings.Join(report.Closing(&b.run), "\n"))
+	_, err := fmt.Fprintln(b.env.Stdout, strings.Join(report.Closing(&b.Outcome), "\n"))
 	return err
 }
 
@@ -68,36 +66,21 @@ func (e *Env) fit(r *report.Report) {
 	r.ASCII = e.pen().ASCII
 }
 
-// writeText keeps the whole report of each level with the run.
-func (b *benchRun) writeText(r *report.Report) error {
-	var text bytes.Buffer
-	whole := *r
-	whole.Style = b.runner.Plan.ReportStyle
-	err := show(&text, report.Text, &whole)
-	if err == nil {
-		err = b.keep.Text([]byte(b.env.secrets.Sweep(text.String())))
-	}
-	if !b.brief() || b.terse {
-		return err // it has been printed
-	}
-	return b.wrote("Whole report:", filepath.Join(b.keep.Dir(), store.TextFile), err)
-}
-
 // whatIsSent are the groups of options that say it.
 var whatIsSent = []string{"Request", "Dataset", "Conversations", "Traces"}
 
 // next is what to do after this run.
 func (b *benchRun) next() string {
-	p := &b.runner.Asked
+	p := &b.Runner.Asked
 	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
-	if len(b.outer) > 0 {
-		return "how much the best of them takes: start it, and tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(conclusion.Limit(b.run.Levels), "ttft:p99<500ms") + "'"
+	if len(b.Outer) > 0 {
+		return "how much the best of them takes: start it, and tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(conclusion.Limit(b.Outcome.Levels), "ttft:p99<500ms") + "'"
 	}
-	if slices.ContainsFunc(b.run.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
-		return "the rest of it: tacho bench --resume " + b.keep.Dir()
+	if slices.ContainsFunc(b.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
+		return "the rest of it: tacho bench --resume " + b.Keep.Dir()
 	}
-	if !slices.ContainsFunc(b.run.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
-		return "the same again, when the cause is gone: tacho bench --plan " + b.keep.Dir()
+	if !slices.ContainsFunc(b.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
+		return "the same again, when the cause is gone: tacho bench --plan " + b.Keep.Dir()
 	}
 	if p.Virtual {
 		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
@@ -105,7 +88,7 @@ func (b *benchRun) next() string {
 		return "a server of your own: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...)
 	}
 	whom += b.same(append(whatIsSent, "Server", "Agents", "Fleet")...)
-	if limit := conclusion.Limit(b.run.Levels); limit != "" {
+	if limit := conclusion.Limit(b.Outcome.Levels); limit != "" {
 		return "the limit to a few percent: tacho find " + whom + " --slo '" + limit + "'"
 	}
 	return "how much it takes: tacho bench " + whom + " --request-rate sweep"
@@ -114,7 +97,7 @@ func (b *benchRun) next() string {
 // same are the flags of some groups that the run was given, but for those that say
 // where the server is, or are of one run alone. Secrets are left out.
 func (b *benchRun) same(groups ...string) (flags string) {
-	public := b.runner.Asked.Public(&redact.Secrets{})
+	public := b.Runner.Asked.Public(&redact.Secrets{})
 	others := slices.Concat(serverFlags, engineFlags, []string{"label", "metadata", "request-id-prefix"})
 	if public.Sim != "" {
 		others = append(others, "backend") // it follows from that

@@ -60,7 +60,7 @@ func findReplicas(ctx context.Context, env *Env, p plan.Plan, slo string, dry bo
 		return dryRun(env, p)
 	}
 	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
-		b.terse = true
+		b.Terse = true
 		s := &sizing{benchRun: b, plan: p, goals: goals}
 		found, err := s.search(ctx, 1)
 		low, high := found, found
@@ -92,12 +92,12 @@ func (s *sizing) search(ctx context.Context, first int) (int, error) {
 // says between which numbers they lie.
 func (s *sizing) drawn(ctx context.Context, found int) (low, high int, err error) {
 	low, high = found, found
-	if !s.runner.Fitted() {
+	if !s.Runner.Fitted() {
 		return low, high, nil
 	}
-	defer func() { s.runner.Drawn = 0 }()
+	defer func() { s.Runner.Drawn = 0 }()
 	for k := range s.plan.Draws {
-		s.runner.Drawn = k + 1
+		s.Runner.Drawn = k + 1
 		n, err := s.search(ctx, low)
 		if err != nil {
 			return low, high, err
@@ -116,13 +116,13 @@ func (s *sizing) try(ctx context.Context, n int) (*sized, error) {
 	}
 	level.Plan.Draws = 0 // the search has its own
 	enough := make(chan struct{})
-	s.runner.Enough = enough
+	s.Runner.Enough = enough
 	sink := &tallying{Sink: s.benchRun, tally: search.NewTally(s.goals), enough: enough, of: level.Prompts}
-	out, err := s.runner.Measure(ctx, level, sink)
+	out, err := s.Runner.Measure(ctx, level, sink)
 	if out == nil {
 		return nil, err
 	}
-	s.end(out)
+	s.End(out)
 	if err != nil {
 		return nil, err
 	}
@@ -160,16 +160,16 @@ func (t *tallying) Add(r *tacho.Record) error {
 // conclude shows what was tried and says what came of it.
 func (s *sizing) conclude(ctx context.Context, found, low, high int, err error) error {
 	s.progress.stop()
-	if s.keep == nil {
+	if s.Keep == nil {
 		return errors.Join(ctx.Err(), err)
 	}
 	sentence := s.sentence(found, low, high)
-	s.run.Notes = append(s.run.Notes, outcome.LimitNote(sentence))
+	s.Outcome.Notes = append(s.Outcome.Notes, outcome.LimitNote(sentence))
 	if err = s.benchRun.conclude(ctx, err); err != nil {
 		return err
 	}
-	s.note(s.table())
-	if _, err := fmt.Fprintln(s.env.Stdout, strings.Join(conclusion.Of(&s.run).Text, "\n")); err != nil {
+	s.Note(s.table())
+	if _, err := fmt.Fprintln(s.env.Stdout, strings.Join(conclusion.Of(&s.Outcome).Text, "\n")); err != nil {
 		return err
 	}
 	if found == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tacho/archive"
+	"tacho/bench"
 	"tacho/internal/wholefile"
 	"tacho/metric"
 	"tacho/outcome"
@@ -179,7 +180,7 @@ func (o *reportOptions) plainly(env *Env, r *report.Report) error {
 
 // write makes the files that were ordered; one without a path is printed.
 func (o *reportOptions) write(env *Env, r *report.Report) error {
-	list, err := orders(o.orders)
+	list, err := bench.Orders(o.orders)
 	if err != nil || o.dialect != "" {
 		return usage(cmp.Or(err, errors.New("--dialect is printed: leave --report out")))
 	}
@@ -187,11 +188,11 @@ func (o *reportOptions) write(env *Env, r *report.Report) error {
 		if list[i].Rows == "" {
 			list[i].Rows = o.rows
 		}
-		path := cmp.Or(list[i].Path, standardOutput)
+		path := cmp.Or(list[i].Path, bench.StandardOutput)
 		if err := deliver(env, r, &list[i], path); err != nil {
 			return err
 		}
-		if path != standardOutput {
+		if path != bench.StandardOutput {
 			_, _ = fmt.Fprintln(env.Stderr, "Report saved in "+path) // for information
 		}
 	}

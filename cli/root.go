@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"tacho/bench"
 	"tacho/internal/jsonscan"
 	"tacho/internal/redact"
 	"tacho/outcome"
@@ -146,7 +147,7 @@ throughput and goodput, with a verdict on its own measurement.`,
   tacho report runs/20260301-120000-vllm
   tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm`,
 		SilenceErrors: true, SilenceUsage: true,
-		Version: version(),
+		Version: bench.Version(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

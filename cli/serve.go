@@ -15,12 +15,10 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"tacho/bench"
 	"tacho/outcome"
 	"tacho/plan"
 )
-
-// servePrefix begins the names of the coordinates that are settings of the server.
-const servePrefix = "serve."
 
 // A serverCommand is how a server is started, with holes for its settings.
 type serverCommand struct {
@@ -73,7 +71,7 @@ func (c *serverCommand) settings() []outcome.Coordinates {
 		var next []outcome.Coordinates
 		for _, at := range out {
 			for _, v := range list {
-				next = append(next, append(slices.Clone(at), outcome.Coordinate{Name: servePrefix + c.names[i], Value: strings.TrimSpace(v)}))
+				next = append(next, append(slices.Clone(at), outcome.Coordinate{Name: bench.ServePrefix + c.names[i], Value: strings.TrimSpace(v)}))
 			}
 		}
 		out = next
@@ -86,7 +84,7 @@ func (c *serverCommand) settings() []outcome.Coordinates {
 func (c *serverCommand) words(at outcome.Coordinates, port int) ([]string, error) {
 	fill := func(text string) string {
 		return hole.ReplaceAllStringFunc(text, func(h string) string {
-			if v, ok := at.Of(servePrefix + strings.Trim(h, "{}")); ok {
+			if v, ok := at.Of(bench.ServePrefix + strings.Trim(h, "{}")); ok {
 				return v
 			}
 			return strconv.Itoa(port) // the only other that is let through

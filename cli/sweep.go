@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"tacho/bench"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/report"
@@ -126,7 +126,7 @@ func (s *serverSweep) run(ctx context.Context) error {
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", nameOf(at), err))
-			if s.bench == nil || s.bench.keep == nil {
+			if s.bench == nil || s.bench.Keep == nil {
 				return failed
 			}
 			s.bench.say(fmt.Sprintf("%s failed, and the sweep goes on: %v", nameOf(at), err))
@@ -136,8 +136,8 @@ func (s *serverSweep) run(ctx context.Context) error {
 		return failed
 	}
 	err := s.bench.conclude(ctx, failed)
-	if len(s.bench.run.Levels) > 1 {
-		err = errors.Join(err, show(s.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{s.bench.run}}))
+	if len(s.bench.Outcome.Levels) > 1 {
+		err = errors.Join(err, show(s.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{s.bench.Outcome}}))
 	}
 	return err
 }
@@ -146,7 +146,7 @@ func (s *serverSweep) run(ctx context.Context) error {
 func (s *serverSweep) free(ctx context.Context) {
 	if s.bench != nil {
 		s.bench.agents.close() //nolint:contextcheck // as in bench
-		s.bench.unpublish(ctx)
+		s.bench.Unpublish(ctx)
 	}
 }
 
@@ -157,7 +157,7 @@ func nameOf(at outcome.Coordinates) string {
 	}
 	var out []string
 	for _, c := range at {
-		out = append(out, strings.TrimPrefix(c.Name, servePrefix)+"="+c.Value)
+		out = append(out, strings.TrimPrefix(c.Name, bench.ServePrefix)+"="+c.Value)
 	}
 	return strings.Join(out, " ")
 }
@@ -181,9 +181,9 @@ func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc,
 	}
 	b := s.bench
 	defer b.disconnect()
-	b.stop, b.outer, b.base = stop, at, len(b.run.Levels)
-	b.opened = func(dir string) error { return s.server.keep(logName(dir, i)) }
-	err := b.runner.Run(up, b, b.end)
+	b.Stop, b.Outer, b.Base = stop, at, len(b.Outcome.Levels)
+	b.Opened = func(dir string) error { return s.server.keep(logName(dir, i)) }
+	err := b.Runner.Run(up, b, b.End)
 	b.progress.stop()
 	return s.why(up, err)
 }
@@ -194,7 +194,7 @@ func (s *serverSweep) open(ctx context.Context, serve func(*plan.Plan, uint64) (
 		s.bench, err = openBench(ctx, s.env, s.plan, serve, nil)
 		return err
 	}
-	return s.bench.connect(ctx, s.plan, serve)
+	return s.bench.reconnect(ctx, s.plan, serve)
 }
 
 // why is the reason for which a setting failed: the server's end, where it ended.
@@ -223,26 +223,9 @@ func (s *serverSweep) end() {
 	}
 	s.said = s.server.tail()
 	s.server.stop()
-	if s.bench != nil && s.bench.keep != nil {
-		_ = s.server.keep(logName(s.bench.keep.Dir(), s.log)) // where it was never measured; else it is there
+	if s.bench != nil && s.bench.Keep != nil {
+		_ = s.server.keep(logName(s.bench.Keep.Dir(), s.log)) // where it was never measured; else it is there
 	}
 	s.server.drop()
 	s.server = nil
-}
-
-// placed is a level among those of all settings.
-func (b *benchRun) placed(l *outcome.Level) *outcome.Level {
-	if len(b.outer) == 0 {
-		return l
-	}
-	out := *l
-	out.Index += b.base
-	out.Coordinates = slices.Concat(b.outer, l.Coordinates)
-	var names, values []string
-	for _, c := range b.outer {
-		names, values = append(names, "--serve-param "+strings.TrimPrefix(c.Name, servePrefix)+"="+c.Value), append(values, c.Value)
-	}
-	out.Name = strings.TrimSpace(strings.Join(names, " ") + " " + l.Name)
-	out.Value = strings.TrimSpace(strings.Join(values, " ") + " " + l.Value)
-	return &out
 }

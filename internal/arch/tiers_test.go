@@ -95,7 +95,7 @@ var mayExec = map[string]string{
 
 // maySleep are files with sleeps in real time, with the reason.
 var maySleep = map[string]string{
-	"cli/append_real_linux_test.go":               "polls /proc/locks for a waiter",
+	"bench/append_real_linux_test.go":             "polls /proc/locks for a waiter",
 	"cli/cli_test.go":                             "polls a file",
 	"cli/held_real_test.go":                       "polls a condition",
 	"cli/scripts_real_test.go":                    "polls for the end of a process",

@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import "testing"
 
@@ -6,10 +6,10 @@ import "testing"
 // them are told apart by their bytes.
 func TestBuildIsTold(t *testing.T) {
 	t.Parallel()
-	if v := version(); v != "(devel)" && v != "unknown" {
+	if v := Version(); v != "(devel)" && v != "unknown" {
 		t.Skipf("this binary knows its version: %s", v)
 	}
-	if first, second := build(), build(); first == version() || first != second {
+	if first, second := Build(), Build(); first == Version() || first != second {
 		t.Errorf("the build is %q, then %q", first, second)
 	}
 }

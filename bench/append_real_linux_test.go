@@ -1,6 +1,6 @@
 //go:build real
 
-package cli
+package bench
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -11,34 +11,11 @@ import (
 	"tacho/engine"
 	"tacho/internal/exposition"
 	"tacho/internal/visible"
-	"tacho/plan"
 	"tacho/publish"
 )
 
 // pushPeriod is how often a collector gets the figures.
 const pushPeriod = 10 * time.Second
-
-// checkPublish complains about places where nobody could see the figures.
-func checkPublish(p *plan.Plan) error {
-	if p.MetricsListen == "" && p.OTLP == "" {
-		if len(p.OTLPHeaders) > 0 {
-			return errors.New("--otlp-header goes with --otlp-endpoint")
-		}
-		return nil
-	}
-	if p.Virtual {
-		return errors.New("--metrics-listen and --otlp-endpoint show a run as it goes on, and a predicted one takes no time: leave them out, and use --report openmetrics")
-	}
-	if _, err := otlpHeaders(p.OTLPHeaders); err != nil {
-		return err
-	}
-	if p.OTLP != "" {
-		if _, err := publish.CollectorURL(p.OTLP); err != nil {
-			return fmt.Errorf("--otlp-endpoint: %w", err)
-		}
-	}
-	return nil
-}
 
 func otlpHeaders(pairs []string) (http.Header, error) {
 	out := http.Header{}
@@ -52,16 +29,16 @@ func otlpHeaders(pairs []string) (http.Header, error) {
 	return out, nil
 }
 
-// publish opens the outlets that the plan asks for, once for all levels.
-func (b *benchRun) publish(ctx context.Context) error {
-	p := &b.runner.Plan
+// Publish opens the outlets that the plan asks for, once for all levels.
+func (b *Bench) Publish(ctx context.Context) error {
+	p := &b.Runner.Plan
 	if b.board != nil || (p.MetricsListen == "" && p.OTLP == "") {
 		return nil
 	}
 	b.board = publish.New(time.Now(),
-		exposition.Label{Name: "version", Value: version()}, exposition.Label{Name: "backend", Value: p.Backend},
-		exposition.Label{Name: "model", Value: b.env.secrets.Sweep(b.runner.Target.ModelID)},
-		exposition.Label{Name: "url", Value: strings.Join(p.ShownURLs(), " ")}, exposition.Label{Name: "label", Value: b.env.secrets.Sweep(p.Label)})
+		exposition.Label{Name: "version", Value: Version()}, exposition.Label{Name: "backend", Value: p.Backend},
+		exposition.Label{Name: "model", Value: b.o.Env.Secrets.Sweep(b.Runner.Target.ModelID)},
+		exposition.Label{Name: "url", Value: strings.Join(p.ShownURLs(), " ")}, exposition.Label{Name: "label", Value: b.o.Env.Secrets.Sweep(p.Label)})
 	if p.OTLP != "" {
 		if err := b.push(ctx); err != nil {
 			return err
@@ -75,8 +52,8 @@ func (b *benchRun) publish(ctx context.Context) error {
 
 // servePage opens the page for Prometheus. It closes last, because a scraper may have
 // to read it once more.
-func (b *benchRun) servePage(ctx context.Context) error {
-	l, err := b.env.listen(ctx, b.runner.Plan.MetricsListen)
+func (b *Bench) servePage(ctx context.Context) error {
+	l, err := b.o.Listen(ctx, b.Runner.Plan.MetricsListen)
 	if err != nil {
 		return fmt.Errorf("--metrics-listen: %w", err)
 	}
@@ -92,8 +69,8 @@ func (b *benchRun) servePage(ctx context.Context) error {
 }
 
 // push begins to send figures to the collector.
-func (b *benchRun) push(ctx context.Context) error {
-	p := &b.runner.Plan
+func (b *Bench) push(ctx context.Context) error {
+	p := &b.Runner.Plan
 	address, err := publish.CollectorURL(p.OTLP)
 	if err != nil {
 		return err
@@ -102,11 +79,11 @@ func (b *benchRun) push(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, done := b.env.client()
+	client, done := b.o.Client()
 	stop := b.board.Push(ctx, publish.Collector{
 		URL: address, Headers: headers, Every: pushPeriod, Now: time.Now, Client: client,
 		Trouble: func(err error) {
-			b.say("The figures did not reach the collector; the run goes on: " + visible.Line(b.env.secrets.Sweep(err.Error())))
+			b.say("The figures did not reach the collector; the run goes on: " + visible.Line(b.o.Env.Secrets.Sweep(err.Error())))
 		},
 	})
 	b.outlets = append(b.outlets, func(context.Context) {
@@ -116,8 +93,8 @@ func (b *benchRun) push(ctx context.Context) error {
 	return nil
 }
 
-// unpublish closes the outlets; the collector and the scraper get the last figures.
-func (b *benchRun) unpublish(ctx context.Context) {
+// Unpublish closes the outlets; the collector and the scraper get the last figures.
+func (b *Bench) Unpublish(ctx context.Context) {
 	for _, stop := range b.outlets {
 		stop(ctx)
 	}
@@ -125,7 +102,7 @@ func (b *benchRun) unpublish(ctx context.Context) {
 }
 
 // showLevel opens a level on the board.
-func (b *benchRun) showLevel(name string, live *engine.Live) {
+func (b *Bench) showLevel(name string, live *engine.Live) {
 	if b.board != nil {
 		b.board.Begin(strings.TrimLeft(name, "-"), func() publish.Counts {
 			return publish.Counts{Started: live.Started.Load(), Finished: live.Finished.Load(), OutputTokens: live.Tokens.Load()}

@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"tacho"
+	"tacho/archive"
+	"tacho/live"
+	"tacho/outcome"
+	"tacho/plan"
+	"tacho/store"
+)
+
+// manifest says what the run is: the plan as it was given, and what became of it.
+func (b *Bench) manifest() store.Manifest {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	r := b.Runner
+	m := store.Manifest{
+		Tool: "tacho", Version: Build(), Started: time.Now(), Label: r.Plan.Label,
+		Args: b.o.Args, Seed: r.Seed,
+		Host: store.Host{
+			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+			GoVersion: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+		},
+		Varies: b.varies(), Swept: r.Asked.Swept(),
+		Plan:   b.given,
+		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
+	}
+	m.Cluster = b.o.Cluster
+	if m.Label == "" {
+		m.Label = r.Plan.Backend
+	}
+	if r.Plan.Virtual {
+		m.Label = "predicted-" + m.Label // and never taken for measured
+	}
+	m.Label = b.o.Env.Secrets.Sweep(m.Label) // it is a part of the directory's name
+	if r.Target.Model != r.Target.ModelID {
+		m.Target.Requested = r.Target.Model
+	}
+	for _, s := range r.Target.Servers {
+		m.Target.Servers = append(m.Target.Servers, store.Server{URL: s.URL, Name: s.Name, Version: s.Version, MaxModelTokens: s.MaxLen, Settings: s.Settings})
+	}
+	for _, g := range r.Target.GPUs {
+		m.Target.GPUs = append(m.Target.GPUs, store.GPUs(g))
+	}
+	return m
+}
+
+// varies names what sets the levels apart.
+func (b *Bench) varies() string {
+	var names []string
+	for _, c := range b.Outer {
+		names = append(names, c.Name)
+	}
+	return strings.TrimSpace(strings.Join(names, " ") + " " + b.Runner.Asked.Varies())
+}
+
+// begin notes that a level has begun.
+func (b *Bench) begin(l *outcome.Level, feed *live.Feed) error {
+	b.Live = feed
+	b.showLevel(l.Name, &feed.Counts)
+	if b.o.Begin != nil {
+		b.o.Begin(l, feed)
+	}
+	return b.Keep.Level(keptLevel(b.placed(l)))
+}
+
+func keptLevel(l *outcome.Level) store.Level {
+	return store.Level{Setting: l.Setting, Config: l.Summary.Config}
+}
+
+// A DiskFull ended a run: it could not be kept.
+type DiskFull struct{ error }
+
+// diskIsFull tells, at once, that the run cannot be written down as it goes on,
+// or that it can again; it stops the run where the plan says so, or where nothing
+// else is left.
+func (b *Bench) diskIsFull(err error) {
+	const more = "free some space there, or choose another place with --runs-dir"
+	switch lost := errors.Is(err, store.ErrLost); {
+	case err == nil:
+		b.say("There is room for the run again: all that waited in memory is written, and nothing is lost.")
+	case lost || b.Runner.Plan.OnDiskFull == plan.StopOnFullDisk:
+		b.say(fmt.Sprintf("Stopping, for the run cannot be kept: %v. It is in %s: %s.", err, b.Keep.Dir(), more))
+		b.Stop(DiskFull{fmt.Errorf("the run was stopped, for it could not be kept: %w", err)})
+	default:
+		b.say(fmt.Sprintf("The run cannot be written down: %v. It goes on, and what finishes waits in memory for room in %s: %s.", err, b.Keep.Dir(), more))
+	}
+}
+
+// open makes the directory of the run, when its first level is about to begin:
+// a run that comes to nothing leaves nothing behind.
+func (b *Bench) open() error {
+	if b.Keep == nil {
+		keep, err := store.Create(b.Runner.Plan.RunsDir, b.manifest(), b.o.Env.Secrets.SweepJSON)
+		if err != nil {
+			return err
+		}
+		if err := b.keepIn(keep); err != nil {
+			return err
+		}
+	}
+	if tell := b.Opened; tell != nil {
+		b.Opened = nil
+		return tell(b.Keep.Dir())
+	}
+	return nil
+}
+
+// keepIn settles where the run is kept.
+func (b *Bench) keepIn(keep *store.Writer) error {
+	b.Keep = keep
+	keep.Full = b.diskIsFull
+	if b.Runner.Plan.Virtual {
+		keep.Batch()
+	}
+	if b.o.Kept != nil {
+		b.o.Kept(keep)
+	}
+	kept, err := keep.Read()
+	if err != nil {
+		return err
+	}
+	b.Outcome.About, b.Outcome.Records = archive.About(keep.Dir(), &kept.Manifest), b.recordsOf(archive.Requests)
+	if b.board != nil {
+		b.board.Name(b.Outcome.Name)
+	}
+	b.say("Kept in " + keep.Dir())
+	return nil
+}
+
+// AddAll implements tacho.Batcher.
+func (b *Bench) AddAll(rs []*tacho.Record) error {
+	for _, r := range rs {
+		r.Stage += b.Base
+		if b.board != nil {
+			_ = b.board.Add(r) // never fails
+		}
+	}
+	return b.Keep.AddAll(rs)
+}
+
+// Close implements tacho.Sink.
+func (b *Bench) Close() error { return b.Keep.Close() }
+
+// recordsOf are the records that of picks, read back from where they are kept.
+func (b *Bench) recordsOf(of func(*store.Run) iter.Seq2[*tacho.Record, error]) func() iter.Seq2[*tacho.Record, error] {
+	return func() iter.Seq2[*tacho.Record, error] {
+		kept, err := b.Keep.Read()
+		if err != nil {
+			return func(yield func(*tacho.Record, error) bool) { yield(nil, err) }
+		}
+		return of(kept)
+	}
+}
+
+// ServePrefix begins the names of coordinates that are settings of a server.
+const ServePrefix = "serve."
+
+// placed is a level among those of all settings.
+func (b *Bench) placed(l *outcome.Level) *outcome.Level {
+	if len(b.Outer) == 0 {
+		return l
+	}
+	out := *l
+	out.Index += b.Base
+	out.Coordinates = slices.Concat(b.Outer, l.Coordinates)
+	var names, values []string
+	for _, c := range b.Outer {
+		names, values = append(names, "--serve-param "+strings.TrimPrefix(c.Name, ServePrefix)+"="+c.Value), append(values, c.Value)
+	}
+	out.Name = strings.TrimSpace(strings.Join(names, " ") + " " + l.Name)
+	out.Value = strings.TrimSpace(strings.Join(values, " ") + " " + l.Value)
+	return &out
+}

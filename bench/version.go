@@ -1,0 +1,49 @@
+package bench
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"tacho/outcome"
+)
+
+// Version is what the binary was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return info.Main.Version + " " + s.Value[:12]
+		}
+	}
+	return info.Main.Version
+}
+
+// Build is the version, and for a build that does not know its commit a hash of the
+// executable: two such builds may differ.
+var Build = sync.OnceValue(func() string {
+	v := Version()
+	if !outcome.UnknownBuild(v) {
+		return v
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return v
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return v
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return v
+	}
+	return fmt.Sprintf("%s %.6x", v, sum.Sum(nil))
+})
