@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -38,7 +39,7 @@ type Options struct {
 	Say    func(line string)                                               // told what is worth knowing
 	Ready  func(done, all int)                                             // prompts made ready
 	Fetch  func(file string, done, all int64)                              // bytes of a file downloaded; all is -1 if it is unknown
-	Serve  func(p *plan.Plan, seed uint64) (stop func(), err error)        // starts the server that a plan brings along
+	Serve  func(p *plan.Plan, seed uint64) (stop func(), err error)        // starts the server that a plan brings along; nil starts its simulated engine in this process
 	Kept   func(w *store.Writer)                                           // the run has a directory
 	Begin  func(l *outcome.Level, feed *live.Feed)                         // a level has begun
 	End    func(l *outcome.Level)                                          // it is over
@@ -124,6 +125,12 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 	}
 	if o.Client == nil {
 		o.Client = func() (*http.Client, func()) { return &http.Client{}, func() {} }
+	}
+	if o.Serve == nil {
+		o.Serve = serveSim
+	}
+	if o.Env.Random == 0 {
+		o.Env.Random = rand.Uint64()
 	}
 	if err := Check(&p, o.Say); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/backend"
+	"tacho/bench"
 	"tacho/plan"
 	"tacho/sim/step"
 	"tacho/workload"
@@ -48,28 +48,10 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 	if p.Sim == "" || len(p.Values("sim")) > 1 {
 		return nil // several have a protocol each
 	}
-	if err := simBackend(p); err != nil {
+	if err := bench.TakeProtocol(p); err != nil {
 		return usage(err)
 	}
 	return nil
-}
-
-// simBackend takes the protocol that goes with the simulated engine, where none
-// was named.
-func simBackend(p *plan.Plan) error {
-	mix, err := step.LoadMix(p.Sim)
-	if err == nil && !p.Given("backend") {
-		p.Backend = backendOf(mix[0].Engine)
-	}
-	return err
-}
-
-// backendOf is the protocol that goes with an engine.
-func backendOf(engine string) string {
-	if kind, err := backend.Find(engine); err == nil {
-		return kind.Name
-	}
-	return plan.Default().Backend
 }
 
 // defaultScenario is a run of some ten seconds that shows all there is to see,
@@ -95,7 +77,7 @@ func startSim(env *Env, p *plan.Plan, seed uint64) (stop func(), err error) {
 	if p.Sim == "" {
 		return func() {}, nil
 	}
-	if err := simBackend(p); err != nil {
+	if err := bench.TakeProtocol(p); err != nil {
 		return nil, err
 	}
 	mix, err := step.LoadMix(p.Sim)

@@ -83,7 +83,7 @@ var layers = map[string]string{
 	"sim":                           "internal/spelling internal/wav sim/step sim/words wire/*",
 	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
 	"run":                           ". backend engine hub instrument internal/limit internal/redact internal/rows live metric outcome pace plan predict replay route search session sim/step token transport transport/tap workload",
-	"bench":                         ". archive compare engine internal/exposition internal/redact internal/visible live metric outcome plan publish report run sim/step store",
+	"bench":                         ". archive backend compare engine internal/exposition internal/redact internal/visible live metric outcome plan publish report run sim sim/step store",
 	"cli":                           ". archive backend bench cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/visible internal/wholefile kube live live/view metric outcome plan predict publish replay report report/conclusion run search sim sim/step store token workload ui",
 	"cluster":                       ". internal/solely internal/wholefile live metric plan run session stat",
 	"cmd/tacho":                     "cli",

@@ -1,0 +1,119 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tacho/bench"
+	"tacho/internal/memnet"
+	"tacho/outcome"
+	"tacho/plan"
+	"tacho/run"
+	"tacho/sim"
+	"tacho/workload"
+)
+
+// Every group of options is checked before anything is sent or written.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct{ option, value, want string }{
+		{"sim-speedup", "2", "--sim-speedup is of the simulated engine"},
+		{"virtual", "true", "--virtual computes what an engine would do"},
+		{"request-rate", "-1", "request rate -1 must be above 0"},
+		{"dataset-path", "no/such/file", "--dataset-path"},
+		{"tokenizer", "./no/such/file", "--tokenizer"},
+		{"fail-if", "ttft", "--fail-if"},
+		{"junit", "gate.xml", "--junit writes the conditions"},
+		{"otlp-header", "a=b", "--otlp-header goes with"},
+		{"metadata", "word", "--metadata"},
+		{"report-style", "nobody", "--report-style"},
+		{"dialect", "nobody", "--dialect"},
+		{"save-detailed", "true", "--save-detailed goes with"},
+		{"report", "nobody", "--report"},
+	} {
+		t.Run(c.option, func(t *testing.T) {
+			p := plan.Default()
+			p.RunsDir = filepath.Join(t.TempDir(), "runs")
+			err := p.Set(c.option, c.value)
+			if err == nil {
+				err = bench.Check(&p, nil)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if _, err := os.Stat(p.RunsDir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the check left something behind: %v", err)
+			}
+		})
+	}
+}
+
+// A program runs a plan, the run is kept, and one that was cut short goes on.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network memnet.Network
+		p := plan.Default()
+		p.BaseURL, p.NumPrompts, p.NoTrial = []string{serve(t, &network)}, 5, true
+		p.RandomInputLen, p.RandomOutputLen = workload.Fixed(20), workload.Fixed(5)
+		p.RunsDir, p.SaveResult, p.ResultDir = t.TempDir(), true, t.TempDir()
+		if err := p.Set("request-rate", "10,20"); err != nil {
+			t.Fatal(err)
+		}
+		var dir string
+		o := bench.Options{Env: run.Env{Dial: network.Dial}}
+		o.Say = func(line string) {
+			if at, ok := strings.CutPrefix(line, "Kept in "); ok {
+				dir = at
+			}
+		}
+		o.Serve = func(*plan.Plan, uint64) (func(), error) { return func() {}, nil }
+		ctx, stop := context.WithCancel(t.Context())
+		first := o
+		first.Done = func(*outcome.Level) { stop() }
+		some, err := bench.Run(ctx, p, first)
+		if err == nil || len(some.Levels) != 1 {
+			t.Fatalf("%d levels and %v, want one level and an error", len(some.Levels), err)
+		}
+		o.Resume = dir
+		all, err := bench.Run(t.Context(), plan.Default(), o)
+		if err != nil || len(all.Levels) != 2 {
+			t.Fatalf("%d levels and %v, want two", len(all.Levels), err)
+		}
+		for _, l := range all.Levels {
+			if l.Summary.Completed != 5 {
+				t.Errorf("%s: %d requests", l.Name, l.Summary.Completed)
+			}
+		}
+		for _, name := range []string{"report.html", "report.txt", "summary.json"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+				t.Error(err)
+			}
+		}
+		if files, _ := filepath.Glob(filepath.Join(p.ResultDir, "*.json")); len(files) != 2 {
+			t.Errorf("result files: %v", files)
+		}
+	})
+}
+
+// serve runs a simulated server in memory.
+func serve(t *testing.T, network *memnet.Network) string {
+	t.Helper()
+	engine, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: engine, ReadHeaderTimeout: time.Hour}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = errors.Join(server.Close(), engine.Close()) })
+	return "http://" + l.Addr().String()
+}

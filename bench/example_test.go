@@ -1,0 +1,30 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"tacho/bench"
+	"tacho/metric"
+	"tacho/plan"
+)
+
+// Measure a server and print a percentile. This one is a simulated engine in virtual
+// time, so that the example has the same result everywhere; for a real server, set
+// BaseURL instead of Sim and Virtual.
+func ExampleRun() {
+	p := plan.Default()
+	p.Sim, p.Virtual = "vllm-8b-h100", true
+	p.NumPrompts, p.RequestRate, p.Seed = 200, 10, new(uint64(1))
+	p.RunsDir, _ = os.MkdirTemp("", "runs")
+	defer func() { _ = os.RemoveAll(p.RunsDir) }()
+	result, err := bench.Run(context.Background(), p, bench.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ttft := result.Levels[0].Summary.Dist(metric.TTFT).Stats
+	fmt.Printf("TTFT p99: %.0f ms\n", ttft.Percentile(99))
+	// Output: TTFT p99: 100 ms
+}

@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"net"
+
+	"tacho/backend"
+	"tacho/plan"
+	"tacho/sim"
+	"tacho/sim/step"
+)
+
+// serveSim starts the simulated engine of a plan, if it has one, and puts its address
+// into the plan.
+func serveSim(p *plan.Plan, seed uint64) (stop func(), err error) {
+	if p.Sim == "" {
+		return func() {}, nil
+	}
+	if err := TakeProtocol(p); err != nil {
+		return nil, err
+	}
+	mix, err := step.LoadMix(p.Sim)
+	if err != nil {
+		return nil, err
+	}
+	server, err := sim.New(sim.Options{Profile: &mix[0].Profile, Adapters: p.LoraModules, Speedup: p.SimSpeedup, Seed: seed, Precise: true, ForgetTruth: true})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		_ = server.Close()
+		return nil, err
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = server.Serve(l) // until it is closed
+	}()
+	p.BaseURL = []string{"http://" + l.Addr().String()}
+	return func() {
+		_ = l.Close()
+		<-over
+		_ = server.Close()
+	}, nil
+}
+
+// TakeProtocol takes the protocol that goes with the simulated engine of a plan, unless
+// the plan names one.
+func TakeProtocol(p *plan.Plan) error {
+	mix, err := step.LoadMix(p.Sim)
+	if err != nil || p.Given("backend") {
+		return err
+	}
+	p.Backend = plan.Default().Backend
+	if kind, err := backend.Find(mix[0].Engine); err == nil {
+		p.Backend = kind.Name
+	}
+	return nil
+}
