@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tacho/compare"
+	"tacho/internal/target"
 	"tacho/metric"
 	"tacho/plan"
 	"tacho/publish"
@@ -25,7 +26,7 @@ var checks = []struct {
 	check func(p *plan.Plan, say func(string)) error
 }{
 	{"the simulated engine and virtual time", alone(checkEngine)},
-	{"what is sent, when, and to whom", run.Check},
+	{"what is sent, when, and to whom", target.Check},
 	{"gates", alone(checkGate)},
 	{"figures while the run goes on", alone(checkPublish)},
 	{"reports and result files", alone(checkResults)},

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"tacho/internal/target"
 	"tacho/plan"
-	"tacho/run"
 	"tacho/store"
 )
 
@@ -88,7 +88,7 @@ func planOfRun(env *Env, path string) ([]byte, error) {
 
 // showPlan prints a plan as others may see it, if it can be carried out.
 func showPlan(env *Env, p, public plan.Plan) error {
-	if err := run.Check(&p, func(line string) { _, _ = fmt.Fprintln(env.Stderr, line) }); err != nil {
+	if err := target.Check(&p, func(line string) { _, _ = fmt.Fprintln(env.Stderr, line) }); err != nil {
 		return usage(err)
 	}
 	text, err := public.YAML()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tacho/archive"
+	"tacho/internal/target"
 	"tacho/plan"
 	"tacho/replay"
 	"tacho/run"
@@ -41,7 +42,7 @@ func openReplay(env *Env, name string) (*run.Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := run.Check(&one, nil); err != nil {
+	if err := target.Check(&one, nil); err != nil {
 		return nil, fmt.Errorf("its plan: %w", err)
 	}
 	sessions, err := replay.Of(archive.Level(kept, level.Index), level.Concurrency > 0)

@@ -13,6 +13,7 @@ import (
 	"tacho"
 	"tacho/engine"
 	"tacho/internal/redact"
+	"tacho/internal/target"
 	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
@@ -199,7 +200,7 @@ func (r *Runner) Share(ctx context.Context, t *Task, part Share, sink tacho.Sink
 	for _, n := range s.work.Notes() {
 		known = append(known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
-	scrubReasons(r.env.Secrets, known)
+	target.ScrubReasons(r.env.Secrets, known)
 	return client, known, err
 }
 

@@ -99,17 +99,16 @@ var errAsText = errors.New("prompts are sent as text from now on")
 // like a refusal of token ids. The next try shows whether it was, and the report
 // tells.
 func (r *Runner) textInstead(ctx context.Context, q *tacho.Request, f *tacho.Failure) error {
-	if q.Input.IDs == nil || r.Plan.PromptText || r.Plan.PromptIDs || !r.Target.refusesIDs(f) {
+	if q.Input.IDs == nil || r.Plan.PromptText || r.Plan.PromptIDs || !r.Target.RefusesIDs(f) {
 		return nil
 	}
-	asText := r.Plan
-	asText.PromptText = true
-	r.use(asText)
 	r.idsRefused = fmt.Sprintf("status %d: %s", f.Status, r.env.Secrets.Hide(f.Message))
 	r.say("The server refused a prompt of token ids (%s): trying text, as --prompt-text does.", r.idsRefused)
-	if err := r.counting.findCounter(ctx); err != nil {
+	t, err := r.Target.AsText(ctx)
+	if err != nil {
 		return err
 	}
+	r.use(t)
 	return errAsText
 }
 
@@ -120,6 +119,6 @@ func (r *Runner) refusal() []metric.Reason {
 	}
 	return []metric.Reason{{
 		Code: "prompt-text", Severity: metric.Note,
-		Text: "the server refused token ids (" + r.idsRefused + "), so prompts were sent as text, counted by " + r.counting.counter.Name() + ": --prompt-text does so from the start",
+		Text: "the server refused token ids (" + r.idsRefused + "), so prompts were sent as text, counted by " + r.Target.Counter().Name() + ": --prompt-text does so from the start",
 	}}
 }

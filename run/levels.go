@@ -126,7 +126,7 @@ func (r *Runner) enter(ctx context.Context, l plan.Level) error {
 		p.Dataset = found.Dataset
 	}
 	r.Level = l
-	r.use(p)
+	r.use(r.Target.At(p))
 	return nil
 }
 

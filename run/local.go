@@ -33,11 +33,11 @@ func (x local) ready(ctx context.Context, s *level) error {
 		}
 	}
 	x.fresh = false
-	if err := x.Target.warm(ctx, x.connections(s.Level), x.spares(s.Level)); err != nil {
-		return x.Target.unreachable(ctx, err)
+	if err := x.Target.Warm(ctx, x.connections(s.Level), x.spares(s.Level)); err != nil {
+		return x.Target.Unreachable(ctx, err)
 	}
 	if x.Speed() == 1 {
-		s.config.RoundTripMillis = x.Target.roundTrip(ctx)
+		s.config.RoundTripMillis = x.Target.RoundTrip(ctx)
 	}
 	return nil
 }
@@ -55,19 +55,19 @@ func (x local) run(ctx context.Context, s *level, e *execution) error {
 
 // observe reads the servers' metrics pages and sends probes beside a load.
 func (x local) observe(ctx context.Context, s *level, e *execution, load func(ctx context.Context, begin func(time.Time)) ([]metric.Reason, error)) error {
-	pages := x.Target.pages
-	pages.readFirst(ctx)
-	e.feed.Server = pages.now
-	late, probes := x.Target.simLateness(ctx), newProbes(x.Runner, s.Index)
+	pages := x.Target.Pages
+	pages.ReadFirst(ctx)
+	e.feed.Server = pages.Now
+	late, probes := x.Target.SimLateness(ctx), newProbes(x.Runner, s.Index)
 	known, err := load(ctx, func(epoch time.Time) {
 		e.begin(epoch)
 		probes.start(ctx, epoch)
-		pages.start(ctx, epoch)
+		pages.Start(ctx, epoch)
 	})
 	err = errors.Join(err, probes.stop(e.sink))
 	e.probe = probes.sum.Probe()
-	s.outcome.Samples = x.Speed().samples(pages.stop())
-	s.config.Known = slices.Concat(s.config.Known, x.simulated(late, x.Target.simLateness(context.WithoutCancel(ctx))), known)
+	s.outcome.Samples = x.Speed().samples(pages.Stop())
+	s.config.Known = slices.Concat(s.config.Known, x.simulated(late, x.Target.SimLateness(context.WithoutCancel(ctx))), known)
 	return err
 }
 
@@ -79,16 +79,16 @@ func (x local) send(ctx context.Context, stage engine.Stage, begin func(epoch ti
 		health = x.newHealth()
 		begin(epoch, health.soFar)
 	}
-	seen := x.Target.wire()
+	seen := x.Target.Wire()
 	err := engine.Run(ctx, stage, sink)
-	return health.end(), append(x.Target.unkept(), x.Target.network(seen)...), err
+	return health.end(), append(x.Target.Unkept(), x.Target.Network(seen)...), err
 }
 
 // aside sends requests whose prompts are never measured.
 func (x local) aside(ctx context.Context, s *level, name string, n, limit int) (metric.Summary, error) {
 	var sum metric.Accumulator
 	err := engine.Run(ctx, engine.Stage{
-		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: x.Target.backend,
+		Arrivals: pace.Stripe(pace.Closed{Count: n}.Arrivals(), 0, 1), Limit: limit, Backend: x.Target.Backend,
 		Source: warmups{s.work, x.setting, name}, Timeout: x.Plan.RequestTimeout.Duration(),
 	}, &sum)
 	return sum.Summary(metric.DefaultConfig()), err
@@ -99,7 +99,7 @@ func (x local) stage(s *level, counts *engine.Live) engine.Stage {
 	speed := x.Speed()
 	return engine.Stage{
 		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
-		Source: speed.source(x.named(s.work, s.Level)), Backend: x.Target.backend, Live: counts, Enough: x.Enough, Precise: x.env.Dial == nil, Count: x.counting.answerCounter(),
+		Source: speed.source(x.named(s.work, s.Level)), Backend: x.Target.Backend, Live: counts, Enough: x.Enough, Precise: x.env.Dial == nil, Count: x.Target.AnswerCounter(),
 		Timeout: speed.Squeeze(x.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(x.Plan.MaxSeconds.Duration()),
 	}
 }

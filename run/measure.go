@@ -9,6 +9,7 @@ import (
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/internal/target"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/pace"
@@ -47,7 +48,7 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	if err := r.executor().prepare(ctx, s); err != nil {
 		return nil, err
 	}
-	stop, err := r.Target.profile(ctx)
+	stop, err := r.Target.Profile(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +68,8 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 func (r *Runner) prepare(ctx context.Context, l plan.Level) (*level, error) {
 	s := &level{Level: l, sharing: &workload.Sharing{}}
 	if r.fresh && r.Plan.ReadyCheck == 0 {
-		if err := r.Target.warm(ctx, len(r.Target.clients), 0); err != nil {
-			return nil, r.Target.unreachable(ctx, err)
+		if err := r.Target.Warm(ctx, r.Target.Count(), 0); err != nil {
+			return nil, r.Target.Unreachable(ctx, err)
 		}
 	}
 	if err := r.settle(ctx, s); err != nil {
@@ -89,15 +90,15 @@ func (r *Runner) settle(ctx context.Context, s *level) error {
 	if err := r.load(ctx, s); err != nil {
 		return err
 	}
-	if r.counting.counter.Exact() {
-		if err := r.Target.fits(s.Level, s.work); err != nil {
+	if r.Target.Counter().Exact() {
+		if err := r.Target.Fits(s.Level, s.work); err != nil {
 			return err
 		}
 	}
 	if r.continued {
 		return nil
 	}
-	return r.Target.flush(ctx)
+	return r.Target.Flush(ctx)
 }
 
 // load settles what is sent, when, and what the summary must know of it.
@@ -107,14 +108,14 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 	}
 	l := s.Level
 	if s.config, err = r.Plan.Config(l); err != nil {
-		return &UsageError{err}
+		return &UsageError{Err: err}
 	}
-	s.config.InputEstimated, s.config.Pools = !r.counting.counter.Exact(), r.Target.kind.Pools
+	s.config.InputEstimated, s.config.Pools = !r.Target.Counter().Exact(), r.Target.Kind.Pools
 	s.config.GPUs = float64(r.Target.GPUs.Count())
-	if r.Target.kind.Pools && r.Plan.PercentileMetrics == "" {
+	if r.Target.Kind.Pools && r.Plan.PercentileMetrics == "" {
 		s.config.Metrics = []string{metric.E2EL.Name} // there is no other latency
 	}
-	s.config.Known = slices.Concat(s.config.Known, r.Target.cannot(), r.refusal(), r.pinned())
+	s.config.Known = slices.Concat(s.config.Known, r.Target.Cannot(), r.refusal(), r.pinned())
 	s.outcome.Setting = outcome.Setting{
 		Index: l.Index, Coordinates: l.Coordinates, Repeat: l.Repeat, Name: l.Name, Value: l.Value, Prompts: l.Inputs, Rate: l.Rate, Concurrency: l.Concurrency, Ramp: r.ramp(s.pacer),
 	}
@@ -131,11 +132,11 @@ func (r *Runner) sending(ctx context.Context, s *level) (err error) {
 		s.work, err = r.again(ctx, s.Level)
 		return err
 	}
-	if s.work, err = r.feed.workload(ctx, s.Level, r.seedOf(s.Level)); err != nil {
+	if s.work, err = r.Target.Workload(ctx, s.Level, r.seedOf(s.Level), false); err != nil {
 		return err
 	}
 	if s.pacer, err = r.arrivals(s.Level, s.work); err != nil {
-		return &UsageError{err}
+		return &UsageError{Err: err}
 	}
 	return nil
 }
@@ -205,8 +206,8 @@ func (r *Runner) sumUp(s *level, e *execution) {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
 	s.config.SharedShare, s.config.Unsent = s.sharing.Share(), r.unsent(s, sum.Begun())
-	scrubSamples(r.env.Secrets, out.Samples)
-	scrubReasons(r.env.Secrets, s.config.Known)
+	target.ScrubSamples(r.env.Secrets, out.Samples)
+	target.ScrubReasons(r.env.Secrets, s.config.Known)
 	out.Summary = sum.Summary(s.config)
 	if r.judge != nil {
 		if more := r.judge(&out.Summary); len(more) > 0 {
@@ -244,10 +245,10 @@ func (f finisher) AddAll(recs []*tacho.Record) error {
 
 // finish makes a record fit to be kept, and counts it.
 func (f finisher) finish(rec *tacho.Record) (*tacho.Record, error) {
-	if err := f.r.counting.recount(rec); err != nil {
+	if err := f.r.Target.Recount(rec); err != nil {
 		return nil, err
 	}
-	scrub(f.r.env.Secrets, rec)
+	target.Scrub(f.r.env.Secrets, rec)
 	if !f.r.Plan.SaveDetailed {
 		rec.Text = "" // it has served its purpose: to be counted, and quoted by the next turn
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/target"
 	"tacho/metric"
 )
 
@@ -43,7 +44,7 @@ func (p *probes) start(ctx context.Context, epoch time.Time) {
 
 func (p *probes) send(ctx context.Context, epoch time.Time, i int) {
 	q := &tacho.Request{ID: p.r.requestID(fmt.Sprintf("probe-%d", i)), Input: tacho.Input{Text: "Hi"}, MaxTokens: 1}
-	call, err := p.r.Target.backend.Prepare(q)
+	call, err := p.r.Target.Backend.Prepare(q)
 	if err != nil {
 		return
 	}
@@ -65,7 +66,7 @@ func (p *probes) stop(sink tacho.Sink) error {
 	p.cancel()
 	<-p.done
 	for _, rec := range p.records {
-		scrub(p.r.env.Secrets, rec)
+		target.Scrub(p.r.env.Secrets, rec)
 		rec = p.r.Speed().record(rec)
 		_ = p.sum.Add(rec) // keeps in memory, and cannot fail
 		if err := sink.Add(rec); err != nil {

@@ -7,30 +7,9 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/target"
 	"tacho/workload"
 )
-
-// readyPause is between two tries to get a first answer, at most. A try needs
-// leastTry to come to anything.
-const (
-	readyPause = time.Second
-	leastTry   = 50 * time.Millisecond
-)
-
-// pause waits before another try; false: there is no time for one. Towards the
-// end of the time there are more of them, so that little time is not none.
-func pause(ctx context.Context, deadline time.Time) bool {
-	wait := min(time.Until(deadline)/2, readyPause)
-	if wait < leastTry {
-		return false
-	}
-	select {
-	case <-time.After(wait):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // ready has each server answer a request before any is measured: a mistake that
 // all requests share should cost only one. A ready check waits for the answer.
@@ -43,7 +22,7 @@ func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
 		r.say("Waiting up to %v for the server to answer.", wait)
 	}
 	deadline := time.Now().Add(wait)
-	for i := range r.Target.each {
+	for i := range r.Target.Each {
 		for {
 			f, err := r.try(ctx, i, work, deadline)
 			if err != nil {
@@ -52,21 +31,12 @@ func (r *Runner) ready(ctx context.Context, work workload.Workload) error {
 			if f == nil {
 				break
 			}
-			if hopeless(f) || !pause(ctx, deadline) {
-				return r.Target.refused(ctx, i, f)
+			if target.Hopeless(f) || !target.Pause(ctx, deadline) {
+				return r.Target.Refused(ctx, i, f)
 			}
 		}
 	}
 	return nil
-}
-
-// hopeless says whether it is no use to try again.
-func hopeless(f *tacho.Failure) bool {
-	switch f.Status {
-	case 400, 401, 403, 413, 422:
-		return true
-	}
-	return f.Cause == tacho.Malformed || f.Cause == tacho.TLS
 }
 
 // trialTokens is how many tokens a trial asks for: the first shows how long the
@@ -124,9 +94,9 @@ func wholeAnswer(rec *tacho.Record, asked, whole int) time.Duration {
 func (r *Runner) sendTrial(ctx context.Context, server int, q *tacho.Request, deadline time.Time) (*tacho.Record, error) {
 	q.ID = r.requestID(fmt.Sprintf("trial-%d", r.tries))
 	r.tries++
-	call, err := r.Target.each[server].Prepare(q)
+	call, err := r.Target.Each[server].Prepare(q)
 	if err != nil {
-		return nil, &UsageError{err}
+		return nil, &UsageError{Err: err}
 	}
 	if r.Plan.ReadyCheck == 0 {
 		deadline = time.Now().Add(r.Plan.RequestTimeout.Duration())

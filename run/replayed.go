@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/target"
 	"tacho/metric"
 	"tacho/pace"
 	"tacho/plan"
@@ -33,14 +34,14 @@ func (r *Runner) takeReplay(p *plan.Plan) (err error) {
 		return nil
 	}
 	if r.env.Replay == nil {
-		return &UsageError{errors.New("--replay: kept runs cannot be read here")}
+		return &UsageError{Err: errors.New("--replay: kept runs cannot be read here")}
 	}
 	if r.replay, err = r.env.Replay(p.Replay); err != nil {
-		return &UsageError{fmt.Errorf("--replay %s: %w", p.Replay, err)}
+		return &UsageError{Err: fmt.Errorf("--replay %s: %w", p.Replay, err)}
 	}
 	p.Dataset = r.replay.Dataset
-	if err := checkFiles(p); err != nil {
-		return &UsageError{fmt.Errorf("--replay %s: its data is not there any more: %w", p.Replay, err)}
+	if err := target.CheckFiles(p); err != nil {
+		return &UsageError{Err: fmt.Errorf("--replay %s: its data is not there any more: %w", p.Replay, err)}
 	}
 	return nil
 }
@@ -75,10 +76,9 @@ const mostCompared = 1000
 // not what it was.
 func (r *Runner) again(ctx context.Context, l plan.Level) (workload.Workload, error) {
 	l.Prompts, l.Inputs = r.replay.Inputs, r.replay.Inputs
-	r.feed.endless = r.replay.Endless
-	work, err := r.feed.workload(ctx, l, r.replay.Seed)
+	work, err := r.Target.Workload(ctx, l, r.replay.Seed, r.replay.Endless)
 	if err != nil && r.replay.Inputs == 0 && ctx.Err() == nil {
-		return nil, &UsageError{fmt.Errorf("--replay %s: time ended that run, so it states no number of prompts, and its dataset cannot be made again without one: %w", r.Plan.Replay, err)}
+		return nil, &UsageError{Err: fmt.Errorf("--replay %s: time ended that run, so it states no number of prompts, and its dataset cannot be made again without one: %w", r.Plan.Replay, err)}
 	}
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (r *Runner) again(ctx context.Context, l plan.Level) (workload.Workload, er
 	n := 0
 	for i := range r.replay.Numbered() {
 		if _, err := out.Session(i); err != nil {
-			return nil, &UsageError{fmt.Errorf("--replay %s: %w", r.Plan.Replay, err)}
+			return nil, &UsageError{Err: fmt.Errorf("--replay %s: %w", r.Plan.Replay, err)}
 		}
 		if n++; n == mostCompared {
 			break

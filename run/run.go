@@ -1,10 +1,9 @@
-// Package run carries out a plan: it finds the server, makes the workload
-// ready, and runs the levels one after the other.
+// Package run carries out a plan: it measures its levels one after the other.
 //
-// Open makes four things of a plan, in this order. A Target is the servers
-// (target.go, model.go, pages.go, about.go); counting says who counts tokens
-// (tokenizer.go, counting.go); a feed makes what is sent (workload.go, hub.go,
-// template.go); a Runner measures the levels with them (measure.go).
+// Open resolves what the plan leaves open (internal/target) and returns a Runner. A
+// level is prepared and summed up in measure.go, and carried out by one of three
+// executors (executor.go): local.go, agents.go, virtual.go. Lists of levels and sweeps
+// are loops over that (levels.go, sweep.go, ends.go).
 package run
 
 import (
@@ -17,14 +16,15 @@ import (
 	"strings"
 	"time"
 
-	"tacho/backend"
 	"tacho/internal/redact"
+	"tacho/internal/target"
 	"tacho/live"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/plan"
 	"tacho/predict"
 	"tacho/token"
+	"tacho/workload"
 )
 
 // Env is what a run needs of the world around it.
@@ -81,11 +81,13 @@ type setting struct {
 
 // newJob checks a plan, and draws what it leaves to chance.
 func newJob(p plan.Plan, env Env, hooks Hooks) (*job, error) {
-	if err := Check(&p, hooks.Say); err != nil {
-		return nil, &UsageError{err}
+	if err := target.Check(&p, nil); err != nil { // bench.Check has told what it takes the data for
+		return nil, &UsageError{Err: err}
 	}
 	timeSweep(&p, hooks.Say)
-	env.learn(&p)
+	around := targetEnv(&env, &hooks)
+	around.Learn(&p)
+	env.Secrets = around.Secrets
 	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
 	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomHole, random)
 	return &job{Asked: p, Seed: *cmp.Or(p.Seed, &env.Random), env: env, hooks: hooks}, nil
@@ -102,12 +104,10 @@ type Runner struct {
 	Drawn int // which draw of the parameters of computed engines to take; 0 is those of their files
 
 	*setting
-	Target *Target
+	Target *target.Target
 	Level  plan.Level      // the one that runs
 	Enough <-chan struct{} // once closed, the level sends no more; what is in flight may finish; nil is never
 
-	counting   *counting
-	feed       *feed
 	opened     outcome.Coordinates                   // for which the servers were opened
 	replay     *Replay                               // what is sent again; nil is nothing
 	parts      int                                   // in which the load is sent, this being one of them; 0 is all of it
@@ -121,23 +121,8 @@ type Runner struct {
 	idsRefused string                                // the server's words for it, where it takes no token ids
 }
 
-func newRunner(t *Target) *Runner {
-	r := &Runner{live: &live.Feed{}}
-	r.aim(t)
-	return r
-}
-
-// aim makes the runner ready for a target.
-func (r *Runner) aim(t *Target) {
-	r.setting, r.Target, r.counting = t.setting, t, &counting{setting: t.setting, target: t}
-	r.feed = &feed{setting: t.setting, target: t, counting: r.counting}
-}
-
-// use takes up the plan of a level on the same target.
-func (r *Runner) use(p plan.Plan) {
-	now := &setting{r.job, p}
-	r.setting, r.Target.setting, r.counting.setting, r.feed.setting = now, now, now, now
-}
+// use takes up a target, and the plan of the level that it is for.
+func (r *Runner) use(t *target.Target) { r.Target, r.setting = t, &setting{r.job, t.Plan} }
 
 // Open gets in touch with the servers of the first level, and settles who counts
 // tokens. Nothing is generated yet.
@@ -147,78 +132,62 @@ func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, erro
 		return nil, err
 	}
 	levels := j.order()
-	r := newRunner(&Target{setting: &setting{j, levels[0].Plan}})
+	r := &Runner{setting: &setting{j, levels[0].Plan}, live: &live.Feed{}}
 	if err := r.open(ctx, levels[0]); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// open gets in touch with the servers of a level.
+// open gets in touch with the servers of a level: it reads what is to be sent again,
+// starts the server that the plan brings along, and opens the target.
 func (r *Runner) open(ctx context.Context, l plan.Level) error {
 	r.Level, r.opened, r.fresh, r.tries, r.took, r.idsRefused = l, opening(l.Coordinates), true, 0, 0, ""
-	r.aim(&Target{setting: &setting{r.job, l.Plan}})
-	found, err := r.resolve(ctx, l.Plan)
-	if err != nil {
-		r.Close()
-		return err
-	}
-	r.use(found)
-	for _, step := range []func(context.Context) error{
-		r.Target.connect,
-		r.Target.findModel,
-		r.counting.findTokenizer,
-		r.openServers,
-		r.Target.inspect,
-		r.counting.findCounter,
-	} {
-		if err := step(ctx); err != nil {
-			r.Close()
-			return err
-		}
-	}
-	return nil
-}
-
-// resolve fills in what a plan leaves open: it reads what is to be sent again, starts
-// the server that the plan brings along, and finds out which protocol to speak.
-func (r *Runner) resolve(ctx context.Context, p plan.Plan) (plan.Plan, error) {
-	takeVersion(&p)
+	r.setting, r.Target = &setting{r.job, l.Plan}, nil
+	p := l.Plan
 	if err := r.takeReplay(&p); err != nil {
-		return p, err
+		return err
 	}
 	if r.hooks.Serve != nil {
 		var err error
 		if r.stop, err = r.hooks.Serve(&p, r.Seed); err != nil {
-			return p, err
+			return err
 		}
 	}
-	r.aim(&Target{setting: &setting{r.job, p}})
-	var err error
-	p.Backend, p.Port, err = r.Target.findProtocol(ctx)
-	return p, err
+	around := targetEnv(&r.env, &r.hooks)
+	if r.hooks.Watch {
+		around.OnToken = func(n int, first bool, after time.Duration) { r.live.Token(n, first, r.Speed().Stretch(after)) }
+	}
+	t, err := target.Open(ctx, p, r.Seed, around)
+	if err != nil {
+		r.Close()
+		return err
+	}
+	r.use(t)
+	return nil
 }
 
-// openServers makes the servers ready for requests. Where there is a tokenizer,
-// it counts what they generate, so that the text must be kept.
-func (r *Runner) openServers(context.Context) error {
-	var onToken backend.OnToken
-	if r.hooks.Watch {
-		onToken = func(n int, first bool, after time.Duration) { r.live.Token(n, first, r.Speed().Stretch(after)) }
+// targetEnv is what a target needs of the world.
+func targetEnv(env *Env, hooks *Hooks) target.Env {
+	return target.Env{
+		APIKey: env.APIKey, KeyFrom: env.KeyFrom, Secrets: env.Secrets, Proxy: env.Proxy, Dial: env.Dial, Tokenizers: env.Tokenizers,
+		Say: hooks.Say, Ready: hooks.Ready, Fetch: hooks.Fetch,
 	}
-	return r.Target.open(r.counting.tokenizer != nil, onToken)
+}
+
+// Workload is what the plan would send, made without a server, and who counted
+// its prompts: the tokenizer that the plan names, or an estimate.
+func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
+	return target.Workload(ctx, p, seed, targetEnv(&env, &hooks))
 }
 
 // Counter is who counts prompt tokens.
-func (r *Runner) Counter() token.Counter { return r.counting.counter }
+func (r *Runner) Counter() token.Counter { return r.Target.Counter() }
 
 // Close lets go of the connections.
 func (r *Runner) Close() {
-	for _, c := range r.Target.clients {
-		c.Close()
-	}
-	if pages := r.Target.pages; pages != nil && pages.client != nil {
-		pages.client.CloseIdleConnections()
+	if r.Target != nil {
+		r.Target.Close()
 	}
 	if r.stop != nil {
 		r.stop()
@@ -227,9 +196,10 @@ func (r *Runner) Close() {
 }
 
 // A UsageError is a plan that cannot be carried out as it is written.
-type UsageError struct{ Err error }
+type UsageError = target.UsageError
 
-func (e *UsageError) Error() string { return e.Err.Error() }
+// Tokenizers are where the tokenizers of models are found.
+type Tokenizers = target.Tokenizers
 
-// Unwrap gives the cause.
-func (e *UsageError) Unwrap() error { return e.Err }
+// An AnsweredError is a server that answered, but not as one that can be measured.
+type AnsweredError = target.AnsweredError

@@ -1,16 +1,14 @@
 package run
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"time"
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/internal/target"
 	"tacho/metric"
 )
 
@@ -106,34 +104,6 @@ func (f Speed) samples(samples []instrument.Sample) []instrument.Sample {
 	return samples
 }
 
-// lateness is how late a simulated engine was with what it wrote, in seconds of
-// its own time, as it counts from its start.
-type lateness struct {
-	Writes int64   `json:"writes"`
-	LateS  float64 `json:"late_s"`
-	Gaps   int64   `json:"gaps"` // between two writes of an answer
-	GapS   float64 `json:"gap_s"`
-}
-
-// simLateness asks the simulated engine how late it was. One that does not tell
-// was not late.
-func (t *Target) simLateness(ctx context.Context) (l lateness) {
-	if t.Plan.Sim == "" || len(t.Plan.BaseURL) == 0 {
-		return l
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Plan.BaseURL[0]+"/sim/lateness", nil)
-	if err != nil {
-		return l
-	}
-	res, err := t.pages.client.Do(req)
-	if err != nil {
-		return l
-	}
-	defer func() { _ = res.Body.Close() }()
-	_ = json.NewDecoder(res.Body).Decode(&l) // then it stays zero
-	return l
-}
-
 // The shares of the time from one token to the next by which a simulated engine
 // may be late on average.
 const (
@@ -142,7 +112,7 @@ const (
 )
 
 // simulated is what is known of a level that a simulated engine served.
-func (j *setting) simulated(before, after lateness) []metric.Reason {
+func (j *setting) simulated(before, after target.Lateness) []metric.Reason {
 	if j.Plan.Sim == "" {
 		return nil
 	}

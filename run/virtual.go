@@ -76,7 +76,7 @@ func (r *Runner) fleet(s *level) (made predict.FleetPlan, fleet *predict.Fleet, 
 		fleet, err = predict.NewFleet(made)
 	}
 	if err != nil {
-		err = &UsageError{err}
+		err = &UsageError{Err: err}
 	}
 	return made, fleet, err
 }

@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file: name it, as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
 	}
 	d := &download{
-		job: f.job, named: workload.NamedFiles(name, p.BFCLCategories), hub: f.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
+		setting: f.setting, named: workload.NamedFiles(name, p.BFCLCategories), hub: f.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
 	}
 	d.whole = d.whole || len(d.named) > 1 // each has other rows
 	files, err := d.files(ctx, file)
@@ -84,7 +84,7 @@ func locateNamed(p *plan.Plan, o *workload.Options) {
 
 // A download is a dataset on its way from the hub.
 type download struct {
-	*job
+	*setting
 	hub           hub.Hub
 	named         []string // files by their names, where that is how the dataset is read
 	name          string
@@ -174,8 +174,8 @@ func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want
 			d.say("Downloading %s of the dataset %s (file %d of %d).", file, d.name, i+1, len(want))
 		}
 		local, err := d.hub.Fetch(ctx, repo, commit, file, func(done, all int64) {
-			if d.hooks.Fetch != nil {
-				d.hooks.Fetch(path.Base(file), done, all)
+			if d.env.Fetch != nil {
+				d.env.Fetch(path.Base(file), done, all)
 			}
 		})
 		if errors.Is(err, hub.ErrOffline) && len(out) > 0 {

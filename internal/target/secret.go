@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 	"tacho/plan"
 )
 
-// learn adds the secrets of the plan and of the environment to those that are
+// Learn adds the secrets of the plan and of the environment to those that are
 // hidden.
-func (e *Env) learn(p *plan.Plan) {
+func (e *Env) Learn(p *plan.Plan) {
 	if e.Secrets == nil {
 		e.Secrets = &redact.Secrets{}
 	}
@@ -23,9 +23,9 @@ func (e *Env) learn(p *plan.Plan) {
 	p.Public(e.Secrets)
 }
 
-// scrub takes secrets out of a record: servers like to quote a key they do not
+// Scrub takes secrets out of a record: servers like to quote a key they do not
 // like.
-func scrub(secrets *redact.Secrets, r *tacho.Record) {
+func Scrub(secrets *redact.Secrets, r *tacho.Record) {
 	if r.Failure != nil {
 		r.Failure.Message = secrets.Hide(r.Failure.Message)
 	}
@@ -39,15 +39,15 @@ func scrub(secrets *redact.Secrets, r *tacho.Record) {
 	}
 }
 
-// scrubReasons takes secrets out of what is known of a level.
-func scrubReasons(secrets *redact.Secrets, reasons []metric.Reason) {
+// ScrubReasons takes secrets out of what is known of a level.
+func ScrubReasons(secrets *redact.Secrets, reasons []metric.Reason) {
 	for i := range reasons {
 		reasons[i].Text = secrets.Sweep(reasons[i].Text)
 	}
 }
 
-// scrubSamples takes secrets out of readings.
-func scrubSamples(secrets *redact.Secrets, samples []instrument.Sample) {
+// ScrubSamples takes secrets out of readings.
+func ScrubSamples(secrets *redact.Secrets, samples []instrument.Sample) {
 	for i := range samples {
 		samples[i].Target, samples[i].Error = redact.URL(samples[i].Target), secrets.Hide(samples[i].Error)
 	}

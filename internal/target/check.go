@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ func Check(p *plan.Plan, say func(string)) error {
 	if err := guessDataset(p, say); err != nil {
 		return err
 	}
-	return cmp.Or(p.Validate(), checkFiles(p))
+	return cmp.Or(p.Validate(), CheckFiles(p))
 }
 
 // guessDataset chooses the dataset by the file where only the file is named:
@@ -43,9 +43,9 @@ func guessDataset(p *plan.Plan, say func(string)) error {
 	return fmt.Errorf("--dataset-path %s can be read as several datasets: name one with --dataset-name: %s", p.DatasetPath, strings.Join(names, ", "))
 }
 
-// checkFiles complains about files that are not there, before any server is
+// CheckFiles complains about files that are not there, before any server is
 // asked for anything.
-func checkFiles(p *plan.Plan) error {
+func CheckFiles(p *plan.Plan) error {
 	classes, err := p.Classes()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"cmp"
@@ -134,14 +134,14 @@ func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir strin
 // findTemplate loads the chat template beside the tokenizer, where prompts
 // are to be counted or sent under it.
 func (c *counting) findTemplate(dir string) {
-	if !c.target.kind.Takes.Messages && (c.Plan.SkipChatTemplate || !c.Plan.Some(func(k workload.Kind) bool { return k.Chat })) {
+	if !c.target.Kind.Takes.Messages && (c.Plan.SkipChatTemplate || !c.Plan.Some(func(k workload.Kind) bool { return k.Chat })) {
 		return
 	}
 	var err error
 	if c.template, err = token.LoadChatTemplate(dir); err == nil {
 		return
 	}
-	if c.target.kind.Takes.Messages {
+	if c.target.Kind.Takes.Messages {
 		c.say("The chat template cannot be used (%v): prompts are counted by the server, where it can.", err)
 	} else {
 		c.say("The chat template cannot be used (%v): prompts are sent without it.", err)

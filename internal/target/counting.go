@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (c *counting) findCounter(ctx context.Context) error {
 	if c.Plan.SkipTokenizer {
 		return nil
 	}
-	server := serverCounter{c.target.server, !c.target.kind.Takes.Messages, c.target.askTimeout()}
+	server := serverCounter{c.target.server, !c.target.Kind.Takes.Messages, c.target.askTimeout()}
 	_, err := server.Count(ctx, "one two three")
 	if err == nil {
 		c.counter = server
@@ -49,7 +49,7 @@ func (c *counting) ownCounter() token.Counter {
 	switch {
 	case c.Plan.Every(func(k workload.Kind) bool { return c.target.takesIDs(&c.Plan, k) }):
 		return idCounter{}
-	case c.tokenizer != nil && !c.target.kind.Takes.Messages:
+	case c.tokenizer != nil && !c.target.Kind.Takes.Messages:
 		return promptCounter{c.tokenizer}
 	case c.tokenizer != nil && c.Plan.Every(func(k workload.Kind) bool { return k.Pairs }):
 		return c.tokenizer // a query and a document are no conversation
@@ -88,7 +88,7 @@ func (c *counting) countByName(refused error) {
 			return
 		}
 	}
-	if c.target.kind.Takes.Messages {
+	if c.target.Kind.Takes.Messages {
 		c.counter = bareCounter{c.tokenizer}
 		c.say("Prompts are counted by %s without a chat template, so the server's own counts are a little higher.", c.tokenizer.Name())
 		return
@@ -144,9 +144,10 @@ func (c *counting) answerCounter() func(string) int {
 	return func(text string) int { return len(c.tokenizer.Encode(text, false)) }
 }
 
-// recount counts the tokens of an output where only its events were counted: an
+// Recount counts the tokens of an output where only its events were counted: an
 // event may have several.
-func (c *counting) recount(r *tacho.Record) error {
+func (t *Target) Recount(r *tacho.Record) error {
+	c := t.counting
 	if c.tokenizer == nil || !r.OK() || r.OutputFrom != tacho.FromEvents || r.Text == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ func (t *Target) findModel(ctx context.Context) error {
 	}
 	o := t.questions()
 	o.Client = t.clients[0]
-	first, err := t.kind.New(o)
+	first, err := t.Kind.New(o)
 	if err != nil {
 		return &UsageError{err}
 	}
@@ -47,7 +47,7 @@ func (t *Target) findModel(ctx context.Context) error {
 	case errors.Is(err, backend.ErrNoEndpoint), err == nil && len(models) == 0:
 		return &UsageError{t.noModel(err)}
 	case err != nil:
-		return t.unreachable(ctx, err)
+		return t.Unreachable(ctx, err)
 	}
 	t.Model = models[0].ID
 	t.ModelID = t.env.Secrets.Hide(cmp.Or(models[0].Root, t.Model))
@@ -76,7 +76,7 @@ func (t *Target) models(ctx context.Context, server backend.Server) ([]backend.M
 		once, cancel := context.WithTimeout(ctx, t.askTimeout())
 		models, err := server.Models(once)
 		cancel()
-		if err == nil || errors.Is(err, backend.ErrNoEndpoint) || !pause(ctx, deadline) {
+		if err == nil || errors.Is(err, backend.ErrNoEndpoint) || !Pause(ctx, deadline) {
 			return models, err
 		}
 	}
@@ -110,8 +110,8 @@ const (
 	mostBlind   = 3 // prompts of unknown length
 )
 
-// fits complains about prompts that the model cannot take, before any is sent.
-func (t *Target) fits(l plan.Level, work workload.Workload) error {
+// Fits complains about prompts that the model cannot take, before any is sent.
+func (t *Target) Fits(l plan.Level, work workload.Workload) error {
 	if t.limit == 0 {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (t *Target) fits(l plan.Level, work workload.Workload) error {
 // the server itself lowers how much is asked for.
 func (t *Target) fit(i int, q *tacho.Request) error {
 	asked := q.MaxTokens
-	if t.kind.Pools {
+	if t.Kind.Pools {
 		asked = 0
 	}
 	if q.Model != "" || q.Input.Audio != nil || q.InputTokens+asked <= t.limit {

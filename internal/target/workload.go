@@ -1,15 +1,11 @@
-package run
+package target
 
 import (
 	"context"
 	"fmt"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/pace"
 	"tacho/plan"
 	"tacho/route"
-	"tacho/token"
 	"tacho/workload"
 )
 
@@ -89,11 +85,11 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 // datasetOptions are the options of p that a dataset of this kind takes, and
 // what the server takes.
 func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
-	o, takes := kind.Options(&p.Dataset), f.target.kind.Takes
+	o, takes := kind.Options(&p.Dataset), f.target.Kind.Takes
 	o.IDs, o.Messages, o.Media, o.Audio = f.target.takesIDs(p, kind), takes.Messages, takes.Media, takes.Audio
 	o.Unread = p.Virtual && !f.byPrefix()
-	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.hooks.Ready
-	if o.IgnoreEOS = o.IgnoreEOS && f.target.kind.ExactLength; p.IgnoreEOS != nil {
+	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.env.Ready
+	if o.IgnoreEOS = o.IgnoreEOS && f.target.Kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
 	}
 	if p.Given("input-len") {
@@ -113,42 +109,5 @@ func (f *feed) byPrefix() bool {
 
 // takesIDs says whether the prompts of a dataset are sent as token ids.
 func (t *Target) takesIDs(p *plan.Plan, kind workload.Kind) bool {
-	return kind.Tokens && t.kind.Takes.IDs && !p.PromptText
-}
-
-// Workload is what the plan would send, made without a server, and who counted
-// its prompts: the tokenizer that the plan names, or an estimate.
-func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
-	if err := Check(p, hooks.Say); err != nil {
-		return nil, nil, &UsageError{err}
-	}
-	kind, err := backend.Find(p.Backend)
-	if err != nil {
-		return nil, nil, &UsageError{err}
-	}
-	env.learn(p)
-	l := p.Levels()[0]
-	r := newRunner(&Target{setting: &setting{&job{Asked: *p, env: env, hooks: hooks}, l.Plan}, kind: kind})
-	if err := r.counting.countAlone(ctx); err != nil {
-		return nil, nil, err
-	}
-	work, err := r.feed.workload(ctx, l, seed)
-	return work, r.Counter(), err
-}
-
-// arrivals is when the sessions of a level are due: at the workload's own
-// times, if it has some and nothing else was asked for.
-func (r *Runner) arrivals(l plan.Level, work workload.Workload) (tacho.Pacer, error) {
-	if own, ok := work.(tacho.Pacer); ok && r.Plan.OwnTimes() {
-		return own, nil
-	}
-	p, _, err := pace.New(r.Plan.Pacing(l, r.seedOf(l)+l.Draw))
-	return p, err
-}
-
-// Draw is when the requests of a level would arrive, had its arrivals been drawn
-// otherwise.
-func (r *Runner) Draw(l plan.Level, draw uint64) (tacho.Pacer, error) {
-	p, _, err := pace.New(l.Plan.Pacing(l, r.seedOf(l)+draw))
-	return p, err
+	return kind.Tokens && t.Kind.Takes.IDs && !p.PromptText
 }

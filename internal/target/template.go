@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // template here, because the server does not put them there. hub is its name on
 // the hub, if it is from there.
 func (f *feed) templates(p *plan.Plan, kind workload.Kind, hub string) bool {
-	return f.counting.template != nil && !f.target.kind.Takes.Messages && f.target.kind.Takes.Text && !p.SkipChatTemplate &&
+	return f.counting.template != nil && !f.target.Kind.Takes.Messages && f.target.Kind.Takes.Text && !p.SkipChatTemplate &&
 		kind.Chat && !workload.SentPlain(hub)
 }
 

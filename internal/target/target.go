@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"cmp"
@@ -32,16 +32,17 @@ type Target struct {
 	Servers []Server  // what the servers say of themselves
 	GPUs    plan.GPUs // what they run on, as far as anybody tells
 
-	kind    backend.Kind
-	clock   tacho.Clock         // what is to stamp arrivals
-	header  http.Header         // of every request
-	clients []*transport.Client // one for each server
-	each    []tacho.Backend     // likewise
-	backend tacho.Backend       // all of them, for requests
-	server  backend.Server      // all of them, for questions
-	limit   int                 // tokens of prompt and output together; 0 unknown
-	vocab   int                 // tokens of the model's vocabulary, by the server; 0 unknown
-	pages   *pages
+	Kind     backend.Kind        // the protocol
+	clock    tacho.Clock         // what is to stamp arrivals
+	header   http.Header         // of every request
+	clients  []*transport.Client // one for each server
+	Each     []tacho.Backend     // likewise
+	Backend  tacho.Backend       // all of them, for requests
+	server   backend.Server      // all of them, for questions
+	limit    int                 // tokens of prompt and output together; 0 unknown
+	vocab    int                 // tokens of the model's vocabulary, by the server; 0 unknown
+	Pages    *Pages
+	counting *counting
 }
 
 // takeVersion cuts /v1 from the end of the servers' addresses. Clients of
@@ -73,14 +74,14 @@ func (t *Target) findProtocol(ctx context.Context) (name string, port int, err e
 	}
 	name = p.Backend
 	if strings.EqualFold(name, backend.Auto) {
-		if t.kind, port, err = t.detect(ctx); err != nil {
+		if t.Kind, port, err = t.detect(ctx); err != nil {
 			return "", 0, err
 		}
-		name = t.kind.Name
-	} else if t.kind, err = backend.Find(name); err != nil {
+		name = t.Kind.Name
+	} else if t.Kind, err = backend.Find(name); err != nil {
 		return "", 0, &UsageError{err}
 	}
-	return name, cmp.Or(port, t.kind.Port), nil
+	return name, cmp.Or(port, t.Kind.Port), nil
 }
 
 // connect makes a client for each server.
@@ -119,7 +120,7 @@ func (t *Target) detect(ctx context.Context) (backend.Kind, int, error) {
 		if failed == nil {
 			failed = fmt.Errorf("nobody listens at %s on the usual ports %v: name the server with --base-url", p.Host, ports)
 		}
-		if pause(ctx, deadline) {
+		if Pause(ctx, deadline) {
 			continue
 		}
 		err := fmt.Errorf("--backend auto: %s", t.env.Secrets.Hide(failed.Error()))
@@ -223,37 +224,38 @@ func (t *Target) questions() backend.Options {
 	}
 }
 
-// open makes the servers ready for requests.
-func (t *Target) open(keepText bool, onToken backend.OnToken) error {
+// open makes the servers ready for requests. If there is a tokenizer, it counts what
+// they generate, so the text must be kept.
+func (t *Target) open(context.Context) error {
 	p, o := &t.Plan, t.questions()
-	o.Sampling, o.Logprobs, o.Extras, o.OnToken = p.Sampling, p.Logprobs, p.Extras, onToken
-	o.KeepText = keepText || p.SaveDetailed || p.Some(func(k workload.Kind) bool { return k.Quotes })
+	o.Sampling, o.Logprobs, o.Extras, o.OnToken = p.Sampling, p.Logprobs, p.Extras, t.env.OnToken
+	o.KeepText = t.counting.tokenizer != nil || p.SaveDetailed || p.Some(func(k workload.Kind) bool { return k.Quotes })
 	if p.ChatTemplateKwargs != nil {
 		o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
 		maps.Copy(o.Extra, p.ExtraBody)
 	}
 	for _, o.Client = range t.clients {
-		b, err := t.kind.New(o)
+		b, err := t.Kind.New(o)
 		if err != nil {
 			return &UsageError{err}
 		}
-		t.each = append(t.each, b)
+		t.Each = append(t.Each, b)
 	}
-	t.backend = t.each[0]
-	if len(t.each) > 1 {
+	t.Backend = t.Each[0]
+	if len(t.Each) > 1 {
 		how, err := route.Find(p.Balance)
 		if err != nil {
 			return &UsageError{fmt.Errorf("--balance: %w", err)}
 		}
-		if t.backend, err = backend.Spread(slices.Clone(t.each), p.ShownURLs(), how, t.Seed); err != nil {
+		if t.Backend, err = backend.Spread(slices.Clone(t.Each), p.ShownURLs(), how, t.Seed); err != nil {
 			return err
 		}
 	}
-	t.server = t.backend.(backend.Server)
+	t.server = t.Backend.(backend.Server)
 	if p.Retries > 0 {
-		t.backend = backend.Retry(t.backend, p.Retries)
-		for i, b := range t.each {
-			t.each[i] = backend.Retry(b, p.Retries)
+		t.Backend = backend.Retry(t.Backend, p.Retries)
+		for i, b := range t.Each {
+			t.Each[i] = backend.Retry(b, p.Retries)
 		}
 	}
 	return nil
@@ -270,9 +272,9 @@ func (t *Target) inspect(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// warm dials n connections, shared out among the servers, and keeps at least
+// Warm dials n connections, shared out among the servers, and keeps at least
 // so many spare ones.
-func (t *Target) warm(ctx context.Context, n, least int) error {
+func (t *Target) Warm(ctx context.Context, n, least int) error {
 	share := func(n int) int { return (n + len(t.clients) - 1) / len(t.clients) }
 	for _, c := range t.clients {
 		if err := c.Warm(ctx, share(n), share(least)); err != nil {
@@ -282,8 +284,8 @@ func (t *Target) warm(ctx context.Context, n, least int) error {
 	return nil
 }
 
-// flush has the servers forget the prompts they know, where the plan says so.
-func (t *Target) flush(ctx context.Context) error {
+// Flush has the servers forget the prompts they know, where the plan says so.
+func (t *Target) Flush(ctx context.Context) error {
 	if !t.Plan.FlushCache {
 		return nil
 	}
@@ -295,19 +297,19 @@ func (t *Target) flush(ctx context.Context) error {
 	return nil
 }
 
-// cannot tells the reader of a report what the protocol has no way to ask for.
-func (t *Target) cannot() []metric.Reason {
-	if t.kind.ExactLength || t.kind.Pools {
+// Cannot tells the reader of a report what the protocol has no way to ask for.
+func (t *Target) Cannot() []metric.Reason {
+	if t.Kind.ExactLength || t.Kind.Pools {
 		return nil
 	}
 	return []metric.Reason{{
 		Code: "output-length", Severity: metric.Note,
-		Text: t.kind.Name + " servers cannot be asked for an exact output length: the one asked for is an upper bound, and outputs are as long as the model likes; compare runs by TTFT and TPOT, not by E2EL",
+		Text: t.Kind.Name + " servers cannot be asked for an exact output length: the one asked for is an upper bound, and outputs are as long as the model likes; compare runs by TTFT and TPOT, not by E2EL",
 	}}
 }
 
-// unkept tells the reader of a report which servers close connections.
-func (t *Target) unkept() []metric.Reason {
+// Unkept tells the reader of a report which servers close connections.
+func (t *Target) Unkept() []metric.Reason {
 	var reasons []metric.Reason
 	for i, c := range t.clients {
 		if !c.Keeps() {
@@ -320,19 +322,19 @@ func (t *Target) unkept() []metric.Reason {
 	return reasons
 }
 
-// wire is what the clients have seen at the network device so far.
-func (t *Target) wire() (seen []tap.Stats) {
+// Wire is what the clients have seen at the network device so far.
+func (t *Target) Wire() (seen []tap.Stats) {
 	for _, c := range t.clients {
 		seen = append(seen, c.Wire())
 	}
 	return seen
 }
 
-// network is what a reader should know of the way to the servers, by what was
+// Network is what a reader should know of the way to the servers, by what was
 // seen at the network device since then.
-func (t *Target) network(then []tap.Stats) []metric.Reason {
+func (t *Target) Network(then []tap.Stats) []metric.Reason {
 	var reasons []metric.Reason
-	for i, now := range t.wire() {
+	for i, now := range t.Wire() {
 		reasons = append(reasons, networkReasons(t.Plan.ShownURLs()[i], now.Since(then[i]))...)
 	}
 	return reasons
@@ -349,8 +351,8 @@ func networkReasons(server string, s tap.Stats) []metric.Reason {
 	}}
 }
 
-// profile has the server start its profiler, and returns how to stop it.
-func (t *Target) profile(ctx context.Context) (func(), error) {
+// Profile has the server start its profiler, and returns how to stop it.
+func (t *Target) Profile(ctx context.Context) (func(), error) {
 	switch {
 	case !t.Plan.Profile:
 		return func() {}, nil
@@ -372,7 +374,7 @@ func (t *Target) profileWhenFull(ctx context.Context) func() {
 				t.say("The server was not profiled: its metrics page never said that %d requests run.", t.Plan.ProfileAt)
 				return
 			case <-time.After(profileLook):
-				said := t.pages.now()
+				said := t.Pages.Now()
 				full = said != nil && said.Running != nil && *said.Running >= float64(t.Plan.ProfileAt)
 			}
 		}

@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // noPages is what --metrics-url says for none.
 const noPages = "none"
 
-// pages are the metrics pages that are read while a level runs.
-type pages struct {
+// Pages are the metrics pages that are read while a level runs.
+type Pages struct {
 	client   *http.Client
 	targets  []instrument.Target
 	interval time.Duration
@@ -31,35 +31,35 @@ type pages struct {
 // any.
 func (t *Target) findPages(ctx context.Context) {
 	p := &t.Plan
-	t.pages = &pages{interval: p.MetricsInterval.Duration()}
-	if t.pages.interval <= 0 {
-		t.pages.interval = time.Second
+	t.Pages = &Pages{interval: p.MetricsInterval.Duration()}
+	if t.Pages.interval <= 0 {
+		t.Pages.interval = time.Second
 	}
 	tlsConfig, err := t.tls()
 	if err != nil {
 		return // connect has told
 	}
 	// Connections of their own: the measured ones must not wait for a page.
-	t.pages.client = &http.Client{
+	t.Pages.client = &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: tlsConfig, Proxy: t.env.Proxy, DialContext: t.env.Dial, MaxResponseHeaderBytes: limit.Header},
 		CheckRedirect: transport.SameServer,
 	}
-	t.pages.targets = t.ownPages()
+	t.Pages.targets = t.ownPages()
 	for _, url := range append(p.MetricsURL, p.GPUMetricsURL...) {
 		if url == noPages {
 			continue
 		}
 		page := instrument.Target{URL: url}
-		if err := instrument.Probe(ctx, t.pages.client, page); err != nil {
+		if err := instrument.Probe(ctx, t.Pages.client, page); err != nil {
 			t.say("The metrics page %s says nothing yet: %s", redact.URL(url), t.env.Secrets.Hide(err.Error()))
 		}
-		t.pages.targets = append(t.pages.targets, page)
+		t.Pages.targets = append(t.Pages.targets, page)
 	}
 }
 
 // ownPages are where the servers themselves may have one.
 func (t *Target) ownPages() []instrument.Target {
-	if len(t.Plan.MetricsURL) > 0 || t.kind.MetricsPath == "" {
+	if len(t.Plan.MetricsURL) > 0 || t.Kind.MetricsPath == "" {
 		return nil
 	}
 	header := t.header.Clone()
@@ -69,25 +69,25 @@ func (t *Target) ownPages() []instrument.Target {
 	var out []instrument.Target
 	for _, base := range t.Plan.BaseURLs() {
 		if strings.HasPrefix(base, "http") {
-			out = append(out, instrument.Target{URL: strings.TrimRight(base, "/") + t.kind.MetricsPath, Header: header, Optional: true})
+			out = append(out, instrument.Target{URL: strings.TrimRight(base, "/") + t.Kind.MetricsPath, Header: header, Optional: true})
 		}
 	}
 	return out
 }
 
-// readFirst reads them before a level begins.
-func (p *pages) readFirst(ctx context.Context) {
+// ReadFirst reads them before a level begins.
+func (p *Pages) ReadFirst(ctx context.Context) {
 	p.before = instrument.Before(ctx, p.client, p.targets)
 }
 
-func (p *pages) start(ctx context.Context, epoch time.Time) {
+func (p *Pages) Start(ctx context.Context, epoch time.Time) {
 	if len(p.targets) > 0 {
 		p.scraper.Store(instrument.Start(ctx, p.client, p.targets, p.interval, epoch, p.before))
 	}
 }
 
-// now is what they said last of the level that runs; nil is nothing.
-func (p *pages) now() *live.Server {
+// Now is what they said last of the level that runs; nil is nothing.
+func (p *Pages) Now() *live.Server {
 	scraper := p.scraper.Load()
 	if scraper == nil {
 		return nil
@@ -99,8 +99,8 @@ func (p *pages) now() *live.Server {
 	return &said
 }
 
-// stop is what was read of the level that is over.
-func (p *pages) stop() []instrument.Sample {
+// Stop is what was read of the level that is over.
+func (p *Pages) Stop() []instrument.Sample {
 	scraper := p.scraper.Swap(nil)
 	if scraper == nil {
 		return nil

@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"context"
@@ -21,10 +21,10 @@ type Server struct {
 func (t *Target) describe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
-	pages, gpus := instrument.Describe(ctx, t.pages.client, t.pages.targets)
+	pages, gpus := instrument.Describe(ctx, t.Pages.client, t.Pages.targets)
 	urls := t.Plan.BaseURLs()
 	for i, about := range t.server.About(ctx) {
-		for _, page := range t.pages.targets {
+		for _, page := range t.Pages.targets {
 			if strings.HasPrefix(page.URL, strings.TrimRight(urls[i], "/")+"/") {
 				for key, value := range pages[page.URL] {
 					about.Set(key, value)

@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"cmp"
@@ -22,9 +22,9 @@ type AnsweredError struct{ error }
 // Unwrap is what is wrong.
 func (e *AnsweredError) Unwrap() error { return e.error }
 
-// unreachable is the error of servers that gave no answer, or none that can be
+// Unreachable is the error of servers that gave no answer, or none that can be
 // used: one line, with what to do.
-func (t *Target) unreachable(ctx context.Context, err error) error {
+func (t *Target) Unreachable(ctx context.Context, err error) error {
 	f := (*tacho.Failure)(nil)
 	if !errors.As(err, &f) {
 		f = transport.Classify(err, nil)
@@ -32,13 +32,13 @@ func (t *Target) unreachable(ctx context.Context, err error) error {
 	return t.trouble(ctx, strings.Join(t.Plan.ShownURLs(), ", "), f, t.env.Secrets.Hide(f.Message), "does not say what it serves: %s; --model names the model")
 }
 
-// refused is the error of a server that did not answer the first request.
-func (t *Target) refused(ctx context.Context, server int, f *tacho.Failure) error {
+// Refused is the error of a server that did not answer the first request.
+func (t *Target) Refused(ctx context.Context, server int, f *tacho.Failure) error {
 	text := t.env.Secrets.Hide(f.Message)
 	if f.Status != 0 && f.Status != http.StatusOK {
 		text = fmt.Sprintf("status %d: %s", f.Status, text)
 	}
-	if wait := t.Plan.ReadyCheck.Duration(); wait > 0 && !hopeless(f) {
+	if wait := t.Plan.ReadyCheck.Duration(); wait > 0 && !Hopeless(f) {
 		text = fmt.Sprintf("no answer to a request within %v: %s", wait, text)
 	}
 	return t.trouble(ctx, t.Plan.ShownURLs()[server], f, text, "did not answer a first request: %s; nothing was measured (--no-trial measures all the same)")
@@ -135,9 +135,9 @@ func (t *Target) refusesID(f *tacho.Failure) bool {
 	return t.Plan.RequestIDFormat != plan.UUIDs && refuses(f, "uuid")
 }
 
-// refusesIDs reports whether the failure of a request looks like a refusal of
+// RefusesIDs reports whether the failure of a request looks like a refusal of
 // token ids.
-func (t *Target) refusesIDs(f *tacho.Failure) bool {
+func (t *Target) RefusesIDs(f *tacho.Failure) bool {
 	switch {
 	case refusesIgnoreEOS(f), t.refusesID(f), wantsCertificate(f.Message), speaksTLS(f.Message):
 		return false
@@ -161,7 +161,7 @@ func (t *Target) endpoint() string {
 	if t.Plan.Endpoint != "" {
 		return t.Plan.Endpoint
 	}
-	return t.kind.Endpoint
+	return t.Kind.Endpoint
 }
 
 // otherModels ends a sentence with the models that the server lists. It is empty

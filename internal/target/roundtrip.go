@@ -1,4 +1,4 @@
-package run
+package target
 
 import (
 	"context"
@@ -13,10 +13,10 @@ const (
 	handshakePatience = 2 * time.Second
 )
 
-// roundTrip is how long a TCP handshake with the server takes at least, in
+// RoundTrip is how long a TCP handshake with the server takes at least, in
 // milliseconds: the kernels do it, so that it is the way there and back and
 // nothing else. It is nil where there are several servers, or something between.
-func (t *Target) roundTrip(ctx context.Context) *float64 {
+func (t *Target) RoundTrip(ctx context.Context) *float64 {
 	urls := t.Plan.BaseURLs()
 	base, err := url.Parse(urls[0])
 	if err != nil || len(urls) > 1 || base.Port() == "" && base.Scheme != "http" && base.Scheme != "https" {

@@ -1,0 +1,43 @@
+package target
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tacho"
+)
+
+// A server has all of the time that it is given, be it less than a pause.
+func TestPausesFitTheTime(t *testing.T) {
+	for _, given := range []time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			tries := 1
+			for Pause(t.Context(), began.Add(given)) {
+				tries++
+			}
+			if took := time.Since(began); tries < 3 || took < given/2 || took >= given {
+				t.Errorf("of %v: %d tries in %v", given, tries, took)
+			}
+		})
+	}
+}
+
+// Of a connection that is not made in time is said that the server cannot be
+// reached, as of one that is refused: where nobody answers, which of the two it is
+// depends on the network.
+func TestTimeoutOfAConnection(t *testing.T) {
+	target := newTarget(&setting{})
+	target.Plan.BaseURL, target.Plan.ReadyCheck = []string{"http://127.0.0.1:1"}, 0.2
+	for phase, want := range map[string]string{
+		"connect": "cannot reach the server at http://127.0.0.1:1: no answer to a request within 200ms: i/o timeout",
+		"wait":    "the server at http://127.0.0.1:1 did not answer a first request: no answer to a request within 200ms: i/o timeout; nothing was measured",
+	} {
+		err := target.Refused(t.Context(), 0, &tacho.Failure{Cause: tacho.Timeout, Phase: phase, Message: "i/o timeout"})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", phase, err)
+		}
+	}
+}
