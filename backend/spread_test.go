@@ -45,11 +45,10 @@ func several(t *testing.T, n int, how string, serve http.HandlerFunc) (tacho.Bac
 func TestSpread(t *testing.T) {
 	answer := completions.token("a", 1) + completions.last("a")
 	for how, want := range map[string]map[string]int{
-		"round-robin":     {"s0": 10, "s1": 10, "s2": 10},
-		"least-in-flight": {"s0": 10, "s1": 10, "s2": 10}, // one at a time: in turn
-		"least-loaded":    {"s0": 10, "s1": 10, "s2": 10},
-		"prefix":          {"s0": 30}, // all begin alike
-		"sticky":          {"s0": 15, "s1": 15},
+		"round-robin":  {"s0": 10, "s1": 10, "s2": 10},
+		"least-loaded": {"s0": 10, "s1": 10, "s2": 10}, // one at a time: in turn
+		"prefix":       {"s0": 30},                     // all begin alike
+		"sticky":       {"s0": 15, "s1": 15},
 	} {
 		b, _ := several(t, 3, how, pieces(answer))
 		got := map[string]int{}

@@ -170,9 +170,9 @@ func furnish(dir string) error {
 	yaml, _, _ = strings.Cut(yaml, "```")
 	files := map[string]string{
 		filepath.Join(dir, "report.txt"):    string(report),
-		filepath.Join(run, "manifest.json"): `{"tool":"tacho","plan":{}}`,
+		filepath.Join(run, "manifest.json"): `{"schema":1,"tool":"tacho","plan":{}}`,
 		filepath.Join(run, "stages.jsonl"):  `{"index":0,"config":{"percentiles":[99],"metrics":["ttft","tpot","itl"]}}` + "\n",
-		filepath.Join(run, "records.jsonl"): `{"stage":0,"sent":1000,"end":9000000,"events":{"at":[5000000,1000000]},"output":2}` + "\n",
+		filepath.Join(run, "records.jsonl"): `{"stage":0,"sent_ns":1000,"end_ns":9000000,"events":{"at_ns":[5000000,1000000]},"output_tokens":2}` + "\n",
 		filepath.Join(dir, "book.txt"):      "It was the best of times, it was the worst of times.\n",
 		filepath.Join(dir, "trace.jsonl"): `{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [1, 2]}` + "\n" +
 			`{"timestamp": 500, "input_length": 700, "output_length": 5, "hash_ids": [1, 3]}` + "\n",

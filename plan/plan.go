@@ -36,7 +36,7 @@ type Plan struct {
 type Server struct {
 	Backend         string   `flag:"backend" list:"yes" default:"openai" help:"protocol to speak: see the list below; auto asks the server"`
 	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
-	Balance         string   `flag:"balance" alias:"router" default:"round-robin" words:"round-robin random least-loaded power-of-two prefix sticky least-in-flight" help:"+ how several servers share the load: round-robin, random, least-loaded (fewest requests in flight), power-of-two (the less loaded of two drawn at random), prefix (where prompts with the same beginning went before), or sticky (all requests of a session to one server)"`
+	Balance         string   `flag:"balance" alias:"router" default:"round-robin" words:"round-robin random least-loaded power-of-two prefix sticky" help:"+ how several servers share the load: round-robin, random, least-loaded (fewest requests in flight), power-of-two (the less loaded of two drawn at random), prefix (where prompts with the same beginning went before), or sticky (all requests of a session to one server)"`
 	Host            string   `flag:"host" default:"127.0.0.1" help:"server's host"`
 	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
 	Sim             string   `flag:"sim" list:"yes" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`

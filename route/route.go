@@ -43,14 +43,8 @@ func Names() []string {
 	return names
 }
 
-// formerly are names that policies had before.
-var formerly = map[string]string{"least-in-flight": leastLoaded.Name}
-
 // Find is the policy of that name.
 func Find(name string) (Policy, error) {
-	if now, known := formerly[name]; known {
-		name = now
-	}
 	if i := slices.IndexFunc(Policies, func(p Policy) bool { return p.Name == name }); i >= 0 {
 		return Policies[i], nil
 	}

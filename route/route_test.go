@@ -54,9 +54,6 @@ func TestPolicies(t *testing.T) {
 	if _, err := Find("nearest"); err == nil {
 		t.Error("a policy that is not there was found")
 	}
-	if p, err := Find("least-in-flight"); err != nil || p.Name != "least-loaded" {
-		t.Error("the former name is not known", err)
-	}
 }
 
 // Those that go by load send nothing to a server that has far more than others,

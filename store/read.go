@@ -46,7 +46,7 @@ func open(dir string, waiting map[string][]byte) (*Run, error) {
 	}
 	_, err := os.Stat(filepath.Join(dir, SummaryFile))
 	r.Whole = err == nil
-	return r, eachLine(r, StagesFile, readOldLevel, func(l *Level) error {
+	return r, eachLine(r, StagesFile, func(l *Level) error {
 		if i := r.level(l.Index); i >= 0 {
 			r.Levels[i] = *l
 		} else {
@@ -74,8 +74,8 @@ func (r *Run) readManifest() error {
 	if err := json.Unmarshal(b, &r.Manifest); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if r.Manifest.Schema == 0 {
-		return readOldManifest(b, &r.Manifest)
+	if r.Manifest.Schema < 1 {
+		return fmt.Errorf("%s names no format: it is not a run of tacho, or the manifest was changed", path)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (r *Run) level(index int) int {
 func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
 		r.tallies = tallies{}
-		err := eachLine(r, RecordsFile, readOldRecord, func(rec *tacho.Record) error {
+		err := eachLine(r, RecordsFile, func(rec *tacho.Record) error {
 			if r.level(rec.Stage) < 0 {
 				return fmt.Errorf("a record of level %d, of which nothing is known", rec.Stage)
 			}
@@ -122,7 +122,7 @@ func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 // Samples are what metrics pages said, by the index of the stage.
 func (r *Run) Samples() (map[int][]instrument.Sample, error) {
 	out := map[int][]instrument.Sample{}
-	err := eachLine(r, InstrumentsFile, readOldReading, func(s *Reading) error {
+	err := eachLine(r, InstrumentsFile, func(s *Reading) error {
 		out[s.Stage] = append(out[s.Stage], s.Sample)
 		return nil
 	})
@@ -145,12 +145,8 @@ func (r *Run) Damaged() (all Damage) {
 // errEnough ends a reading: nobody wants more.
 var errEnough = errors.New("enough")
 
-// decode reads a line of the format of r; old is for the time before formats had
-// numbers.
-func decode[T any](r *Run, line []byte, v *T, old func([]byte, *T) error) error {
-	if r.Manifest.Schema == 0 {
-		return old(line, v)
-	}
+// decode reads a line.
+func decode[T any](line []byte, v *T) error {
 	if rec, ok := any(v).(*tacho.Record); ok {
 		return rec.Decode(line)
 	}
@@ -161,7 +157,7 @@ func decode[T any](r *Run, line []byte, v *T, old func([]byte, *T) error) error 
 // cannot be decoded, or that use does not like, costs that line. A last line that
 // has no end is being written, or was when the process died; in a run that is
 // whole it is damage.
-func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*T) error) error {
+func eachLine[T any](r *Run, name string, use func(*T) error) error {
 	f, err := os.Open(filepath.Join(r.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -173,7 +169,7 @@ func eachLine[T any](r *Run, name string, old func([]byte, *T) error, use func(*
 	defer func() { r.damage[name] = damage }()
 	in := bufio.NewReaderSize(io.MultiReader(f, bytes.NewReader(r.waiting[name])), 1<<16)
 	n := 0
-	return inOrder(in, r.Whole, func(line []byte, v *T) error { return decode(r, line, v, old) }, func(v *T, err error) bool {
+	return inOrder(in, r.Whole, decode[T], func(v *T, err error) bool {
 		n++
 		if err == nil && v != nil {
 			err = use(v)

@@ -43,7 +43,7 @@ func Resume(dir string, now time.Time, clean func(doc []byte) []byte) (*Writer, 
 		return nil, err // with a summary the run would pass as whole
 	}
 	w := &Writer{dir: dir, clean: clean, added: map[int]int{}}
-	r.Manifest.Schema, r.Manifest.Resumed = format, append(r.Manifest.Resumed, now)
+	r.Manifest.Resumed = append(r.Manifest.Resumed, now)
 	// Stages come last: while they name a level, its records are known to be of it.
 	for _, name := range []string{RecordsFile, InstrumentsFile, StagesFile} {
 		if err := keepLines(filepath.Join(dir, name), func(stage int) bool { return over[stage] }); err != nil {

@@ -160,41 +160,14 @@ func TestDamageCostsALine(t *testing.T) {
 	}
 }
 
-// Runs of the time before formats had numbers are read as they were meant.
-func TestOldFormat(t *testing.T) {
+// A manifest that names no format is refused, and not read as a run without records.
+func TestNoFormat(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		store.ManifestFile:    `{"tool":"tacho","version":"0","started":"2026-01-01T00:00:00Z","model":"m","counter":"token ids","plan":{}}`,
-		store.StagesFile:      `{"index":0,"epoch":"2026-01-01T00:00:00Z","monotonic_seconds":7.5,"config":{}}` + "\n",
-		store.InstrumentsFile: `{"stage":0,"target":"page","at":12,"values":{"running":3}}` + "\n",
-		store.RecordsFile: `{"stage":0,"session":7,"turn":0,"labels":[{"Key":"class","Value":"chat"}],"input":80,"asked":3,"exact":true,"due":1,"slot":2,"start":3,"conn":4,"sent":5,"wrote":6,"head":7,"events":{"at":[8,2],"read_lag":[1,0],"kind":[0,1]},"end":11,"clock":"kernel","conns":1,"reused":true,"clock_step":9,"usage":{"prompt":81,"completion":4,"cached":1,"reasoning":2},"output":4,"output_from":"usage","server":{"queue":1,"ttft":2,"prefill":3,"decode":4,"total":5}}
-{"stage":0,"asked":1,"due":5,"slot":-1,"start":-1,"conn":-1,"sent":-1,"wrote":-1,"head":-1,"events":{"at":[]},"end":6,"clock":"read","labels":[{"Key":"probe","Value":"1"}]}
-`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, store.ManifestFile), []byte(`{"tool":"tacho","version":"0","plan":{}}`), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	run, got := read(t, dir)
-	if run.Manifest.Target.Model != "m" || run.Manifest.Target.Counter != "token ids" || len(run.Levels) != 1 || run.Levels[0].Monotonic != 7.5 {
-		t.Errorf("%+v %+v", run.Manifest, run.Levels)
-	}
-	if s, err := run.Samples(); err != nil || len(s[0]) != 1 || s[0][0].At != 12 {
-		t.Errorf("%v, %v", s, err)
-	}
-	first := &tacho.Record{
-		Session: 7, Labels: tacho.Labels{{Key: "class", Value: "chat"}}, Input: 80, Asked: 3, Exact: true,
-		Timeline: tacho.Timeline{
-			Due: 1, Slot: 2, Start: 3, Conn: 4, Sent: 5, Wrote: 6, Head: 7, End: 11, Clock: tacho.KernelClock, Conns: 1, Reused: true, ClockStep: 9,
-			Events: tacho.Events{{At: 8, ReadLag: 1}, {At: 10, Kind: tacho.Reasoning}},
-		},
-		Usage: &tacho.Usage{Prompt: 81, Completion: 4, Cached: 1, Reasoning: 2}, Output: 4, OutputFrom: tacho.FromUsage,
-		Server: &tacho.ServerTimes{Queue: 1, TTFT: 2, Prefill: 3, Decode: 4, Total: 5},
-	}
-	probe := &tacho.Record{Asked: 1, Probe: true, Timeline: tacho.NewTimeline(5)}
-	probe.End, probe.Clock, probe.Events = 6, tacho.ReadClock, tacho.Events{}
-	if d := cmp.Diff([]*tacho.Record{first, probe}, got); d != "" || run.Damaged().Lines > 0 {
-		t.Error(d, run.Damaged())
+	if _, err := store.Open(dir); err == nil || !strings.Contains(err.Error(), "names no format") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -66,8 +66,8 @@ func (m *Mismatch) String() string {
 }
 
 // Mismatch compares the records of a level with the number that the level had when
-// it ended. It is nil if they agree, and if the number is not known: the level did
-// not end, or an older version kept it. Records must have been read to the end.
+// it ended. It is nil if they agree, and if the level did not end. Records must have
+// been read to the end.
 func (r *Run) Mismatch(l *Level) *Mismatch {
 	if l.Records == nil {
 		return nil
