@@ -40,8 +40,8 @@ type AgentOptions struct {
 	JoinWait time.Duration // for NATS to be there
 }
 
-// An Agent works for one coordinator at a time.
-type Agent struct {
+// An agent works for one coordinator at a time.
+type agent struct {
 	AgentOptions
 	about   hello
 	control *nats.Conn // for orders, clocks and beats, which must not wait behind records
@@ -80,7 +80,7 @@ const onceWaits = 15 * time.Minute
 
 // RunAgent joins NATS and works for coordinators until ctx is done.
 func RunAgent(ctx context.Context, o AgentOptions) error {
-	a := &Agent{AgentOptions: o}
+	a := &agent{AgentOptions: o}
 	a.ctx, a.over = context.WithCancel(context.WithoutCancel(ctx)) // what is under way is handed over first
 	defer a.over()
 	unlock, err := lockSpool(o.Spool)
@@ -111,7 +111,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 }
 
 // join connects, and begins to answer.
-func (a *Agent) join(ctx context.Context) (err error) {
+func (a *agent) join(ctx context.Context) (err error) {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func flush(ctx context.Context, nc *nats.Conn) error {
 
 // connect waits for NATS to be there: whoever starts many machines does not start
 // them in order.
-func (a *Agent) connect(ctx context.Context) (err error) {
+func (a *agent) connect(ctx context.Context) (err error) {
 	say := sync.OnceFunc(func() {
 		a.Say(fmt.Sprintf("No NATS server answers at %s yet: trying for %v.", a.Access.shown(), a.JoinWait))
 	})
@@ -169,7 +169,7 @@ func (a *Agent) connect(ctx context.Context) (err error) {
 }
 
 // leave ends all that is under way. What was not handed over stays in the spool.
-func (a *Agent) leave(ctx context.Context) {
+func (a *agent) leave(ctx context.Context) {
 	a.quit()
 	a.over()
 	a.sayLeft(ctx)
@@ -186,7 +186,7 @@ const quitTime = 5 * time.Second
 
 // quit ends the shares that are being sent, and waits until what they have finished is
 // handed over. It is heard of meanwhile.
-func (a *Agent) quit() {
+func (a *agent) quit() {
 	a.mu.Lock()
 	a.leaving = true
 	works := slices.Collect(maps.Values(a.works))
@@ -210,7 +210,7 @@ func (a *Agent) quit() {
 
 // sayLeft tells the coordinator that it need not wait: neither for what could not be
 // handed over in time, nor for a level that is still to come.
-func (a *Agent) sayLeft(ctx context.Context) {
+func (a *agent) sayLeft(ctx context.Context) {
 	a.mu.Lock()
 	run := a.run
 	a.mu.Unlock()
@@ -225,7 +225,7 @@ func answerClock(m *nats.Msg) {
 }
 
 // answerRoll says who is here.
-func (a *Agent) answerRoll(m *nats.Msg) {
+func (a *agent) answerRoll(m *nats.Msg) {
 	a.mu.Lock()
 	about := a.about
 	about.Run = a.run
@@ -237,7 +237,7 @@ func (a *Agent) answerRoll(m *nats.Msg) {
 }
 
 // answerOrder does what the coordinator says, if it may.
-func (a *Agent) answerOrder(m *nats.Msg) {
+func (a *agent) answerOrder(m *nats.Msg) {
 	s := a.obey(m.Data)
 	if s.Refused != a.refused && !s.Old { // whoever is refused asks again, several times a second; orders that crossed are given again
 		if a.refused = s.Refused; s.Refused != "" {
@@ -251,7 +251,7 @@ func (a *Agent) answerOrder(m *nats.Msg) {
 }
 
 // obey checks an order and carries it out.
-func (a *Agent) obey(message []byte) state {
+func (a *agent) obey(message []byte) state {
 	o, e, err := a.guard.open(message)
 	if err != nil {
 		return state{State: idle, Refused: err.Error()}
@@ -290,7 +290,7 @@ func (a *Agent) obey(message []byte) state {
 }
 
 // at is the share that an order is about; nil is none.
-func (a *Agent) at(o *order) *work {
+func (a *agent) at(o *order) *work {
 	if a.try != o.Try {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (a *Agent) at(o *order) *work {
 
 // busy says whether it has a share that is not sent to its end. One that is being
 // handed over keeps it from nothing.
-func (a *Agent) busy() bool {
+func (a *agent) busy() bool {
 	for _, w := range a.works {
 		if s := w.state().State; s != ended && s != failed {
 			return true
@@ -310,7 +310,7 @@ func (a *Agent) busy() bool {
 
 // sending says whether a share is being sent. The coordinator may be back before
 // it is over.
-func (a *Agent) sending() bool {
+func (a *agent) sending() bool {
 	for _, w := range a.works {
 		if w.state().State == running {
 			return true
@@ -325,7 +325,7 @@ var (
 )
 
 // admit says why an order is not to be carried out.
-func (a *Agent) admit(o *order, e *envelope) error {
+func (a *agent) admit(o *order, e *envelope) error {
 	if !plainName.MatchString(o.Run) || !plainName.MatchString(o.Try) {
 		return errors.New("the order names no run")
 	}
@@ -359,7 +359,7 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9-]*$`)
 
 // turnTo lets go of what does not belong to the try that a coordinator goes on
 // with. What was finished for another run is still handed over to it.
-func (a *Agent) turnTo(o *order) {
+func (a *agent) turnTo(o *order) {
 	if a.try == o.Try {
 		return
 	}
@@ -373,7 +373,7 @@ func (a *Agent) turnTo(o *order) {
 
 // free ends the work for a coordinator that says that the run is over: nobody
 // needs what is left of it.
-func (a *Agent) free() {
+func (a *agent) free() {
 	for _, w := range a.works {
 		w.drop()
 	}
@@ -388,7 +388,7 @@ func (a *Agent) free() {
 }
 
 // part lets another coordinator have this agent.
-func (a *Agent) part() {
+func (a *agent) part() {
 	if a.runner != nil {
 		a.runner.Close()
 		a.runner = nil
@@ -397,7 +397,7 @@ func (a *Agent) part() {
 }
 
 // tick sends a beat, and gives up a coordinator that is gone.
-func (a *Agent) tick() {
+func (a *agent) tick() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -424,7 +424,7 @@ func (a *Agent) tick() {
 
 // giveUp parts from a coordinator that is gone. What was finished for it is handed
 // over all the same: it may be started again, and go on.
-func (a *Agent) giveUp() {
+func (a *agent) giveUp() {
 	a.Say("The coordinator is gone. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for the run to go on.", onceWaits)}[a.Once])
 	a.dropReady()
 	a.part()
@@ -434,7 +434,7 @@ func (a *Agent) giveUp() {
 // drainLeft hands over what a process before this one had finished and left in
 // the spool when it was killed. What is old by now is deleted: whoever wanted it
 // has given up.
-func (a *Agent) drainLeft() {
+func (a *agent) drainLeft() {
 	entries, err := os.ReadDir(a.Spool)
 	if err != nil {
 		return
@@ -457,7 +457,7 @@ func (a *Agent) drainLeft() {
 const drainTime = 2 * time.Minute
 
 // drain hands over what a process before this one left, whenever its run goes on.
-func (a *Agent) drain(s *spool) {
+func (a *agent) drain(s *spool) {
 	late := time.AfterFunc(drainTime, func() {
 		a.Say(fmt.Sprintf("Records of an earlier run wait in %s: nobody takes them yet. They are handed over when that run goes on (--resume), and deleted when they are older than %v.", s.dir, keepFor))
 	})

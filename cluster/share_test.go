@@ -33,7 +33,7 @@ func (s *share) sees(t *testing.T, id uint64, turn, turns int, failed bool) {
 // An agent that is being stopped takes up no share, and works for nobody else: it would
 // not hand anything over.
 func TestLeavingAgentTakesNothing(t *testing.T) {
-	a := &Agent{AgentOptions: AgentOptions{Spool: t.TempDir()}, ctx: t.Context()}
+	a := &agent{AgentOptions: AgentOptions{Spool: t.TempDir()}, ctx: t.Context()}
 	a.quit()
 	if err := a.prepare(&order{Kind: prepare, Task: &run.Task{}, N: 1}); !errors.Is(err, errLeaving) {
 		t.Error(err)

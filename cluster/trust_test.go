@@ -15,7 +15,7 @@ import (
 )
 
 // pair is a coordinator's sealer and the agent that its orders are for.
-func pair(t testing.TB) (*sealer, *Agent) {
+func pair(t testing.TB) (*sealer, *agent) {
 	t.Helper()
 	identity, err := NewIdentity()
 	must(t, err)
@@ -25,7 +25,7 @@ func pair(t testing.TB) (*sealer, *Agent) {
 	must(t, err)
 	public, err := box.PublicKey()
 	must(t, err)
-	a := &Agent{AgentOptions: AgentOptions{Allow: []string{"http://127.0.0.1:8000"}, Spool: t.TempDir(), Most: 1 << 20, Say: func(string) {}}}
+	a := &agent{AgentOptions: AgentOptions{Allow: []string{"http://127.0.0.1:8000"}, Spool: t.TempDir(), Most: 1 << 20, Say: func(string) {}}}
 	a.ctx, a.over = t.Context(), func() {}
 	a.about = hello{ID: "a1", Nonce: "n1", Box: public}
 	a.guard = guard{agent: "a1", box: box, trust: []string{identity.Public()}}
@@ -39,7 +39,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (s *sealer) mustSeal(t testing.TB, a *Agent, o order) []byte {
+func (s *sealer) mustSeal(t testing.TB, a *agent, o order) []byte {
 	t.Helper()
 	text, err := s.seal(a.about.ID, a.about.Box, &o)
 	must(t, err)
@@ -47,7 +47,7 @@ func (s *sealer) mustSeal(t testing.TB, a *Agent, o order) []byte {
 }
 
 // taken is an agent that works for a run.
-func taken(t testing.TB) (*sealer, *Agent) {
+func taken(t testing.TB) (*sealer, *agent) {
 	t.Helper()
 	s, a := pair(t)
 	if got := a.obey(s.mustSeal(t, a, order{Kind: take, Run: "r", Nonce: "n1", Seq: 1})); got.Refused != "" {
@@ -65,14 +65,14 @@ func TestAgentObeysWhomItTrusts(t *testing.T) {
 
 func TestAgentRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		message func(t *testing.T, s *sealer, a *Agent) []byte
+		message func(t *testing.T, s *sealer, a *agent) []byte
 		why     string
 	}{
-		"an unknown coordinator": {func(t *testing.T, _ *sealer, a *Agent) []byte {
+		"an unknown coordinator": {func(t *testing.T, _ *sealer, a *agent) []byte {
 			other, _ := pair(t)
 			return other.mustSeal(t, a, order{Kind: take, Run: "r2", Nonce: "n1", Seq: 1})
 		}, "is not trusted here"},
-		"a signature of somebody else": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"a signature of somebody else": {func(t *testing.T, s *sealer, a *agent) []byte {
 			other, _ := pair(t)
 			var e envelope
 			must(t, json.Unmarshal(other.mustSeal(t, a, order{Kind: ask, Run: "r", Seq: 9}), &e))
@@ -81,45 +81,45 @@ func TestAgentRefuses(t *testing.T) {
 			must(t, err)
 			return text
 		}, "signature is wrong"},
-		"an order for another agent": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"an order for another agent": {func(t *testing.T, s *sealer, a *agent) []byte {
 			text, err := s.seal("a2", a.about.Box, &order{Kind: ask, Run: "r", Seq: 9})
 			must(t, err)
 			return text
 		}, "signature is wrong"},
-		"an order sealed for another agent": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"an order sealed for another agent": {func(t *testing.T, s *sealer, a *agent) []byte {
 			_, other := pair(t)
 			text, err := s.seal("a1", other.about.Box, &order{Kind: ask, Run: "r", Seq: 9})
 			must(t, err)
 			return text
 		}, "sealed for somebody else"},
-		"an order that was given before": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"an order that was given before": {func(t *testing.T, s *sealer, a *agent) []byte {
 			text := s.mustSeal(t, a, order{Kind: ask, Run: "r", Seq: 2})
 			a.obey(text)
 			return text
 		}, "an old one"},
-		"an order to join from before": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"an order to join from before": {func(t *testing.T, s *sealer, a *agent) []byte {
 			a.obey(s.mustSeal(t, a, order{Kind: release, Run: "r", Seq: 2}))
 			return s.mustSeal(t, a, order{Kind: take, Run: "r", Nonce: "n1", Seq: 3})
 		}, "for another time"},
-		"another run while it works for one": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"another run while it works for one": {func(t *testing.T, s *sealer, a *agent) []byte {
 			return s.mustSeal(t, a, order{Kind: take, Run: "r2", Nonce: a.about.Nonce, Seq: 2})
 		}, "works for another run"},
-		"a session that did not take it": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"a session that did not take it": {func(t *testing.T, s *sealer, a *agent) []byte {
 			again, err := newSealer(s.identity)
 			must(t, err)
 			return again.mustSeal(t, a, order{Kind: ask, Run: "r", Seq: 9})
 		}, "does not work for"},
-		"a target outside its list": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"a target outside its list": {func(t *testing.T, s *sealer, a *agent) []byte {
 			return s.mustSeal(t, a, order{Kind: prepare, Run: "r", Seq: 2, N: 1, Task: &run.Task{Targets: []string{"http://127.0.0.1:8000", "http://10.0.0.1:80/key"}}})
 		}, "the target http://10.0.0.1:80 is not among those"},
-		"no share": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"no share": {func(t *testing.T, s *sealer, a *agent) []byte {
 			return s.mustSeal(t, a, order{Kind: prepare, Run: "r", Seq: 2, K: 3, N: 2, Task: &run.Task{}})
 		}, "no share"},
-		"no level": {func(t *testing.T, s *sealer, a *Agent) []byte {
+		"no level": {func(t *testing.T, s *sealer, a *agent) []byte {
 			return s.mustSeal(t, a, order{Kind: begin, Run: "r", Seq: 2})
 		}, "no such level"},
-		"noise":         {func(*testing.T, *sealer, *Agent) []byte { return []byte("{") }, "no order"},
-		"a long letter": {func(*testing.T, *sealer, *Agent) []byte { return make([]byte, mostMessage+1) }, "too long"},
+		"noise":         {func(*testing.T, *sealer, *agent) []byte { return []byte("{") }, "no order"},
+		"a long letter": {func(*testing.T, *sealer, *agent) []byte { return make([]byte, mostMessage+1) }, "too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := taken(t)

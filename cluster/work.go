@@ -44,7 +44,7 @@ type beginning struct {
 }
 
 // prepare takes up a share of a level. It is called with the agent locked.
-func (a *Agent) prepare(o *order) error {
+func (a *agent) prepare(o *order) error {
 	if o.Task == nil || o.N < 1 || o.K < 0 || o.K >= o.N {
 		return errors.New("the order has no share of a level")
 	}
@@ -86,7 +86,7 @@ func (a *Agent) prepare(o *order) error {
 }
 
 // dropReady lets go of shares that did not begin.
-func (a *Agent) dropReady() {
+func (a *agent) dropReady() {
 	for id, w := range a.works {
 		if !w.hasBegun() {
 			w.drop()
@@ -96,7 +96,7 @@ func (a *Agent) dropReady() {
 }
 
 // carryOut sends the share, and hands its records over.
-func (a *Agent) carryOut(ctx, load context.Context, w *work) {
+func (a *agent) carryOut(ctx, load context.Context, w *work) {
 	defer close(w.done)
 	defer w.cancel()
 	handed := make(chan error, 1)
@@ -131,7 +131,7 @@ func (a *Agent) carryOut(ctx, load context.Context, w *work) {
 }
 
 // notHanded says what becomes of records that were not handed over.
-func (a *Agent) notHanded(w *work, err error) {
+func (a *agent) notHanded(w *work, err error) {
 	w.set(failed, err)
 	if w.dropped.Load() {
 		_ = w.spool.remove() // nobody wants it
@@ -163,7 +163,7 @@ func (w *work) hasBegun() bool {
 }
 
 // share opens the servers if that was not done yet, and sends the share.
-func (a *Agent) share(ctx context.Context, w *work) (*metric.Client, []metric.Reason, error) {
+func (a *agent) share(ctx context.Context, w *work) (*metric.Client, []metric.Reason, error) {
 	r, done, err := a.open(ctx, w.order.Task)
 	if err != nil {
 		return nil, nil, err
@@ -183,7 +183,7 @@ func (a *Agent) share(ctx context.Context, w *work) (*metric.Client, []metric.Re
 
 // open opens the servers of a task. Those of the level before stay open where
 // the next has the same. A second share of a level has its own.
-func (a *Agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), error) {
+func (a *agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), error) {
 	if r := a.reuse(t); r != nil {
 		return r, a.handBack, nil
 	}
@@ -204,7 +204,7 @@ func (a *Agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), err
 }
 
 // reuse is the runner of the level before, if it fits and is free.
-func (a *Agent) reuse(t *run.Task) *run.Runner {
+func (a *agent) reuse(t *run.Task) *run.Runner {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.runner == nil || a.inUse || !t.Fits(a.opened) {
@@ -214,7 +214,7 @@ func (a *Agent) reuse(t *run.Task) *run.Runner {
 	return a.runner
 }
 
-func (a *Agent) handBack() {
+func (a *agent) handBack() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inUse = false

@@ -24,9 +24,9 @@ const (
 	oneBurst   = "a burst is one observation, and the two bursts sent different work: use --repeat 4, or the same --seed"
 )
 
-// Value is a quantity of a level: as its summary has it, or from its requests
+// levelValue is a quantity of a level: as its summary has it, or from its requests
 // where that did not ask for the percentile.
-func Value(l *outcome.Level, q metric.Quantity) (float64, bool, error) {
+func levelValue(l *outcome.Level, q metric.Quantity) (float64, bool, error) {
 	if v, ok := q.Of(&l.Summary); ok {
 		return v, true, nil
 	}
@@ -51,7 +51,7 @@ func Value(l *outcome.Level, q metric.Quantity) (float64, bool, error) {
 func estimate(levels []*outcome.Level, q metric.Quantity) (*estimated, error) {
 	var values []float64
 	for _, l := range levels {
-		v, ok, err := Value(l, q)
+		v, ok, err := levelValue(l, q)
 		if err != nil {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func Judge(run *outcome.Run, conditions []metric.Condition) ([]Finding, error) {
 		for i := range run.Levels {
 			l := &run.Levels[i]
 			name := where(placeName(l), len(run.Levels))
-			v, ok, err := Value(l, c.Quantity)
+			v, ok, err := levelValue(l, c.Quantity)
 			if err != nil {
 				return nil, err
 			}

@@ -15,7 +15,7 @@ type Config struct {
 	RequestRate      float64   `json:"request_rate,omitempty"`              // requests per second asked for; 0 is as fast as the limit lets
 	Burstiness       float64   `json:"burstiness,omitempty"`                // gamma shape of the arrivals; 0 where it means nothing
 	MaxConcurrency   int       `json:"max_concurrency,omitempty"`           // 0 is no limit
-	SteadyThreshold  float64   `json:"steady_state_threshold,omitempty"`    // part of MaxConcurrency from which on a closed loop is full; 0 is DefaultSteadyThreshold
+	SteadyThreshold  float64   `json:"steady_state_threshold,omitempty"`    // part of MaxConcurrency from which on a closed loop is full; 0 is 0.95
 	SteadyMinS       *float64  `json:"steady_state_min_window_s,omitempty"` // below which a time in balance is short; nil is a tenth of the run
 	NoSteady         bool      `json:"no_steady_state,omitempty"`           // nobody wants to know when the run was in balance
 	TablePercentiles []float64 `json:"table_percentiles,omitempty"`         // that the table of all levels has besides

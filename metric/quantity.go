@@ -60,7 +60,7 @@ var wholes = []Quantity{
 		return &share
 	}},
 	{Name: "unsent", Title: "Unsent", Unit: percentUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
-		share, ok := s.UnsentShare()
+		share, ok := s.unsentShare()
 		if !ok {
 			return nil
 		}
@@ -77,9 +77,9 @@ var wholes = []Quantity{
 	}},
 }
 
-// UnsentShare is the part of the sessions due before the end of the level that never
+// unsentShare is the part of the sessions due before the end of the level that never
 // began; false if there were none.
-func (s *Summary) UnsentShare() (float64, bool) {
+func (s *Summary) unsentShare() (float64, bool) {
 	return ratio(s.Config.Unsent, s.Config.Unsent+s.Requests)
 }
 

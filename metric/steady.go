@@ -10,9 +10,9 @@ import (
 	"tacho/stat"
 )
 
-// DefaultSteadyThreshold is the part of the concurrency limit from which on a
+// defaultSteadyThreshold is the part of the concurrency limit from which on a
 // closed loop is full.
-const DefaultSteadyThreshold = 0.95
+const defaultSteadyThreshold = 0.95
 
 // A SteadyState is whether a run was in balance: when, and what it gave then.
 // It stands beside the figures of the whole run and never in their place.
@@ -173,7 +173,7 @@ func unreliable(c *Config, sents []*marks, law *Little, length time.Duration) st
 // of successful requests, up to their last token.
 // Each of sents stands for so many.
 func fullWindow(c *Config, sents []*marks, each int, from, to time.Duration) (*Window, time.Duration, time.Duration) {
-	threshold := cmp.Or(c.SteadyThreshold, DefaultSteadyThreshold)
+	threshold := cmp.Or(c.SteadyThreshold, defaultSteadyThreshold)
 	w := &Window{Threshold: threshold, Least: max(int(math.Ceil(threshold*float64(c.MaxConcurrency))), 1)}
 	least := (w.Least + each - 1) / each
 	var begins, ends []time.Duration

@@ -105,7 +105,7 @@ var recordRules = []Rule{
 		Code: "unsent", Unit: "share", Note: never, Degraded: 0, Invalid: 0.05,
 		Do:    "raise --max-concurrency, lower the rate, or replace lost agents",
 		Doc:   "sessions due before the end of the level that never began / all that were due: latencies from due leave out those that would have waited longest",
-		value: func(s *Summary) (float64, bool) { return s.UnsentShare() },
+		value: func(s *Summary) (float64, bool) { return s.unsentShare() },
 		inWords: func(s *Summary, v float64) string {
 			return fmt.Sprintf("%d of %d requests that were due were never sent (%s)", s.Config.Unsent, s.Config.Unsent+s.Requests, percent(v))
 		},

@@ -183,7 +183,7 @@ func (o *Option) read(n *yaml.Node, secrets *redact.Secrets) error {
 
 // texts are the values of an option as a command line has them.
 func (o *Option) texts(n *yaml.Node) ([]string, error) {
-	levels, object := o.Several(), false
+	levels, object := o.mayBeList(), false
 	switch o.Value.(type) {
 	case *JSONObject, *workload.Ratios, *workload.MediaLimits:
 		object = true

@@ -22,9 +22,9 @@ const Sweep = "sweep"
 // mostLevels keeps a slip of the pen (1,2,...,1000000) from being a plan.
 const mostLevels = 10_000
 
-// Several says whether the option may be a list, with a level for each value:
+// mayBeList says whether the option may be a list, with a level for each value:
 // it is a number or a choice, and of the load, not of the report.
-func (o *Option) Several() bool {
+func (o *Option) mayBeList() bool {
 	switch o.Value.(type) {
 	case *[]string, *JSONObject:
 		return false
@@ -40,7 +40,7 @@ const groupOfReports = "Results"
 // values are what a text on a command line stands for: one value, or those of a
 // list.
 func (o *Option) values(text string) ([]string, error) {
-	if !o.Several() || !strings.ContainsAny(text, ",…") {
+	if !o.mayBeList() || !strings.ContainsAny(text, ",…") {
 		return []string{text}, nil
 	}
 	parts := outside(text)

@@ -148,7 +148,7 @@ func (o *Option) Set(text string) error {
 
 func (o *Option) set(text string) (err error) {
 	list := ""
-	if o.Several() {
+	if o.mayBeList() {
 		list = ", nor a list like 1,2,4"
 	}
 	switch v := o.Value.(type) {

@@ -16,7 +16,7 @@ func TestAdviceTellsMost(t *testing.T) {
 	p.KV.PrefixCache = false
 	had := []*Seen{seen(t, "had", p, Stage{Arrivals: every(300 * time.Millisecond), Source: talks{sessions: 30, turns: 1, prompt: 100, answer: 40}})}
 	o := Options{Rounds: 2}
-	fit, err := FitTo(t.Context(), p, had, o)
+	fit, err := fitTo(t.Context(), p, had, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestAdviceTellsMost(t *testing.T) {
 		t.Error("it does not say what the first of them would tell")
 	}
 	unsure := func(levels []*Seen) (all float64, each map[string]float64) {
-		f, err := FitTo(t.Context(), p, levels, o)
+		f, err := fitTo(t.Context(), p, levels, o)
 		if err != nil {
 			t.Fatal(err)
 		}

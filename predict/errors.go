@@ -78,9 +78,9 @@ const leastMisfit = 1e-4
 // tokens, gaps.
 func kindOf(figure int) int {
 	switch figure {
-	case TTFT, TTFT50, TTFT99, Head, Earliest:
+	case TTFT, ttft50, TTFT99, head, earliest:
 		return 0
-	case Stall1, Stall2, Stall8:
+	case stall1, stall2, stall8:
 		return 2
 	}
 	return 1

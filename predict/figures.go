@@ -24,22 +24,22 @@ type Figures [figures]float64
 // The figures.
 const (
 	TTFT = iota
-	TTFT50
+	ttft50
 	TTFT99
 	TPOT
 	ITL
 	E2EL
 	Throughput // requests/s
-	TokensPerEvent
-	ServerTPOT // as the server measured it
-	Head       // until the first byte of the answer
-	Stall1     // a gap in which one other request got its first token
-	Stall2     // two to seven others
-	Stall8     // eight and more
-	Earliest   // until the first token of any of those that were sent together
-	TPOT99
-	ITL99
-	E2EL99
+	tokensPerEvent
+	serverTPOT // as the server measured it
+	head       // until the first byte of the answer
+	stall1     // a gap in which one other request got its first token
+	stall2     // two to seven others
+	stall8     // eight and more
+	earliest   // until the first token of any of those that were sent together
+	tpot99
+	itl99
+	e2el99
 	figures
 )
 
@@ -171,7 +171,7 @@ func (g *gatherer) stallFigures(f *Figures) {
 	}
 	for i, m := range by {
 		if distinct[i] >= fewestStalls {
-			f[Stall1+i] = m.value()
+			f[stall1+i] = m.value()
 		}
 	}
 }
@@ -188,14 +188,14 @@ func (g *gatherer) figures() (f Figures) {
 	}
 	slices.Sort(g.ttft)
 	s := stat.Sample(g.ttft)
-	f[TTFT], f[TTFT50], f[TTFT99] = s.Mean(), s.Quantile(0.5), s.Quantile(0.99)
+	f[TTFT], f[ttft50], f[TTFT99] = s.Mean(), s.Quantile(0.5), s.Quantile(0.99)
 	f[TPOT], f[ITL], f[E2EL] = g.tpot.value(), g.itl.value(), g.e2el.value()
 	f[Throughput] = float64(g.n) / (g.lastEnd - g.firstSent).Seconds()
-	f[TokensPerEvent] = float64(g.tokens) / float64(g.events)
-	f[ServerTPOT], f[Head] = g.serverTPOT.value(), g.head.value()
-	f[Earliest] = g.earliest()
+	f[tokensPerEvent] = float64(g.tokens) / float64(g.events)
+	f[serverTPOT], f[head] = g.serverTPOT.value(), g.head.value()
+	f[earliest] = g.earliest()
 	g.stallFigures(&f)
-	for at, values := range map[int][]float64{TPOT99: g.tpots, ITL99: g.itls, E2EL99: g.e2els} {
+	for at, values := range map[int][]float64{tpot99: g.tpots, itl99: g.itls, e2el99: g.e2els} {
 		if len(values) > 0 {
 			slices.Sort(values)
 			f[at] = stat.Sample(values).Quantile(0.99)
@@ -232,8 +232,8 @@ type sent struct {
 	prompt, cached, output int
 }
 
-// See reads a measured level. Failed requests are left out.
-func See(name string, l *outcome.Level) (*Seen, error) {
+// see reads a measured level. Failed requests are left out.
+func see(name string, l *outcome.Level) (*Seen, error) {
 	s := &Seen{Name: name}
 	g := gatherer{tails: true}
 	var w watcher
@@ -290,7 +290,7 @@ const leastSilence = 300
 // together is how many times requests were sent: those that went within a
 // tenth of their time to the first token went together.
 func (s *Seen) together() int {
-	near := time.Duration(s.Measured[TTFT50] / 10 * 1e6)
+	near := time.Duration(s.Measured[ttft50] / 10 * 1e6)
 	n, last := 1, s.sent[0].at
 	for _, q := range s.sent {
 		if q.at > last+near {
@@ -305,7 +305,7 @@ func (s *Seen) together() int {
 func (s *Seen) serverTPOT(sum *metric.Summary) {
 	for _, page := range sum.Instruments {
 		if page.TPOTMillis != nil {
-			s.Measured[ServerTPOT] = *page.TPOTMillis
+			s.Measured[serverTPOT] = *page.TPOTMillis
 		}
 	}
 }

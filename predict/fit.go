@@ -22,7 +22,7 @@ type Options struct {
 	Say    func(line string) // how it goes; may be nil
 	Rounds int               // most rounds; 0 is 12
 
-	Sure      map[string]float64 // standard errors, as shares, of what ReadOff read
+	Sure      map[string]float64 // standard errors, as shares, of what readOff read
 	NoHoldOut bool               // do not fit again without each run
 	NoAdvice  bool               // do not look for runs that would tell more
 
@@ -83,7 +83,7 @@ type Explained struct {
 // sigma is how far off counts as one, on a scale of logarithms. What is to be
 // right to a few percent weighs most. A figure with 0 is left out.
 var sigma = Figures{
-	TTFT: 0.08, TTFT50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, TokensPerEvent: 0.05, ServerTPOT: 0.03, Head: 0.15, Stall1: 0.05, Stall2: 0.05, Stall8: 0.05, Earliest: 0.1,
+	TTFT: 0.08, ttft50: 0.12, TTFT99: 0.2, TPOT: 0.03, ITL: 0.05, E2EL: 0.03, Throughput: 0.03, tokensPerEvent: 0.05, serverTPOT: 0.03, head: 0.15, stall1: 0.05, stall2: 0.05, stall8: 0.05, earliest: 0.1,
 }
 
 // reportSigma is the same where only a report is known, whose means count alike.
@@ -116,7 +116,7 @@ func (s *Seen) weight(figure int) float64 {
 		return 1 // its means are all there is
 	}
 	switch figure {
-	case TTFT, TTFT50, TTFT99, Head, Earliest:
+	case TTFT, ttft50, TTFT99, head, earliest:
 		return min(1, 0.05+s.distinct/12)
 	}
 	return min(1, 0.1+float64(len(s.sent))/8)
@@ -145,12 +145,12 @@ func (s *Seen) residuals(f Figures) (out Figures) {
 func (s *Seen) tells(figure int) bool {
 	m := &s.Measured
 	switch figure {
-	case Head:
-		return m[Head] >= leastHead
-	case Earliest: // of clear groups; large ones reach the engine in parts, as chance has it
+	case head:
+		return m[head] >= leastHead
+	case earliest: // of clear groups; large ones reach the engine in parts, as chance has it
 		group := float64(len(s.sent)) / s.distinct
-		return m[Earliest] > 0 && group <= 32 && (s.Limit == 0 || math.Abs(float64(s.Limit)/group-1) < 0.1)
-	case Stall1, Stall2, Stall8:
+		return m[earliest] > 0 && group <= 32 && (s.Limit == 0 || math.Abs(float64(s.Limit)/group-1) < 0.1)
+	case stall1, stall2, stall8:
 		return m[figure] > 0 && s.distinct >= fewestStalls && !s.behind()
 	}
 	return m[figure] > 0
@@ -169,9 +169,9 @@ type fitter struct {
 	cut    bool    // the time was up
 }
 
-// FitTo turns the knobs of a profile until it explains the levels as well as it
+// fitTo turns the knobs of a profile until it explains the levels as well as it
 // can. The same input gives the same fit, unless time ends it.
-func FitTo(ctx context.Context, start step.Profile, levels []*Seen, o Options) (*Fit, error) {
+func fitTo(ctx context.Context, start step.Profile, levels []*Seen, o Options) (*Fit, error) {
 	if len(levels) == 0 {
 		return nil, errors.New("no level to fit to")
 	}

@@ -38,7 +38,7 @@ func seen(t *testing.T, name string, p step.Profile, s Stage) *Seen {
 			}
 		},
 	}
-	out, err := See(name, &level)
+	out, err := see(name, &level)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestFitFindsAKnownEngine(t *testing.T) {
 	for i := range at {
 		at[i] += math.Log(1.5)
 	}
-	fit, err := FitTo(t.Context(), turned(start, ks, at), levels, Options{})
+	fit, err := fitTo(t.Context(), turned(start, ks, at), levels, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestTrainsTellWhatPromptsCost(t *testing.T) {
 	for _, l := range []struct{ limit, prompt int }{{64, 512}, {96, 512}, {128, 512}, {12, 8000}, {16, 8000}} {
 		levels = append(levels, seen(t, fmt.Sprint("closed ", l.limit), p, Stage{Arrivals: asap, Limit: l.limit, Source: talks{sessions: 2 * l.limit, turns: 1, prompt: l.prompt, answer: 40}}))
 	}
-	q, sure := ReadOff(Plain(), levels)
+	q, sure := readOff(plain(), levels)
 	if sure["cost.step at 8192"] == 0 {
 		t.Fatal("no step was full of prompts")
 	}
@@ -108,12 +108,12 @@ func TestTrainsTellWhatPromptsCost(t *testing.T) {
 	if got, want := q.Cost.PrefillNsPerTokenAndContext, p.Cost.PrefillNsPerTokenAndContext; math.Abs(got/want-1) > 0.1 {
 		t.Errorf("a pair takes %.2f ns, read off %.2f", want, got)
 	}
-	q, sure = ReadOff(Plain(), levels[:3]) // prompts of one length
+	q, sure = readOff(plain(), levels[:3]) // prompts of one length
 	if sure["cost.step at 8192"] == 0 {
 		levels = append(levels[:3], levels[:3]...)
-		q, sure = ReadOff(Plain(), levels)
+		q, sure = readOff(plain(), levels)
 	}
-	if q.Cost.PrefillNsPerTokenAndContext != Plain().Cost.PrefillNsPerTokenAndContext || sure["cost.prefill_ns_per_token_and_context"] != untoldSigma {
+	if q.Cost.PrefillNsPerTokenAndContext != plain().Cost.PrefillNsPerTokenAndContext || sure["cost.prefill_ns_per_token_and_context"] != untoldSigma {
 		t.Errorf("prompts of one length tell of pairs: %.2f ns", q.Cost.PrefillNsPerTokenAndContext)
 	}
 }

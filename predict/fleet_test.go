@@ -114,7 +114,7 @@ func TestAutoscaling(t *testing.T) {
 			}
 		}
 	}
-	for _, signal := range Signals {
+	for _, signal := range signals {
 		fleet := fleetOf(t, 1, route.Policies[2], func(p *FleetPlan) {
 			p.Engines[0].Profile.MaxSequences = 16
 			p.Scaling = Scaling{Most: 6, By: signal, Delay: 30 * time.Second, DownAfter: time.Minute}

@@ -18,14 +18,14 @@ func TestIntakesTellTheWorkOnARequest(t *testing.T) {
 	for _, n := range []int{1, 24, 64, 128} {
 		levels = append(levels, seen(t, fmt.Sprint("burst ", n), p, Stage{Arrivals: asap, Source: talks{sessions: n, turns: 1, prompt: 100, answer: 20}}))
 	}
-	start := Generic()
-	q, sure := ReadOff(start, levels)
+	start := generic()
+	q, sure := readOff(start, levels)
 	for name, x := range map[string][2]float64{"api.request_ms": {q.API.RequestMs, 0.9}, "api.submit_ms": {q.API.SubmitMs, 0.3}} {
 		if math.Abs(x[0]/x[1]-1) > 0.05 || sure[name] == 0 {
 			t.Errorf("%s: read off %.3f, it is %.3f", name, x[0], x[1])
 		}
 	}
-	if q, _ := ReadOff(start, levels[:3]); q.API.RequestMs != start.API.RequestMs {
+	if q, _ := readOff(start, levels[:3]); q.API.RequestMs != start.API.RequestMs {
 		t.Errorf("two bursts are enough: %.3f", q.API.RequestMs)
 	}
 }

@@ -59,7 +59,7 @@ func Learn(ctx context.Context, start *step.Profile, sets []Set, o Options) (*Le
 	if !o.NoHoldOut {
 		mine = o.share(0.5)
 	}
-	f, err := FitTo(ctx, *start, levels, mine)
+	f, err := fitTo(ctx, *start, levels, mine)
 	if err != nil {
 		return nil, err
 	}
@@ -228,11 +228,11 @@ func (l *Learned) holdOut(ctx context.Context, start *step.Profile, fresh bool, 
 func foretell(ctx context.Context, from step.Profile, fresh bool, others []Set, of Set, o Options) ([]Explained, error) {
 	levels := levelsOf(others)
 	if fresh {
-		from.Cost.PrefillNsPerTokenAndContext = Generic().Cost.PrefillNsPerTokenAndContext // the run held out may be the only one that tells
-		from, o.Sure = ReadOff(from, levels)
+		from.Cost.PrefillNsPerTokenAndContext = generic().Cost.PrefillNsPerTokenAndContext // the run held out may be the only one that tells
+		from, o.Sure = readOff(from, levels)
 	}
 	o.Rounds, o.bare = foldRounds, true
-	f, err := FitTo(ctx, from, levels, o)
+	f, err := fitTo(ctx, from, levels, o)
 	if err != nil {
 		return nil, err
 	}

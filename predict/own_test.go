@@ -115,9 +115,9 @@ func TestStandardErrorsCoverTheTruth(t *testing.T) {
 		seen(t, "open", p, Stage{Arrivals: poisson(20, 1), Source: talks{sessions: 60, turns: 1, prompt: 512, answer: 40}}),
 		seen(t, "long", p, Stage{Arrivals: asap, Source: talks{sessions: 4, turns: 1, prompt: 8192, answer: 20}}),
 	}
-	start, sure := ReadOff(Generic(), levels)
+	start, sure := readOff(generic(), levels)
 	start.KV.PrefixCache = false
-	fit, err := FitTo(t.Context(), start, levels, Options{Rounds: 4, Sure: sure})
+	fit, err := fitTo(t.Context(), start, levels, Options{Rounds: 4, Sure: sure})
 	if err != nil {
 		t.Fatal(err)
 	}

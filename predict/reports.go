@@ -24,7 +24,7 @@ func SeeAll(name string, r *outcome.Run) (Set, error) {
 		if l.Value != "" {
 			label += " " + l.Value
 		}
-		see := func() (*Seen, error) { return See(label, l) }
+		see := func() (*Seen, error) { return see(label, l) }
 		if l.Records == nil {
 			if shape == nil {
 				shape = &answers{spread: outputSpread(r.Levels), extra: extraEvents(r.Levels)}
@@ -169,8 +169,8 @@ func seeReport(name string, l *outcome.Level, shape answers) (*Seen, error) {
 	}
 	m := &s.Measured
 	m[TTFT], m[TPOT], m[ITL], m[E2EL] = said(sum, metric.TTFT), said(sum, metric.TPOT), said(sum, metric.ITL), said(sum, metric.E2EL)
-	m[TTFT50], m[TTFT99] = saidAt(sum, metric.TTFT, 50), saidAt(sum, metric.TTFT, 99)
-	m[TPOT99], m[ITL99], m[E2EL99] = saidAt(sum, metric.TPOT, 99), saidAt(sum, metric.ITL, 99), saidAt(sum, metric.E2EL, 99)
+	m[ttft50], m[TTFT99] = saidAt(sum, metric.TTFT, 50), saidAt(sum, metric.TTFT, 99)
+	m[tpot99], m[itl99], m[e2el99] = saidAt(sum, metric.TPOT, 99), saidAt(sum, metric.ITL, 99), saidAt(sum, metric.E2EL, 99)
 	m[Throughput] = float64(n) / sum.DurationS
 	s.serverTPOT(sum)
 	s.most, s.flying = n, n

@@ -26,8 +26,8 @@ type Signal struct {
 	of     func(f *Fleet) float64
 }
 
-// Signals are all there are.
-var Signals = []Signal{byFlying, byQueue, byUse}
+// signals are all there are.
+var signals = []Signal{byFlying, byQueue, byUse}
 
 var (
 	byFlying = Signal{"in-flight", 64, func(f *Fleet) float64 { return float64(len(f.where)) }}
@@ -49,11 +49,11 @@ var (
 
 // FindSignal is the signal of that name.
 func FindSignal(name string) (Signal, bool) {
-	i := slices.IndexFunc(Signals, func(s Signal) bool { return s.Name == name })
+	i := slices.IndexFunc(signals, func(s Signal) bool { return s.Name == name })
 	if i < 0 {
 		return Signal{}, false
 	}
-	return Signals[i], true
+	return signals[i], true
 }
 
 // scaleEvery is the time between two looks at the load.

@@ -8,11 +8,11 @@ import (
 	"tacho/sim/step"
 )
 
-// Generic is an engine of which nothing is known but that it is like vLLM: a Python
+// generic is an engine of which nothing is known but that it is like vLLM: a Python
 // server with an API process, two steps in flight and CUDA graphs. Its limits are
 // vLLM's defaults. Its times are round figures for such processes: a fit takes them
 // for the middle of a wide range, and keeps those that the runs say nothing of.
-func Generic() step.Profile {
+func generic() step.Profile {
 	return step.Profile{
 		Name: "fitted", Engine: "vllm", Model: "unknown",
 		Policy: "chunked", StepTokens: 8192, MaxSequences: 1024,
@@ -36,9 +36,9 @@ func Generic() step.Profile {
 	}
 }
 
-// Plain is an engine with nothing around it but a fixed time before it.
-func Plain() step.Profile {
-	p := Generic()
+// plain is an engine with nothing around it but a fixed time before it.
+func plain() step.Profile {
+	p := generic()
 	p.Host, p.API = step.Host{}, step.API{}
 	p.Cost.MixedUsPerSequence = 0
 	p.FrontEnd = step.FrontEnd{FixedMs: 3, PerRequestMs: 0.2}
@@ -71,7 +71,7 @@ func (s *Seen) near(n float64) bool {
 // behind says whether the client sees tokens later than the engine makes them: a
 // process in between is the limit.
 func (s *Seen) behind() bool {
-	return s.Measured[ServerTPOT] > 0 && s.Measured[TPOT] > 1.07*s.Measured[ServerTPOT]
+	return s.Measured[serverTPOT] > 0 && s.Measured[TPOT] > 1.07*s.Measured[serverTPOT]
 }
 
 // enginesOwn are the windows of a level as the engine saw them: those of its client,
@@ -80,7 +80,7 @@ func (s *Seen) enginesOwn() []window {
 	if !s.behind() {
 		return s.windows
 	}
-	mean := window{tokens: windowEvents, took: windowEvents * s.Measured[ServerTPOT]}
+	mean := window{tokens: windowEvents, took: windowEvents * s.Measured[serverTPOT]}
 	for _, w := range s.windows {
 		n := float64(len(s.windows)) * w.tokens / windowEvents
 		mean.running += w.running / n
@@ -101,10 +101,10 @@ func rises(line []step.Knot, n float64, row []float64) {
 	}
 }
 
-// ReadOff is p with the costs that token times tell without any model: sums over
+// readOff is p with the costs that token times tell without any model: sums over
 // stretches of an answer, by how many others were written meanwhile, how long they
 // were, and what prompts were read. It says how sure the surest are.
-func ReadOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]float64) {
+func readOff(p step.Profile, levels []*Seen) (q step.Profile, sure map[string]float64) {
 	if summariesOnly(levels) {
 		return readOffReports(p, levels), nil
 	}

@@ -35,7 +35,7 @@ func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, 
 		return best, nil, left, nil
 	}
 	// Costs begin again at what was read off: a rough fit leads away from it.
-	p, sure = ReadOff(best, levels)
+	p, sure = readOff(best, levels)
 	return p, sure, left, nil
 }
 
@@ -43,20 +43,20 @@ func structure(ctx context.Context, levels []*Seen, o Options) (p step.Profile, 
 // explain most, and how far off it is. One that is much farther off than the best so
 // far is not worth more work.
 func built(ctx context.Context, p step.Profile, levels []*Seen, best float64, o Options) (step.Profile, float64, error) {
-	p, o.Sure = ReadOff(p, levels)
+	p, o.Sure = readOff(p, levels)
 	o.Rounds, o.Say = 3, nil
 	if summariesOnly(levels) {
 		p, _ = choose(ctx, p, levels, fronts, &o)
 	}
 	p, _ = choose(ctx, p, levels, caps, &o)
-	f, err := FitTo(ctx, p, levels, o)
+	f, err := fitTo(ctx, p, levels, o)
 	if err != nil {
 		return p, 0, err
 	}
 	p, d := choose(ctx, f.Profile, levels, schedules, &o)
 	if summariesOnly(levels) && d < hopeless*best && !o.late() { // means tell costs only roughly, and those hid the limits
 		p, _ = choose(ctx, p, levels, caps, &o)
-		if f, err = FitTo(ctx, p, levels, o); err != nil {
+		if f, err = fitTo(ctx, p, levels, o); err != nil {
 			return p, 0, err
 		}
 		p, d = choose(ctx, f.Profile, levels, schedules, &o)
@@ -73,13 +73,13 @@ func summariesOnly(levels []*Seen) bool {
 
 // shapes are engines to begin with.
 func shapes(levels []*Seen) []step.Profile {
-	out := []step.Profile{Plain(), Plain(), Plain()}
+	out := []step.Profile{plain(), plain(), plain()}
 	out[1].Policy = "prefill-first"
 	out[2].Policy, out[2].Reserve, out[2].StepTokens = "reserve", step.Reserve{WaitSteps: 20, WaitingRatio: 0.3}, 65536 // TGI's defaults
 	if !summariesOnly(levels) {
-		return append([]step.Profile{Generic()}, out...) // summaries do not tell what stands around an engine
+		return append([]step.Profile{generic()}, out...) // summaries do not tell what stands around an engine
 	}
-	small := Plain() // as engines had it when chunks were new
+	small := plain() // as engines had it when chunks were new
 	small.StepTokens = 512
 	out = append(out, small)
 	for i := range out {

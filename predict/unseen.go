@@ -12,10 +12,10 @@ import (
 // quantities are the figures that ranges of a prediction are made for, by their names
 // in a profile.
 var quantities = map[string]int{
-	Quantity(metric.TTFT, 0): TTFT, Quantity(metric.TTFT, 50): TTFT50, Quantity(metric.TTFT, 99): TTFT99,
-	Quantity(metric.TPOT, 0): TPOT, Quantity(metric.TPOT, 99): TPOT99,
-	Quantity(metric.ITL, 0): ITL, Quantity(metric.ITL, 99): ITL99,
-	Quantity(metric.E2EL, 0): E2EL, Quantity(metric.E2EL, 99): E2EL99,
+	Quantity(metric.TTFT, 0): TTFT, Quantity(metric.TTFT, 50): ttft50, Quantity(metric.TTFT, 99): TTFT99,
+	Quantity(metric.TPOT, 0): TPOT, Quantity(metric.TPOT, 99): tpot99,
+	Quantity(metric.ITL, 0): ITL, Quantity(metric.ITL, 99): itl99,
+	Quantity(metric.E2EL, 0): E2EL, Quantity(metric.E2EL, 99): e2el99,
 	QuantityThroughput: Throughput,
 }
 

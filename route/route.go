@@ -34,8 +34,8 @@ type Ask struct {
 	Prefix  []uint64 // see Prefix; only for policies that go by it
 }
 
-// Names are those of the policies.
-func Names() []string {
+// names are those of the policies.
+func names() []string {
 	names := make([]string, len(Policies))
 	for i, p := range Policies {
 		names[i] = p.Name
@@ -48,7 +48,7 @@ func Find(name string) (Policy, error) {
 	if i := slices.IndexFunc(Policies, func(p Policy) bool { return p.Name == name }); i >= 0 {
 		return Policies[i], nil
 	}
-	return Policy{}, fmt.Errorf("%q is no way to choose a server: there are %s", name, strings.Join(Names(), ", "))
+	return Policy{}, fmt.Errorf("%q is no way to choose a server: there are %s", name, strings.Join(names(), ", "))
 }
 
 var (

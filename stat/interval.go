@@ -2,14 +2,6 @@ package stat
 
 import "math"
 
-// An Interval holds the true value with a chance of Level, if the observations
-// are what Warnings does not object to.
-type Interval struct {
-	Low, High float64
-	Level     float64
-	Warnings  []Warning
-}
-
 // A Warning is a reason not to lean on an interval.
 type Warning string
 

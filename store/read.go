@@ -122,7 +122,7 @@ func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 // Samples are what metrics pages said, by the index of the stage.
 func (r *Run) Samples() (map[int][]instrument.Sample, error) {
 	out := map[int][]instrument.Sample{}
-	err := eachLine(r, InstrumentsFile, func(s *Reading) error {
+	err := eachLine(r, InstrumentsFile, func(s *reading) error {
 		out[s.Stage] = append(out[s.Stage], s.Sample)
 		return nil
 	})

@@ -107,8 +107,8 @@ type Level struct {
 	RecordsSize int64         `json:"records_bytes,omitempty"` // of the whole file of records at that time
 }
 
-// A Reading is what a metrics page said while a stage ran.
-type Reading struct {
+// A reading is what a metrics page said while a stage ran.
+type reading struct {
 	Stage int `json:"stage"`
 	instrument.Sample
 }
@@ -221,7 +221,7 @@ func (w *Writer) AddAll(rs []*tacho.Record) error {
 // Samples keeps what was read during a stage.
 func (w *Writer) Samples(stage int, samples []instrument.Sample) error {
 	for _, s := range samples {
-		if err := w.add(w.instruments, Reading{stage, s}); err != nil {
+		if err := w.add(w.instruments, reading{stage, s}); err != nil {
 			return err
 		}
 	}

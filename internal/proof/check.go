@@ -43,8 +43,8 @@ func (e Effort) String() string {
 		e.Streams.Requests, 1/BetweenTokens.Seconds(), lasts(e.Streams).Seconds(), e.Open.Rate, lasts(e.Open).Seconds())
 }
 
-// A Rule is one question, answered by a number that must not be above a limit.
-type Rule struct {
+// A rule is one question, answered by a number that must not be above a limit.
+type rule struct {
 	Name  string
 	Title string
 	Unit  string
@@ -60,8 +60,8 @@ const (
 	tellUs   = "if the machine is idle and it stays so, this is a bug of tacho: report it with what --format json prints"
 )
 
-// Rules are all that is asked.
-var Rules = []Rule{
+// rules are all that is asked.
+var rules = []rule{
 	{
 		Name: "missing_tokens", Title: "tokens missing", Unit: "tokens", Limit: 0,
 		Doc:   "tokens asked for, less those that tacho saw as the server sent them",
@@ -78,13 +78,13 @@ var Rules = []Rule{
 		Name: "arrivals_distance", Title: "arrivals, distance from Poisson", Limit: 0.1,
 		Doc:   "Kolmogorov-Smirnov distance of the gaps between requests, as the server received them, from those of the process that was asked for",
 		Do:    makeRoom,
-		value: func(_, open *Seen) float64 { return open.Distance() },
+		value: func(_, open *Seen) float64 { return open.distance() },
 	},
 	{
 		Name: "arrivals_dispersion", Title: "arrivals, dispersion off by", Limit: 0.5,
 		Doc:   "variance over mean of the number of requests that the server received in windows of ten gaps, less the 1 of a Poisson process: bunches or a clock show in it",
 		Do:    makeRoom,
-		value: func(_, open *Seen) float64 { return open.Bunching() },
+		value: func(_, open *Seen) float64 { return open.bunching() },
 	},
 	{
 		Name: "cpu_per_token", Title: "processor time of a token", Unit: "us", Limit: 150,
@@ -106,8 +106,8 @@ func itlOf(streams, _ *Seen) stat.Sample { return streams.ITL }
 func lagOf(_, open *Seen) stat.Sample { return stat.New(slices.Clone(open.Lag)) }
 
 // timing is a rule about a quantile of times in microseconds.
-func timing(name, title string, limit float64, doc string, q float64, of func(streams, open *Seen) stat.Sample) Rule {
-	return Rule{Name: name, Title: title, Unit: "us", Limit: limit, Doc: doc, Do: makeRoom + "; " + tellUs, value: func(streams, open *Seen) float64 {
+func timing(name, title string, limit float64, doc string, q float64, of func(streams, open *Seen) stat.Sample) rule {
+	return rule{Name: name, Title: title, Unit: "us", Limit: limit, Doc: doc, Do: makeRoom + "; " + tellUs, value: func(streams, open *Seen) float64 {
 		if s := of(streams, open); len(s) > 0 {
 			return s.Quantile(q)
 		}
@@ -115,9 +115,9 @@ func timing(name, title string, limit float64, doc string, q float64, of func(st
 	}}
 }
 
-// Distance is how far the gaps between arrivals are from those of the process
+// distance is how far the gaps between arrivals are from those of the process
 // that was asked for.
-func (s *Seen) Distance() float64 {
+func (s *Seen) distance() float64 {
 	if len(s.Arrivals) < 2 {
 		return math.NaN()
 	}
@@ -128,8 +128,8 @@ func (s *Seen) Distance() float64 {
 	return KolmogorovSmirnov(gaps, func(x float64) float64 { return GammaCDF(s.Burstiness, x) })
 }
 
-// Bunching is how far the dispersion of the arrivals is from 1.
-func (s *Seen) Bunching() float64 {
+// bunching is how far the dispersion of the arrivals is from 1.
+func (s *Seen) bunching() float64 {
 	if len(s.Arrivals) == 0 {
 		return math.NaN()
 	}
@@ -189,7 +189,7 @@ func judge(streams, open *Seen) *Result {
 		OK: true, Machine: busy(streams, open), Failure: streams.Example + open.Example, Clock: streams.Stamped.String(),
 		Tokens: len(streams.TTFT) + len(streams.ITL), Together: streams.Coalesced, Requests: len(open.Lag),
 	}
-	for _, rule := range Rules {
+	for _, rule := range rules {
 		c := Check{Name: rule.Name, Title: rule.Title, Unit: rule.Unit, Doc: rule.Doc, Limit: rule.Limit}
 		if v := rule.value(streams, open); !math.IsNaN(v) {
 			c.Value, c.OK = &v, v <= rule.Limit

@@ -93,8 +93,8 @@ func checkSchedule(t *testing.T, seen *Seen) {
 				t.Fatalf("request %d is due at %v s", i, due)
 			}
 		}
-	} else if limit := 1.95 / math.Sqrt(float64(l.Requests)); planned.Distance() > limit {
-		t.Errorf("Kolmogorov-Smirnov distance %.3f of the schedule, above %.3f", planned.Distance(), limit)
+	} else if limit := 1.95 / math.Sqrt(float64(l.Requests)); planned.distance() > limit {
+		t.Errorf("Kolmogorov-Smirnov distance %.3f of the schedule, above %.3f", planned.distance(), limit)
 	}
 }
 
@@ -108,7 +108,7 @@ func BenchmarkArrivals(b *testing.B) {
 			last := l.Requests - 1
 			b.Logf("burstiness %v: %.1f requests/s of %v (wanted: within 5 %%)", l.Burstiness, float64(last)/(seen.Arrivals[last]-seen.Arrivals[0]), l.Rate)
 			if !math.IsInf(l.Burstiness, 1) {
-				b.Logf("  Kolmogorov-Smirnov distance %.3f (wanted: at most %.3f)", seen.Distance(), 1.95/math.Sqrt(float64(l.Requests))+0.03)
+				b.Logf("  Kolmogorov-Smirnov distance %.3f (wanted: at most %.3f)", seen.distance(), 1.95/math.Sqrt(float64(l.Requests))+0.03)
 				continue
 			}
 			off := 0

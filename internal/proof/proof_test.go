@@ -99,7 +99,7 @@ func TestEveryRuleFindsItsFault(t *testing.T) {
 	if r := judge(perfect(Full.Streams), perfect(Full.Open)); !r.OK || len(r.Machine) > 0 {
 		t.Fatalf("without a fault: %+v", r)
 	}
-	for _, rule := range Rules {
+	for _, rule := range rules {
 		fault := faults[rule.Name]
 		if fault == nil {
 			t.Errorf("%s: no fault is known that it finds", rule.Name)

@@ -46,7 +46,7 @@ func Tokens(table string) ([]Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := Unpack(packed)
+	tokens, err := unpack(packed)
 	if err != nil {
 		return nil, fmt.Errorf("rank table %s: %w", table, err)
 	}
@@ -82,8 +82,8 @@ func Pack(tokens []Token) ([]byte, error) {
 
 var errCutOff = errors.New("cut off")
 
-// Unpack is the tokens that were packed.
-func Unpack(packed []byte) ([]Token, error) {
+// unpack is the tokens that were packed.
+func unpack(packed []byte) ([]Token, error) {
 	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		return nil, err

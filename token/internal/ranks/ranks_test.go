@@ -49,7 +49,7 @@ func TestPack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Unpack(packed)
+	got, err := unpack(packed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +57,14 @@ func TestPack(t *testing.T) {
 		t.Errorf("Unpack(Pack()) (-want +got)\n%s", diff)
 	}
 	for _, broken := range [][]byte{nil, packed[:len(packed)-1], packed[:4]} {
-		if _, err := Unpack(broken); err == nil {
+		if _, err := unpack(broken); err == nil {
 			t.Errorf("Unpack(%x): no error", broken)
 		}
 	}
 	if packed, err = Pack([]Token{{[]byte("ab"), 2}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Unpack(packed); err == nil {
+	if _, err := unpack(packed); err == nil {
 		t.Error("a token that is merged from itself: no error")
 	}
 	if _, err := Tokens("o300k_base"); err == nil {
