@@ -168,7 +168,7 @@ test-oracles:
 	go test -tags oracle -run Oracle ./stat ./report ./sim ./workload ./publish
 	go test -tags oracle -short -run 'SameAs(HuggingFace|Tiktoken)$$' ./token
 
-## test-k8s: the manifests of tacho k8s and the Helm chart against Kubernetes' own types and Helm's own engine (minutes to compile)
+## test-k8s: the Helm chart against Kubernetes' own types and Helm's own engine (minutes to compile; go test ./chart -update in deploy/check renders the example anew)
 .PHONY: test-k8s
 test-k8s:
 	cd deploy/check && go test ./...

@@ -38,8 +38,6 @@ var often = map[string]string{
 	"sweep": "serve-cmd serve-param serve-shell plan dry-run backend model num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len fail-if",
 	"init": "force base-url backend model api-key-file num-prompts request-rate max-concurrency max-seconds dataset-name dataset-path random-input-len random-output-len",
-	"k8s": "agents image name namespace agent-cpus agent-memory results-claim data-claim api-key-secret values base-url backend model request-rate max-concurrency max-seconds " +
-		"num-prompts dataset-name dataset-path random-input-len random-output-len",
 	"data": "samples block-size write plan tokenizer num-prompts seed dataset-name dataset-path random-input-len random-output-len " +
 		"random-prefix-len random-range-ratio turns trace-window",
 }

@@ -64,7 +64,7 @@ func commandNames(t *testing.T) (out []string) {
 	for _, m := range commandLine.FindAllStringSubmatch(list, -1) {
 		out = append(out, m[1])
 	}
-	if !slices.Contains(out, "bench") || !slices.Contains(out, "k8s") {
+	if !slices.Contains(out, "bench") || !slices.Contains(out, "keys") {
 		t.Fatalf("%q: has the notation changed?", out)
 	}
 	return out

@@ -97,7 +97,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are the verbs.
-var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep, newGuard, newPredict, newFit, newData, newSim, newAgent, newK8s, newReport, newCompare, newUI, newMetrics, newSelfcheck, newCompletion, newMan, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep, newGuard, newPredict, newFit, newData, newSim, newAgent, newKeys, newReport, newCompare, newUI, newMetrics, newSelfcheck, newCompletion, newMan, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {

@@ -3,6 +3,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"tacho/cluster"
-	"tacho/kube"
 )
 
 // The commands of the manifests, as Kubernetes runs them: agents that start before
@@ -27,18 +29,17 @@ func TestRealManifestsGoOn(t *testing.T) {
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(f.dir, "tacho"), 0o700))
 	must(t, os.WriteFile(filepath.Join(f.dir, "tacho", "coordinator.nk"), seed, 0o600))
-	o := kube.Options{
-		Name: "load", Image: "tacho:1", Agents: 2, CPUs: "1", Memory: "1Gi", Size: "1Gi", Token: f.token, Seed: string(seed), Trust: identity.Public(), Allow: []string{f.target},
-		Bench: strings.Fields(fmt.Sprintf("--base-url=%s --num-prompts=%d --random-input-len=20 --random-output-len=10 --seed=1 --request-id-prefix=r- --no-html --no-trial", f.target, requests)),
-	}
 	host, _ := f.within("coordinator")
 	at := freeAddress(t, host)
 	var agents []*process
-	for i := range o.Agents {
-		agents = append(agents, f.start("agent", "tacho", f.commandOf(&o, "load-agents", at, i)...))
+	for i := range 2 {
+		agents = append(agents, f.start("agent", "tacho", f.commandOf("load-agents", identity, at, i)...))
 		agents[i].await(t, "No NATS server answers at nats://"+at+" yet")
 	}
-	bench := func() *process { return f.start("coordinator", "tacho", f.commandOf(&o, "load-coordinator", at, 0)...) }
+	flags := fmt.Sprintf("--num-prompts=%d --random-input-len=20 --random-output-len=10 --request-id-prefix=r- --no-html --no-trial", requests)
+	bench := func() *process {
+		return f.start("coordinator", "tacho", append(f.commandOf("load-coordinator", identity, at, 0), strings.Fields(flags)...)...)
+	}
 	first := bench()
 	f.awaitKept()
 	must(t, first.cmd.Process.Signal(syscall.SIGTERM))
@@ -60,23 +61,30 @@ func TestRealManifestsGoOn(t *testing.T) {
 	}
 }
 
-// commandOf is what a Job has its pods run, with places of this machine for those of
-// a pod.
-func (f *field) commandOf(o *kube.Options, job, nats string, index int) (args []string) {
+// commandOf is what a Job of the chart has its pods run (deploy/check renders the
+// chart), with places of this machine for those of a pod.
+func (f *field) commandOf(job string, identity *cluster.Identity, nats string, index int) (args []string) {
 	f.t.Helper()
-	type object = map[string]any
-	for _, obj := range o.Objects() {
-		if obj["metadata"].(object)["name"] != job {
+	text, err := os.ReadFile("../deploy/check/testdata/manifests.yaml")
+	must(f.t, err)
+	for docs := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var object struct {
+			Metadata struct{ Name string }
+			Spec     struct {
+				Template struct {
+					Spec struct{ Containers []struct{ Args []string } }
+				}
+			}
+		}
+		must(f.t, docs.Decode(&object)) // also if there is no such Job
+		if object.Metadata.Name != job {
 			continue
 		}
-		pod := obj["spec"].(object)["template"].(object)["spec"].(object)
-		for _, word := range pod["containers"].([]object)[0]["args"].([]string) {
+		for _, word := range object.Spec.Template.Spec.Containers[0].Args {
 			args = append(args, strings.NewReplacer(
 				"/runs/load", filepath.Join(f.dir, "runs"), "/spool", filepath.Join(f.dir, "spool", fmt.Sprint(index)), "0.0.0.0:4222", nats, "load-nats:4222", nats,
-				"$(JOB_COMPLETION_INDEX)", fmt.Sprint(index)).Replace(word))
+				"http://vllm:8000", f.target, "U"+strings.Repeat("A", 55), identity.Public(), "$(JOB_COMPLETION_INDEX)", fmt.Sprint(index)).Replace(word))
 		}
 		return args
 	}
-	f.t.Fatalf("there is no Job %s", job)
-	return nil
 }
