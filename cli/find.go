@@ -248,8 +248,8 @@ func (f *finding) level(p search.Probe) (plan.Level, error) {
 		return pacer.Arrivals()
 	}
 	process := l
-	process.Prompts = search.Long
-	l.Draw = f.search.Typical(p, draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) })
+	process.Prompts = search.ProcessSize
+	l.Draw = f.search.ChooseDraw(p, draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) })
 	return l, err
 }
 

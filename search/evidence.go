@@ -7,27 +7,26 @@ import (
 	"tacho/stat"
 )
 
-// Evidence is what a probe says of a goal. Requests that are served together
-// resemble each other, so that many tell as little as a few would that are
-// strangers: N is how many strangers they are worth.
+// Evidence is what a probe shows about a goal. Requests that are served together have
+// similar latencies, so the effective sample size is smaller than their number.
 type Evidence struct {
-	Count    float64 // requests
-	N        float64 // independent observations
-	Bad      float64 // of these, beyond the limit
-	Share    float64 // of the values, those beyond the limit
-	Value    float64 // the percentile or the mean; the share, where a request has many values or the goal is one of failures
-	Spread   float64 // of a mean: its standard error
-	Pressure float64 // how near the value is to the limit: 1 is at it, and above 1 beyond
+	Count         float64 // requests
+	EffectiveSize float64 // effective sample size
+	Misses        float64 // misses in a sample of the effective size: Share * EffectiveSize
+	Share         float64 // share of the values that miss the goal
+	Value         float64 // percentile or mean; Share if the goal reports a share
+	StandardError float64 // of the mean, for a goal on a mean
+	Pressure      float64 // ratio of Value to the limit; above 1 the goal is missed
 }
 
-// evidence weighs what requests, in order of time, say of goal number i.
-func evidence(g Goal, window []seen, i int) Evidence {
+// newEvidence evaluates goal i over requests in order of their due times.
+func newEvidence(g Goal, window []observation, i int) Evidence {
 	var means, shares []float64
-	sum := mark{}
-	for _, s := range window {
-		if m := s.marks[i]; m.n > 0 {
-			means, shares = append(means, m.sum/m.n), append(shares, m.miss/m.n)
-			sum.sum, sum.n, sum.miss = sum.sum+m.sum, sum.n+m.n, sum.miss+m.miss
+	sum := goalValues{}
+	for _, o := range window {
+		if v := o.goals[i]; v.n > 0 {
+			means, shares = append(means, v.sum/v.n), append(shares, v.misses/v.n)
+			sum.sum, sum.n, sum.misses = sum.sum+v.sum, sum.n+v.n, sum.misses+v.misses
 		}
 	}
 	if len(means) == 0 {
@@ -36,14 +35,8 @@ func evidence(g Goal, window []seen, i int) Evidence {
 	if g.Mean {
 		return meanEvidence(g, means, sum.sum/sum.n)
 	}
-	e := Evidence{Count: float64(len(means)), N: strangersIn(shares), Share: sum.miss / sum.n}
-	if rows(shares) < fewRows {
-		e.N = min(e.N, e.Count/unseen)
-	}
-	for _, times := range []float64{1.5, 5} {
-		e.N = min(e.N, strangersIn(near(g, means, times)))
-	}
-	e.Bad = e.Share * e.N
+	e := Evidence{Count: float64(len(means)), EffectiveSize: missSize(g, means, shares), Share: sum.misses / sum.n}
+	e.Misses = e.Share * e.EffectiveSize
 	if g.Metric == nil || g.Metric.PerEvent {
 		e.Value, e.Pressure = e.Share, e.Share/g.Share
 		return e
@@ -52,11 +45,19 @@ func evidence(g Goal, window []seen, i int) Evidence {
 	if g.Floor {
 		q = g.Share
 	}
-	return e.at(g, quantile(means, q))
+	return e.withValue(g, quantile(means, q))
 }
 
-// at fills in the value.
-func (e Evidence) at(g Goal, value float64) Evidence {
+// meanEvidence evaluates a goal on a mean.
+func meanEvidence(g Goal, values []float64, mean float64) Evidence {
+	const minRelativeError = 1e-6 // values that are all equal have no variance
+	e := Evidence{Count: float64(len(values)), EffectiveSize: stat.EffectiveSize(values)}
+	e.StandardError = max(stat.New(slices.Clone(values)).Std()/math.Sqrt(e.EffectiveSize), minRelativeError*mean)
+	return e.withValue(g, mean)
+}
+
+// withValue sets the value and the pressure.
+func (e Evidence) withValue(g Goal, value float64) Evidence {
 	e.Value, e.Pressure = value, value/g.Limit
 	if g.Floor {
 		e.Pressure = g.Limit / value
@@ -64,15 +65,23 @@ func (e Evidence) at(g Goal, value float64) Evidence {
 	return e
 }
 
-// Before some rows of requests that miss the goal were seen nobody knows how long
-// they are: then so many requests are taken to be worth one.
-const (
-	fewRows = 3
-	unseen  = 3
-)
+// missSize returns the effective sample size of the share of requests that miss the
+// goal. It is the least of the sizes at the limit and at the thresholds of
+// clusterFactors. Before minRuns runs of misses occurred, it is at most a third of the
+// requests.
+func missSize(g Goal, values, misses []float64) float64 {
+	size := effectiveSize(misses)
+	if countRuns(misses) < minRuns {
+		size = min(size, float64(len(values))/unknownRunLength)
+	}
+	for _, factor := range clusterFactors {
+		size = min(size, effectiveSize(slowest(g, values, factor)))
+	}
+	return size
+}
 
-// rows is in how many rows those above zero come.
-func rows(xs []float64) (n float64) {
+// countRuns counts the runs of successive values above zero.
+func countRuns(xs []float64) (n float64) {
 	before := 0.0
 	for _, x := range xs {
 		if x > 0 && before == 0 {
@@ -83,63 +92,82 @@ func rows(xs []float64) (n float64) {
 	return n
 }
 
-// strangersIn is how many independent observations these are worth: fewer, the more
-// those above zero come in rows, and the longer they resemble each other.
-func strangersIn(xs []float64) float64 {
-	some := 0.0
+// effectiveSize returns the effective sample size of a series in which values above zero
+// are misses. It is the lesser of two estimates: by autocorrelation, and by the mean
+// length of the runs of misses against the mean length 1/(1-share) of independent ones.
+func effectiveSize(xs []float64) float64 {
+	missed := 0.0
 	for _, x := range xs {
-		some += failed(x > 0)
+		missed += indicator(x > 0)
 	}
-	n, all := stat.EffectiveSize(xs), float64(len(xs))
-	if some == 0 || some == all {
-		return n
+	size, n := stat.EffectiveSize(xs), float64(len(xs))
+	if missed == 0 || missed == n {
+		return size
 	}
-	return min(n, all*rows(xs)/some/(1-some/all))
+	return min(size, n*countRuns(xs)/missed/(1-missed/n))
 }
 
-// near marks the values that are slow for this probe, so many times as many as may
-// miss the limit: they show how slow requests come in clusters, where too few
-// miss the limit to show it.
-func near(g Goal, values []float64, times float64) []float64 {
-	const most = 0.25
-	share := min(times*g.Share, most)
-	level := quantile(values, 1-share)
+// slowest marks the slowest values, a multiple of the share that may miss the goal.
+func slowest(g Goal, values []float64, factor float64) []float64 {
+	share := min(factor*g.Share, maxThresholdShare)
+	threshold := quantile(values, 1-share)
 	if g.Floor {
-		level = quantile(values, share)
+		threshold = quantile(values, share)
 	}
 	out := make([]float64, len(values))
 	for i, v := range values {
-		out[i] = failed(g.Floor && v < level || !g.Floor && v > level)
+		out[i] = indicator(g.Floor && v < threshold || !g.Floor && v > threshold)
 	}
 	return out
 }
 
-// meanEvidence is that of a mean.
-func meanEvidence(g Goal, values []float64, mean float64) Evidence {
-	e := Evidence{Count: float64(len(values)), N: stat.EffectiveSize(values)}
-	e.Spread = max(stat.New(slices.Clone(values)).Std()/math.Sqrt(e.N), 1e-6*mean)
-	return e.at(g, mean)
-}
-
-// chances are how likely evidence at least as bad would be of a server that just
-// keeps the goal, and evidence at least as good of one that just misses it.
-func (e Evidence) chances(g Goal) (asBad, asGood float64) {
-	if e.N == 0 {
+// pValues returns two p-values: of the hypothesis that the load just holds, given at
+// least as many misses, and of the hypothesis that it just misses, given at most as many.
+func (e Evidence) pValues(g Goal) (holds, misses float64) {
+	if e.EffectiveSize == 0 {
 		return 1, 1
 	}
 	if g.Mean {
-		z := (e.Value - g.Limit) / e.Spread
+		z := (e.Value - g.Limit) / e.StandardError
 		if g.Floor {
 			z = -z
 		}
 		return normalTail(z), normalTail(-z)
 	}
-	return 1 - stat.AtMost(e.Bad-1, e.N, g.Share), stat.AtMost(e.Bad, e.N, g.Share)
+	return 1 - stat.AtMost(e.Misses-1, e.EffectiveSize, g.Share), stat.AtMost(e.Misses, e.EffectiveSize, g.Share)
 }
 
+// plus pools the evidence of two probes.
+func (e Evidence) plus(g Goal, o Evidence) Evidence {
+	if e.Count == 0 || o.Count == 0 {
+		if e.Count == 0 {
+			return o
+		}
+		return e
+	}
+	sum := Evidence{Count: e.Count + o.Count, EffectiveSize: e.EffectiveSize + o.EffectiveSize}
+	sum.Share = (e.Count*e.Share + o.Count*o.Share) / sum.Count
+	sum.Misses = sum.Share * sum.EffectiveSize
+	if g.Mean {
+		sum.StandardError = math.Hypot(e.EffectiveSize*e.StandardError, o.EffectiveSize*o.StandardError) / sum.EffectiveSize
+		return sum.withValue(g, (e.EffectiveSize*e.Value+o.EffectiveSize*o.Value)/sum.EffectiveSize)
+	}
+	return sum
+}
+
+// missRatio returns how far the evidence is from the limit; above 1 the goal is missed.
+// For a percentile it is a ratio of shares, because shares of several probes average.
+func (e Evidence) missRatio(g Goal) float64 {
+	if g.Mean {
+		return e.Pressure
+	}
+	return e.Share / g.Share
+}
+
+// normalTail returns the probability that a standard normal variable exceeds z.
 func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
 
-// quantile is that of values of which some may be infinite.
+// quantile interpolates a quantile of values that may be infinite.
 func quantile(values []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	at := q * float64(len(sorted)-1)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A Limit is what a search came to.
+// A Limit is the answer of a search.
 type Limit struct {
 	SLO      string  `json:"slo"`
 	Kind     Kind    `json:"kind"`
-	Holds    bool    `json:"holds"`             // at some load it holds
-	Load     float64 `json:"load,omitempty"`    // the highest load that kept it in a probe of its own
-	Missed   float64 `json:"missed,omitempty"`  // the lowest load above it that missed it
-	Low      float64 `json:"low,omitempty"`     // the limit is above this with a chance of 97.5 %; 0 is unknown
-	High     float64 `json:"high,omitempty"`    // the limit is below this with a chance of 97.5 %; 0 is unknown
+	Holds    bool    `json:"holds"`             // a load keeps the SLO
+	Load     float64 `json:"load,omitempty"`    // highest load that kept the SLO in a probe of its own
+	Missed   float64 `json:"missed,omitempty"`  // lowest load above Load that missed the SLO
+	Low      float64 `json:"low,omitempty"`     // lower end of the 95 % confidence interval; 0 is unknown
+	High     float64 `json:"high,omitempty"`    // upper end of the 95 % confidence interval; 0 is unknown
 	Decided  bool    `json:"decided"`           // Missed is near Load, or no load holds
 	Binding  string  `json:"binding,omitempty"` // the goal that Missed misses most
 	Probe    *int    `json:"probe,omitempty"`   // number of the probe of Load
@@ -25,19 +25,19 @@ type Limit struct {
 	Probes   []Tried `json:"probes"`
 }
 
-// Tried is a probe as it is kept and shown.
+// Tried is a probe as it is stored and shown.
 type Tried struct {
 	Load     float64   `json:"load"`
 	Alone    bool      `json:"one_at_a_time,omitempty"`
 	Requests int       `json:"requests"`
 	Seconds  float64   `json:"seconds"`
 	Served   float64   `json:"served_per_s"`
-	Values   []float64 `json:"values"` // of the goals: percentile, mean or share
+	Values   []float64 `json:"values"` // one for each goal: percentile, mean or share
 	Verdict  string    `json:"verdict"`
 	Why      string    `json:"why,omitempty"`
 }
 
-// Limit is what is known so far; done says that nobody cut the search short.
+// Limit returns the answer so far. done is false if the search was cut short.
 func (s *Search) Limit(done bool) Limit {
 	l := Limit{SLO: s.slo(), Kind: s.Kind, Done: done}
 	for _, r := range s.Results {
@@ -46,7 +46,7 @@ func (s *Search) Limit(done bool) Limit {
 			Served: r.Served, Verdict: r.Verdict.String(), Why: r.Why, Values: []float64{},
 		}
 		for _, e := range r.Goals {
-			tried.Values = append(tried.Values, min(e.Value, 1e12)) // JSON knows no infinity
+			tried.Values = append(tried.Values, min(e.Value, jsonInfinity))
 		}
 		l.Probes = append(l.Probes, tried)
 	}
@@ -58,11 +58,11 @@ func (s *Search) Limit(done bool) Limit {
 	return l
 }
 
-// Curve are the probes by rising load, of each load the longest; those that say
-// nothing of a goal are left out.
+// Curve returns the probes with a value of a goal by rising load, and of each load the
+// probe with the most requests.
 func (l *Limit) Curve(goal int) (out []Tried) {
 	for _, p := range l.Probes {
-		if p.Alone || p.Verdict == Void.String() || !(p.Values[goal] < unending) {
+		if p.Alone || p.Verdict == Void.String() || !(p.Values[goal] < infinite) {
 			continue
 		}
 		i, same := slices.BinarySearchFunc(out, p.Load, func(o Tried, load float64) int { return cmp.Compare(o.Load, load) })
@@ -76,21 +76,21 @@ func (l *Limit) Curve(goal int) (out []Tried) {
 	return out
 }
 
-// foundWithin is the ratio of the lowest load that misses to the highest that holds
+// foundWithin returns the ratio of the lowest load that misses to the highest that holds
 // up to which a limit counts as found.
-func (s *Search) foundWithin() float64 { return 1 + 2*s.Within }
+func (s *Search) foundWithin() float64 { return 1 + foundWithinFactor*s.Within }
 
-// fill says where the limit is.
+// fill sets the fields of the answer.
 func (s *Search) fill(l *Limit) {
-	full := s.leaning()
+	ratios := s.missRatios()
 	low, high := s.bracket()
 	for i, r := range s.Results {
-		if r.Load <= low && full[r.Load] <= 1 && s.passed(r) && r.Load >= l.Load {
+		if r.Load <= low && ratios[r.Load] <= 1 && s.passed(r) && r.Load >= l.Load {
 			l.Holds, l.Load, l.Probe = true, r.Load, new(i)
 		}
 	}
 	for _, r := range s.Results {
-		if r.tells() && !r.Effort.Rough && (r.Verdict == Overrun || full[r.Load] > 1) && r.Load > l.Load && (l.Missed == 0 || r.Load < l.Missed) {
+		if r.usable() && !r.Effort.Scout && (r.Verdict == Overrun || ratios[r.Load] > 1) && r.Load > l.Load && (l.Missed == 0 || r.Load < l.Missed) {
 			l.Missed = r.Load
 		}
 	}
@@ -103,28 +103,28 @@ func (s *Search) fill(l *Limit) {
 	case changed:
 	case l.Holds:
 		l.Decided = s.decided(l)
-	case missed, low == 0 && high > 0 && s.hopeless(high):
+	case missed, low == 0 && high > 0 && s.noLoadHolds(high):
 		l.Decided = true
 	}
 }
 
-// decided says whether the load that holds is a limit: a load near it misses, and one
-// of the two was measured again later. Or no higher load could be tried.
+// decided reports whether the load that holds is a limit: a load near it misses, and one
+// of the two was measured again later. Or no higher load can be tried.
 func (s *Search) decided(l *Limit) bool {
 	adjacent := l.Missed <= s.foundWithin()*l.Load || s.Kind != Rate && l.Missed == l.Load+1
-	_, again := s.older(l.Load, l.Missed)
-	return l.Missed > 0 && adjacent && !again || s.reachedTo(l.Load) || s.unoffered(l.Load) != ""
+	_, stale := s.staleEnd(l.Load, l.Missed)
+	return l.Missed > 0 && adjacent && !stale || s.reachedTo(l.Load) || s.whyNotSent(l.Load) != ""
 }
 
-// reachedTo says whether a load is the highest that may be tried.
+// reachedTo reports whether a load is the highest that may be tried.
 func (s *Search) reachedTo(load float64) bool { return s.To > 0 && load >= s.To }
 
-// breaking is the goal that a load misses most.
+// breaking returns the goal with the highest miss ratio at a load.
 func (s *Search) breaking(load float64) (goal string) {
-	most := 0.0 // probes near each other may miss it only together
+	most := 0.0 // it may be below 1, because the isotonic regression pools loads
 	for _, r := range s.Results {
 		for i, e := range r.Goals {
-			if ratio := e.ratio(s.Goals[i]); r.Load == load && r.tells() && ratio > most {
+			if ratio := e.missRatio(s.Goals[i]); r.Load == load && r.usable() && ratio > most {
 				most, goal = ratio, s.Goals[i].String()
 			}
 		}
@@ -140,10 +140,10 @@ func (s *Search) slo() string {
 	return strings.Join(all, ", ")
 }
 
-// units are what the kinds of load count.
+// units are the units of the kinds of load.
 var units = map[Kind]string{Rate: "req/s", Concurrency: "requests at once", Users: "users"}
 
-// sentence is the answer in words.
+// sentence returns the answer in words.
 func (s *Search) sentence(l *Limit) string {
 	unit := units[s.Kind]
 	switch {
@@ -155,26 +155,26 @@ func (s *Search) sentence(l *Limit) string {
 		return fmt.Sprintf("Does not hold %s at any load; %s.", l.SLO, s.lowest())
 	case !l.Decided:
 		return s.undecided(l)
-	case l.Missed == 0 && s.unoffered(l.Load) == "":
+	case l.Missed == 0 && s.whyNotSent(l.Load) == "":
 		return fmt.Sprintf("Holds %s up to %s %s at least, the highest load that was tried.", l.SLO, number(l.Load), unit)
 	}
 	out := fmt.Sprintf("Holds %s up to %s %s%s", l.SLO, number(l.Load), unit, l.bounds())
-	if why := s.unoffered(l.Load); why != "" {
+	if why := s.whyNotSent(l.Load); why != "" {
 		return out + "; more could not be offered: " + why + "."
 	}
 	if l.Binding != "" {
 		out += fmt.Sprintf("; at %s %s breaks", number(l.Missed), l.Binding)
 	}
 	switch {
-	case s.piles(l) && l.Binding == "":
+	case s.overran(l) && l.Binding == "":
 		out += fmt.Sprintf("; at %s requests queue", number(l.Missed))
-	case s.piles(l):
+	case s.overran(l):
 		out += ", and requests queue"
 	}
 	return out + "."
 }
 
-// bounds is the interval in words.
+// bounds returns the interval in words.
 func (l *Limit) bounds() string {
 	switch {
 	case l.Low > 0 && l.High > 0:
@@ -187,7 +187,7 @@ func (l *Limit) bounds() string {
 	return ""
 }
 
-// undecided says what is known if there is no answer.
+// undecided returns the sentence for a search without an answer.
 func (s *Search) undecided(l *Limit) string {
 	unit := units[s.Kind]
 	if c, changed := s.drift(); changed {
@@ -195,7 +195,7 @@ func (s *Search) undecided(l *Limit) string {
 			c.how, c.before.Number+1, number(c.before.Load), unit, c.after.Number+1, number(c.after.Load))
 	}
 	low, high := s.bracket()
-	why := s.unoffered(low)
+	why := s.whyNotSent(low)
 	switch {
 	case why != "" && low > 0:
 		return fmt.Sprintf("Undecided: more than %s %s could not be offered: %s.", number(low), unit, why)
@@ -211,29 +211,30 @@ func (s *Search) undecided(l *Limit) string {
 	return fmt.Sprintf("Undecided: no load was measured for long enough to judge %s.", l.SLO)
 }
 
-// piles says whether requests piled up at the load that missed.
-func (s *Search) piles(l *Limit) bool {
+// overran reports whether the load that missed overran the server.
+func (s *Search) overran(l *Limit) bool {
 	return slices.ContainsFunc(s.Results, func(r Result) bool { return r.Load == l.Missed && r.Verdict == Overrun })
 }
 
-// unoffered is why nothing above a load could be offered, where that is so.
-func (s *Search) unoffered(load float64) (why string) {
+// whyNotSent returns the reason why the client could send no load above another; empty if
+// it could, or if a higher load missed.
+func (s *Search) whyNotSent(load float64) (why string) {
 	for _, r := range s.Results {
 		if r.Load > load && r.Verdict.Missed() {
 			return ""
 		}
-		if s.tooMuch(r) {
+		if s.cannotSend(r) {
 			why = r.Why
 		}
 	}
 	return why
 }
 
-// lowest is by how much the lowest load that missed the SLO did so.
+// lowest returns the value of the worst goal at the lowest load that missed the SLO.
 func (s *Search) lowest() string {
 	least, have := Result{}, false
 	for _, r := range s.Results {
-		missed := r.Verdict != Void && (r.Verdict.Missed() || s.worst(r) > 1)
+		missed := r.Verdict != Void && (r.Verdict.Missed() || s.worstRatio(r) > 1)
 		if missed && (!have || r.Alone || r.Load < least.Load && !least.Alone) {
 			least, have = r, true
 		}
@@ -243,28 +244,32 @@ func (s *Search) lowest() string {
 		at = "one request at a time"
 	}
 	for i, e := range least.Goals {
-		if ratio := e.ratio(s.Goals[i]); ratio > 1 && ratio == s.worst(least) {
+		if ratio := e.missRatio(s.Goals[i]); ratio > 1 && ratio == s.worstRatio(least) {
 			return fmt.Sprintf("at %s %s is %s", at, s.Goals[i].Words(), s.Goals[i].Show(e.Value))
 		}
 	}
 	return "at " + at + " requests queue"
 }
 
-// unending is above all that can be measured.
-const unending = 1e11
+const (
+	// jsonInfinity stands for infinity in JSON, which has none.
+	jsonInfinity = 1e12
+	// infinite is the value from which on a value is shown as infinite.
+	infinite = 1e11
+)
 
-// Show is a value of the goal in words: "412.3 ms", "0.2 %".
+// Show formats a value of the goal: "412.3 ms", "0.2 %".
 func (g Goal) Show(value float64) string {
 	switch {
-	case g.counted():
+	case g.reportsShare():
 		return number(100*value) + " %"
-	case value > unending:
+	case value > infinite:
 		return "without end"
 	}
 	return number(value) + " " + string(g.Metric.Unit)
 }
 
-// number has as many digits as anybody reads.
+// number formats a value with three significant digits, and all digits before the point.
 func number(v float64) string {
 	digits := 0
 	for limit := 100.0; v < limit && digits < 3; limit /= 10 {
@@ -277,8 +282,8 @@ func number(v float64) string {
 	return text
 }
 
-// Unit is what a kind of load counts.
+// Unit returns the unit of a kind of load.
 func (k Kind) Unit() string { return units[k] }
 
-// Number is a load or a value as it is shown.
+// Number formats a load or a value.
 func Number(v float64) string { return number(v) }

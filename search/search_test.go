@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A fake server keeps its SLO up to a load: the latency of a request is a power
-// of it.
+// fakeSearch runs a search on a fake server that keeps its SLO up to a limit.
 func fakeSearch(s *Search, limit float64, void func(Probe) string) {
 	for p, ok := s.Next(); ok; p, ok = s.Next() {
 		w := s.Watch(p)
@@ -18,7 +17,7 @@ func fakeSearch(s *Search, limit float64, void func(Probe) string) {
 
 func never(Probe) string { return "" }
 
-// One at a time is too much: there is no limit, and the search is over at once.
+// If one request at a time misses the SLO, the search ends at once.
 func TestNothingHolds(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<400ms")
 	if err != nil {
@@ -32,7 +31,7 @@ func TestNothingHolds(t *testing.T) {
 	}
 }
 
-// The limit is found whatever is turned up, with the goal that breaks.
+// The limit and the goal that breaks are found for each kind of load.
 func TestTheLimitIsFound(t *testing.T) {
 	for _, kind := range Kinds {
 		goals, err := ParseSLO("ttft:p90<400ms,error<1%")
@@ -51,8 +50,7 @@ func TestTheLimitIsFound(t *testing.T) {
 	}
 }
 
-// A search without time for an answer says between which loads the limit is, and is
-// not decided.
+// A search with too little time is undecided.
 func TestBudgetBoundsTheSearch(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<400ms")
 	if err != nil {
@@ -92,7 +90,7 @@ func TestTheAnswerWasMeasured(t *testing.T) {
 	}
 }
 
-// Nothing above --to is tried, and what holds there is a lower bound.
+// No load above --to is tried. If that load holds, it is a lower bound.
 func TestTheHighestLoadIsKept(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<400ms")
 	if err != nil {
@@ -106,8 +104,7 @@ func TestTheHighestLoadIsKept(t *testing.T) {
 	}
 }
 
-// A probe that proves nothing is run once more, and then is too much for the
-// client; nothing else is said of it.
+// A void probe is run once more. If it is void again, the load is too high for the client.
 func TestVoidProbesProveNothing(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<400ms")
 	if err != nil {
@@ -142,7 +139,7 @@ func TestVoidProbesProveNothing(t *testing.T) {
 	}
 }
 
-// A search that was cut short says what it knows: three scouts prove nothing.
+// A search that was cut short has an answer: three scouts are undecided.
 func TestAPartOfASearchIsAnAnswer(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<400ms")
 	if err != nil {
@@ -163,8 +160,8 @@ func TestAPartOfASearchIsAnAnswer(t *testing.T) {
 	}
 }
 
-// A load that is measured twice contradicts itself alone: lower loads keep what their own
-// probes showed.
+// Two probes of one load are averaged before the isotonic regression pools loads, so lower
+// loads keep their own miss ratios.
 func TestProbesOfOneLoadAreAveragedFirst(t *testing.T) {
 	goals, err := ParseSLO("error<5%")
 	if err != nil {

@@ -1,12 +1,3 @@
-// Package search says at which load to measure next, by what was seen so far: to
-// draw a curve (sweep.go), or to find the highest load that keeps an SLO. It is
-// arithmetic. Whoever drives it runs what it asks for; it measures nothing, reads
-// no clock and prints nothing, so that a search runs the same in virtual time.
-//
-// An SLO is a list of goals (slo.go). A Watch judges one probe while it runs
-// (watch.go) by what its requests are worth (evidence.go), a Search chooses the
-// next load (search.go) by all that was seen (fit.go), and a Limit says what came
-// of it (limit.go).
 package search
 
 import (
@@ -21,21 +12,24 @@ import (
 	"tacho/metric"
 )
 
-// A Goal is one thing that must hold: a percentile or the mean of a metric, or
+// A Goal is one condition of the SLO: on a percentile or the mean of a metric, or on
 // the share of requests that fail.
 type Goal struct {
-	Metric *metric.Metric // nil is failed requests
-	Mean   bool           // the mean is what counts, and not a share of the values
+	Metric *metric.Metric // nil for a goal on failed requests
+	Mean   bool           // the condition is on the mean, not on a percentile
 	Limit  float64        // in the metric's unit
-	Floor  bool           // Limit is the least there may be, and not the most
-	Share  float64        // of the values so many may be beyond Limit; of failed requests, of all
+	Floor  bool           // values below Limit miss the goal; otherwise values above it do
+	Share  float64        // share of the values that may miss the goal, or of the requests that may fail
 	words  string         // "TTFT p99"
 	bound  string         // "< 500 ms"
 }
 
-// ParseSLO reads a list of goals, as "ttft:p99<500ms,tpot:mean<50ms,error<0.1%".
-// An SLO with a mean has a limit on failures too: a request that failed has no
-// latency, and would flatter the mean.
+// impliedFailures is the goal on failures of an SLO that has a mean and no such goal.
+const impliedFailures = 0.01
+
+// ParseSLO parses a list of goals, such as "ttft:p99<500ms,tpot:mean<50ms,error<0.1%".
+// An SLO with a mean always gets a goal on failures, because a failed request has no
+// latency and would flatter the mean.
 func ParseSLO(text string) ([]Goal, error) {
 	conditions, err := metric.ParseConditions(text)
 	if err != nil {
@@ -51,12 +45,12 @@ func ParseSLO(text string) ([]Goal, error) {
 	}
 	fails := func(g Goal) bool { return g.Metric == nil }
 	if slices.ContainsFunc(goals, func(g Goal) bool { return g.Mean }) && !slices.ContainsFunc(goals, fails) {
-		goals = append(goals, failures(0.01))
+		goals = append(goals, failures(impliedFailures))
 	}
 	return goals, nil
 }
 
-// goalOf is a condition as something that must hold of a load.
+// goalOf converts a condition to a goal.
 func goalOf(c metric.Condition) (Goal, error) {
 	switch {
 	case c.Relative:
@@ -82,7 +76,7 @@ func goalOf(c metric.Condition) (Goal, error) {
 	switch {
 	case c.P == 0:
 		g.Mean, g.words = true, "mean "+strings.ToUpper(c.Metric.Name)
-	case g.Floor: // the slowest are the low ones
+	case g.Floor: // low values are the slow ones
 		g.Share = c.P / 100
 	default:
 		g.Share = 1 - c.P/100
@@ -94,7 +88,7 @@ func failures(share float64) Goal {
 	return Goal{Share: share, words: "failed requests", bound: "< " + strconv.FormatFloat(100*share, 'g', 6, 64) + "%"}
 }
 
-// ParseShare reads 0.1% or 0.001.
+// ParseShare parses a share, such as 0.1% or 0.001.
 func ParseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	share, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
@@ -107,18 +101,18 @@ func ParseShare(text string) (float64, error) {
 	return share, nil
 }
 
-// String is the goal in words: "TTFT p99 < 500 ms".
+// String returns the goal with its limit: "TTFT p99 < 500 ms".
 func (g Goal) String() string { return g.words + " " + g.bound }
 
-// Words is the goal without its limit: "TTFT p99".
+// Words returns the goal without its limit: "TTFT p99".
 func (g Goal) Words() string { return g.words }
 
-// counted says whether a probe reports the share of values that miss the goal,
-// because the goal has no single value for a request.
-func (g Goal) counted() bool { return g.Metric == nil || g.Metric.PerEvent && !g.Mean }
+// reportsShare reports whether a probe shows the share of values that miss the goal
+// instead of a percentile, because a request has many values or only fails.
+func (g Goal) reportsShare() bool { return g.Metric == nil || g.Metric.PerEvent && !g.Mean }
 
-// PerRequest is the limit as one that each request may keep or miss, where
-// there is such a thing.
+// PerRequest returns the limit of the goal as a limit on each request. ok is false if
+// the goal has no such limit.
 func (g Goal) PerRequest() (slo metric.SLO, ok bool) {
 	if g.Metric == nil || g.Metric.Unit != metric.Millis || g.Metric.PerEvent || g.Floor || g.Mean {
 		return slo, false
@@ -126,39 +120,41 @@ func (g Goal) PerRequest() (slo metric.SLO, ok bool) {
 	return metric.SLO{Metric: g.Metric.Name, LimitMillis: g.Limit}, true
 }
 
-// of calls emit for each value of a record. A request that failed is infinitely
-// slow: it counts once, or once for each gap between the tokens it was to have.
-func (g Goal) of(r *tacho.Record, emit func(float64)) {
+// values calls emit for each value of a record. A failed request is infinitely slow. It
+// has one value, or one for each gap between the tokens that it was asked for.
+func (g Goal) values(r *tacho.Record, emit func(float64)) {
 	switch {
 	case g.Metric == nil:
-		emit(failed(!r.OK()))
+		emit(indicator(!r.OK()))
 	case r.OK():
 		g.Metric.Of(r, emit)
-	case g.Mean: // it has none; the limit on failures sees it
+	case g.Mean: // the goal on failures counts it
 	case g.Metric.PerEvent:
 		for range max(r.Asked-1, 1) {
-			emit(g.worst())
+			emit(g.worstValue())
 		}
 	default:
-		emit(g.worst())
+		emit(g.worstValue())
 	}
 }
 
-func failed(yes bool) float64 {
+// indicator returns 1 for true and 0 for false.
+func indicator(yes bool) float64 {
 	if yes {
 		return 1
 	}
 	return 0
 }
 
-func (g Goal) worst() float64 {
+// worstValue returns the value of a failed request.
+func (g Goal) worstValue() float64 {
 	if g.Floor {
 		return 0
 	}
 	return math.Inf(1)
 }
 
-// misses says whether a value is beyond the limit.
+// misses reports whether a value misses the goal.
 func (g Goal) misses(v float64) bool {
 	if g.Metric == nil {
 		return v > 0
@@ -167,6 +163,23 @@ func (g Goal) misses(v float64) bool {
 		return v < g.Limit
 	}
 	return v > g.Limit
+}
+
+// scale returns a value of the goal after latencies grew by a factor.
+func (g Goal) scale(value, factor float64) float64 {
+	if g.Floor {
+		return value / factor
+	}
+	return value * factor
+}
+
+// headroom returns the factor by which latencies may grow until a value misses the goal.
+func (g Goal) headroom(value float64) float64 {
+	const minValue = 1e-9
+	if g.Floor {
+		return value / g.Limit
+	}
+	return g.Limit / max(value, minValue)
 }
 
 func withUnit(m *metric.Metric, v float64) string {

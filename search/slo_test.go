@@ -69,7 +69,7 @@ func TestFailedRequestsAreInfinitelySlow(t *testing.T) {
 			t.Fatal(err)
 		}
 		n, miss := 0, true
-		goals[0].of(bad, func(v float64) { n++; miss = miss && goals[0].misses(v) })
+		goals[0].values(bad, func(v float64) { n++; miss = miss && goals[0].misses(v) })
 		if n != c.values || c.miss && !miss {
 			t.Errorf("%s: a failed request has %d values, missing: %v; want %d", c.slo, n, miss, c.values)
 		}

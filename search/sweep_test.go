@@ -9,8 +9,8 @@ import (
 	"tacho/search"
 )
 
-// closed is a server that serves each request in unloaded seconds until it has
-// most requests a second, as concurrency grows.
+// closed returns a server in a closed loop: a latency of unloaded seconds up to a
+// throughput of most requests per second.
 func closed(unloaded, most float64) func(float64) search.Seen {
 	return func(n float64) search.Seen {
 		// A soft knee, as batching makes it.
@@ -19,7 +19,7 @@ func closed(unloaded, most float64) func(float64) search.Seen {
 	}
 }
 
-// open is a queue with a capacity, offered a rate for 30 s.
+// open returns a queue with a capacity in an open loop of 30 s.
 func open(unloaded, most float64) func(float64) search.Seen {
 	return func(rate float64) search.Seen {
 		served := min(rate, most)
@@ -42,8 +42,8 @@ func sweep(s search.Sweep, server func(float64) search.Seen) (loads []float64, e
 	}
 }
 
-// A sweep begins with one at a time, ends past saturation but not far, and has
-// most of its levels about the knee.
+// A sweep begins with one request at a time, ends just past saturation, and has most of
+// its levels near the knee.
 func TestSweepFindsTheBend(t *testing.T) {
 	for _, knee := range []float64{3, 20, 130, 900} {
 		t.Run(fmt.Sprintf("knee=%v", knee), func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestSweepFindsTheBend(t *testing.T) {
 	}
 }
 
-// It stops at the most that is allowed, and says that the curve has no end yet.
+// A sweep stops at its highest load, and is then not saturated.
 func TestSweepWithoutAnEnd(t *testing.T) {
 	loads, end := sweep(search.Sweep{Points: 8, First: 1, Most: 50, Whole: true}, closed(2, 1e6))
 	if end.Saturated() || slices.Max(loads) != 50 || len(loads) != 8 {
@@ -94,8 +94,8 @@ func TestSweepWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// A server that serves less than was sent fell behind, though throughput still
-// grows with the rate.
+// A server that serves less than was sent fell behind, even if throughput still grows
+// with the rate.
 func TestSweepFellBehind(t *testing.T) {
 	for share, want := range map[float64]bool{1: false, 0.95: false, 0.59: true} {
 		s := search.Sweep{Points: 2, First: 27}
@@ -107,8 +107,8 @@ func TestSweepFellBehind(t *testing.T) {
 	}
 }
 
-// A load at which all fails is the end; what is left of the sweep looks for the
-// edge.
+// A load at which all requests fail ends the way up. The remaining levels look for the
+// highest load that is served.
 func TestSweepThatFails(t *testing.T) {
 	server := closed(2, 1e6)
 	loads, end := sweep(search.Sweep{Points: 10, First: 1, Whole: true}, func(n float64) search.Seen {
@@ -128,7 +128,7 @@ func TestSweepThatFails(t *testing.T) {
 	}
 }
 
-// A server of one at a time, and one where whole numbers run out, end early.
+// A sweep ends early if no whole number is left between two loads.
 func TestSweepOfFewNumbers(t *testing.T) {
 	loads, end := sweep(search.Sweep{Points: 10, First: 1, Whole: true}, closed(1, 1))
 	if !end.Saturated() || len(loads) > 4 {

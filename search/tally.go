@@ -7,28 +7,28 @@ import (
 	"tacho/stat"
 )
 
-// A Tally holds goals against all requests of a level, from the first to the last.
+// A Tally evaluates goals over all requests of a level, without a warm-up.
 type Tally struct {
 	goals  []Goal
 	counts []count
 }
 
-// A count is what requests say of a goal.
+// A count sums the values of a goal.
 type count struct {
 	n, missed float64
-	values    stat.Digest // those that are finite
+	values    stat.Digest // the finite values
 }
 
-// NewTally returns a tally of nothing.
+// NewTally returns an empty tally.
 func NewTally(goals []Goal) *Tally { return &Tally{goals: goals, counts: make([]count, len(goals))} }
 
-// Add takes a request in.
+// Add takes a finished request.
 func (t *Tally) Add(r *tacho.Record) {
 	for i, g := range t.goals {
 		c := &t.counts[i]
-		g.of(r, func(v float64) {
+		g.values(r, func(v float64) {
 			c.n++
-			c.missed += failed(g.misses(v))
+			c.missed += indicator(g.misses(v))
 			if !math.IsInf(v, 0) {
 				c.values.Add(v)
 			}
@@ -36,8 +36,8 @@ func (t *Tally) Add(r *tacho.Record) {
 	}
 }
 
-// Lost says whether a goal will be missed whatever comes, if so many requests are
-// to come in all.
+// Lost reports whether a goal will be missed whatever the other requests do, if the level
+// has a number of requests.
 func (t *Tally) Lost(requests int) bool {
 	for i, g := range t.goals {
 		perEvent := g.Metric != nil && g.Metric.PerEvent
@@ -48,7 +48,7 @@ func (t *Tally) Lost(requests int) bool {
 	return false
 }
 
-// Missed is the first goal that does not hold, with its value; false: all hold.
+// Missed returns the first goal that does not hold and its value; false if all hold.
 func (t *Tally) Missed() (g Goal, value float64, missed bool) {
 	for i, g := range t.goals {
 		c := &t.counts[i]
@@ -64,18 +64,18 @@ func (t *Tally) Missed() (g Goal, value float64, missed bool) {
 	return Goal{}, 0, false
 }
 
-// Value is what goal i came to: a percentile, a mean, or the share of failures.
+// Value returns the value of goal i: a percentile, a mean, or the share of failures.
 func (t *Tally) Value(i int) float64 {
 	g, c := t.goals[i], &t.counts[i]
 	finite := float64(c.values.N())
 	switch {
 	case c.n == 0 || finite == 0:
-		return g.worst()
+		return g.worstValue()
 	case g.Mean || g.Metric == nil:
 		return c.values.Sum() / finite
 	}
 	at := (1 - g.Share) * (c.n - 1)
-	if g.Floor { // what failed is the lowest there is, and is among the values
+	if g.Floor { // failed requests are the lowest values, and the digest has them
 		at = g.Share * (c.n - 1)
 	}
 	if at > finite-1 {
@@ -85,19 +85,19 @@ func (t *Tally) Value(i int) float64 {
 	return sample.Quantile(at / max(finite-1, 1))
 }
 
-// Fewest looks for the smallest number at which a goal holds, where it holds at
-// all that are larger: by doubling, then by halves.
+// Fewest finds the smallest number at which a goal holds, if it also holds at all larger
+// numbers. It doubles the number until the goal holds, and then bisects.
 type Fewest struct {
-	Most  int // that may be tried; 0 is no end
-	low   int // the largest that does not hold; 0 is none
-	high  int // the smallest that holds; 0 is none
+	Most  int // the largest number to try; 0 is no limit
+	low   int // the largest number that does not hold; 0 is none
+	high  int // the smallest number that holds; 0 is none
 	first int
 }
 
-// NewFewest begins its search at a number.
+// NewFewest returns a search that begins at a number.
 func NewFewest(first, most int) *Fewest { return &Fewest{first: max(first, 1), Most: most} }
 
-// Next is the next number to try; false: it is known.
+// Next returns the next number to try; false if the answer is known.
 func (f *Fewest) Next() (int, bool) {
 	switch {
 	case f.high == 0 && f.low == 0:
@@ -116,7 +116,7 @@ func (f *Fewest) Next() (int, bool) {
 	return (f.low + f.high) / 2, true
 }
 
-// Add takes in whether it holds at n.
+// Add takes whether the goal holds at n.
 func (f *Fewest) Add(n int, holds bool) {
 	if holds {
 		f.high = n
@@ -125,5 +125,5 @@ func (f *Fewest) Add(n int, holds bool) {
 	}
 }
 
-// Found is the smallest number that holds; 0: none of those that may be tried.
+// Found returns the smallest number that holds; 0 if none does.
 func (f *Fewest) Found() int { return f.high }

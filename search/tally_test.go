@@ -8,7 +8,7 @@ import (
 	"tacho"
 )
 
-// Fewest finds every number, from every start, in few looks.
+// Fewest finds every number from every start in a few steps.
 func TestFewest(t *testing.T) {
 	for want := 1; want <= 70; want++ {
 		for _, first := range []int{1, 3, 64, 100} {
@@ -34,8 +34,7 @@ func TestFewest(t *testing.T) {
 	}
 }
 
-// A tally says of a whole level whether goals hold; what failed is slower than
-// all that did not.
+// A tally judges the goals of a level. Failed requests are slower than all others.
 func TestTally(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<100ms,error<20%")
 	if err != nil {

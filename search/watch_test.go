@@ -8,7 +8,7 @@ import (
 	"tacho"
 )
 
-// request is one that took so long to its first token.
+// request returns a record with a time to first token.
 func request(at, ttft time.Duration) *tacho.Record {
 	r := &tacho.Record{Timeline: tacho.NewTimeline(at), Output: 2}
 	r.Slot, r.Start, r.Sent = at, at, at
@@ -17,16 +17,16 @@ func request(at, ttft time.Duration) *tacho.Record {
 	return r
 }
 
-// verdict is that of a probe of 10 requests a second of which a share is slow.
-// Each is as slow as the one before with a chance of sticky, so that slow ones
-// come in rows.
+// verdict returns the verdict of a probe of 10 requests per second, of which a share is
+// slow. Each is as slow as the one before with a probability of sticky, so that slow
+// requests come in runs.
 func verdict(seed uint64, share, sticky float64) (Verdict, int) {
 	goals, err := ParseSLO("ttft:p95<500ms")
 	if err != nil {
 		panic(err)
 	}
 	s := New(Rate, goals)
-	w := s.Watch(Probe{Kind: Rate, Load: 10, Effort: Effort{Least: 64, Most: 1000, Doubt: 0.05}})
+	w := s.Watch(Probe{Kind: Rate, Load: 10, Effort: Effort{MinRequests: 64, MaxRequests: 1000, Alpha: 0.05}})
 	rng := rand.New(rand.NewPCG(seed, 1))
 	slow := rng.Float64() < share
 	for i := range 1200 {
@@ -44,9 +44,9 @@ func verdict(seed uint64, share, sticky float64) (Verdict, int) {
 	return w.verdict, 1200
 }
 
-// A load that is just at its limit is called too high, or fine, in at most one
-// of twenty probes each, although a probe is looked at many times, and although
-// slow requests come in rows. One that is clearly on a side is found there, soon.
+// A load exactly at the limit gets a wrong verdict of either side in at most one of
+// twenty probes, although a probe is checked many times and slow requests come in runs.
+// A load far from the limit gets the right verdict early.
 func TestProbesAreJudgedSoonAndRightly(t *testing.T) {
 	const tries = 200
 	for _, sticky := range []float64{0, 0.5} {
@@ -56,7 +56,7 @@ func TestProbesAreJudgedSoonAndRightly(t *testing.T) {
 			count[v]++
 		}
 		if most := tries * 8 / 100; count[Holds] > most || count[Misses] > most {
-			t.Errorf("at the limit, rows %v: %v of %d probes", sticky, count, tries)
+			t.Errorf("at the limit, sticky %v: %v of %d probes", sticky, count, tries)
 		}
 	}
 	for _, c := range []struct {
@@ -78,19 +78,19 @@ func TestProbesAreJudgedSoonAndRightly(t *testing.T) {
 	}
 }
 
-// More requests than a server can take pile up, and that is seen before any of
-// them is too slow. Where they do not, nothing is said to pile up.
+// Overload is seen before any request is too slow. A server that keeps up is not called
+// overloaded.
 func TestOverrunIsNoticed(t *testing.T) {
 	goals, err := ParseSLO("ttft:p99<60s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		served float64 // a second, of 10 that come
+		served float64 // requests per second, of 10 that arrive
 		want   bool
 	}{{7, true}, {14, false}} {
 		s := New(Rate, goals)
-		w := s.Watch(Probe{Kind: Rate, Load: 10, Effort: Effort{Least: 64, Most: 1000, Doubt: 0.05}})
+		w := s.Watch(Probe{Kind: Rate, Load: 10, Effort: Effort{MinRequests: 64, MaxRequests: 1000, Alpha: 0.05}})
 		rng := rand.New(rand.NewPCG(3, 4))
 		var now, free time.Duration
 		var ends []time.Duration
@@ -114,8 +114,8 @@ func TestOverrunIsNoticed(t *testing.T) {
 	}
 }
 
-// feed gives a watch the requests of a server whose 90th percentile is 400 ms at
-// a load of limit, and grows with the square of the load.
+// feed adds the requests of a server whose p90 is 400 ms at a load of limit, and grows
+// with the square of the load.
 func feed(w *Watch, p Probe, limit float64) {
 	rng := rand.New(rand.NewPCG(uint64(p.Number), 5))
 	load := p.Load
@@ -125,8 +125,8 @@ func feed(w *Watch, p Probe, limit float64) {
 	var now time.Duration
 	for range p.Ceiling() {
 		now += time.Duration(rng.ExpFloat64() / load * float64(time.Second))
-		typical := 250 * (load / limit) * (load / limit)
-		ttft := time.Duration(typical * (1 + 0.6667*rng.Float64()) * float64(time.Millisecond))
+		lowest := 250 * (load / limit) * (load / limit)
+		ttft := time.Duration(lowest * (1 + 0.6667*rng.Float64()) * float64(time.Millisecond))
 		if w.Add(request(now, ttft), int(load)) {
 			return
 		}
@@ -148,7 +148,7 @@ func TestOverloadIsSeenAfterTheLastAnswer(t *testing.T) {
 		"overloaded": {func(_ time.Duration, i int) time.Duration { return time.Duration(i+1) * time.Second / (load / 3) }, true},
 		"filling":    {func(due time.Duration, _ int) time.Duration { return due + 1500*time.Millisecond }, false},
 	} {
-		w := New(Rate, goals).Watch(Probe{Kind: Rate, Load: load, Effort: Effort{Least: scoutSize, Most: 5 * scoutSize, Doubt: roughDoubt, Rough: true, LeastTime: scoutTime}})
+		w := New(Rate, goals).Watch(Probe{Kind: Rate, Load: load, Effort: scout(load).Effort})
 		for i := range sent {
 			due := time.Duration(i) * time.Second / load
 			w.Add(request(due, (c.end(due, i)-due)/2), 0)

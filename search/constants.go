@@ -1,0 +1,366 @@
+package search
+
+import "time"
+
+// DefaultWithin is the default of Search.Within: 5 % between two named loads.
+const DefaultWithin = 0.05
+
+// Bounds of a search.
+const (
+	// maxProbes ends a search that does not end by itself.
+	maxProbes = 60
+	// maxFullProbes bounds the full probes of one load, so that a load exactly at the
+	// limit does not take all of the budget.
+	maxFullProbes = 5
+	// maxVoidProbes is the number of void probes after which the search gives up.
+	maxVoidProbes = 6
+	// budgetRequests is the default budget: the time that this many requests take at
+	// the limit. That is about a quarter of a sweep of ten levels with 1,000 requests
+	// each.
+	budgetRequests = 6500
+	// undecidedBudgetFactor extends the default budget while there is no answer.
+	undecidedBudgetFactor = 3
+	// minBudget is the least default budget. A fast server serves 6,500 requests in
+	// less time than two full probes take.
+	minBudget = 90 * time.Second
+)
+
+// Sizes of probes, in requests of the steady part.
+const (
+	// aloneRequests is the least size of the first probe, which sends one request at
+	// a time and therefore is slow.
+	aloneRequests = 4
+	// aloneMaxFactor is the ratio of the largest to the least size of the first probe.
+	aloneMaxFactor = 3
+	// scoutRequests is the least size of a scout, and the least sample of which
+	// percentiles and slopes are computed at all.
+	scoutRequests = 20
+	// scoutMaxFactor is the ratio of the largest to the least size of a scout. A short
+	// probe has at least the largest size of a scout.
+	scoutMaxFactor = 5
+	// fullMinFactor is the ratio of the sizes at which a full probe and a scout are
+	// judged first.
+	fullMinFactor = 3
+	// fullTailRequests is the number of requests beyond the percentile at the limit
+	// that a full probe takes: 2,000 requests for a p99. Their number then has a
+	// standard error of 22 % if they are independent.
+	fullTailRequests = 20
+	// minFullRequests is the least size of a full probe. In smaller probes a few
+	// clusters of slow requests decide.
+	minFullRequests = 1000
+	// meanRequests is the size of a full probe for a mean. A mean of waiting times
+	// varies as much as a p99, because a few long waits dominate it.
+	meanRequests = 2000
+	// shortProbeDivisor is the ratio of the sizes of a full and a short probe.
+	shortProbeDivisor = 4
+	// failureTailRequests is the number of failures that a full probe expects at the
+	// limit of a goal on failures. If none of 3 expected failures occurs, the share is
+	// below the limit at a confidence of 95 % (exp(-3) = 0.05).
+	failureTailRequests = 3
+	// maxFailureRequests bounds the size that a goal on failures asks for: error<0.1%
+	// would take 3,000 requests.
+	maxFailureRequests = 1000
+	// enoughShare is the share of the wanted requests that must be left after the
+	// warm-up to make a probe a full one.
+	enoughShare = 0.75
+	// warmupCeilingFactor extends the most requests of a probe, because the first
+	// third of its time may be warm-up.
+	warmupCeilingFactor = 1.5
+)
+
+// Durations of probes.
+const (
+	// scoutTime is the least duration of a scout or a short probe. It is short because
+	// a scout may be far above the limit, and the search then waits for the backlog.
+	scoutTime = 2 * time.Second
+	// fullTime is the least duration of a full probe, because servers stall and fill
+	// for seconds.
+	fullTime = 20 * time.Second
+	// minLatencies is the least duration of a probe in p95 latencies of a request. A
+	// server fills for at least one latency.
+	minLatencies = 5
+	// scoutMinLatencies is the same for a scout.
+	scoutMinLatencies = 2
+)
+
+// Loads of probes, as ratios of loads.
+const (
+	// scoutStep is the ratio of the loads of successive scouts: 6 scouts span a factor
+	// of 1,000.
+	scoutStep = 4
+	// nearStep is the step up from a load that a longer probe measured, because the
+	// limit seemed to be near it.
+	nearStep = 2
+	// scoutStepTolerance absorbs the rounding of loads if two loads are compared that
+	// are one scoutStep apart.
+	scoutStepTolerance = 0.9
+	// wideBracket is the ratio of the ends of a bracket above which short probes
+	// narrow it. Below it, full probes do.
+	wideBracket = 1.2
+	// wideBracketMargin is the share of the logarithmic width of a wide bracket that a
+	// proposed load keeps from both ends, so that each probe narrows the bracket.
+	wideBracketMargin = 0.15
+	// belowMargin is the distance of a proposed load below the estimated limit, in
+	// units of Within. A fifth of Within (1 %) makes it likely that the load holds.
+	belowMargin = 0.2
+	// aboveMargin is the distance of a proposed load above the estimate, in units of
+	// Within. With belowMargin it leaves the two ends less than Within apart.
+	aboveMargin = 0.6
+	// clientLimitRatio ends the narrowing of a bracket whose upper end is a load that
+	// the client cannot send.
+	clientLimitRatio = 1.5
+	// scoutMargin is the ratio by which a scout must be below the lowest miss to count
+	// as a load that holds. A scout ends before a load near the limit shows its effect.
+	scoutMargin = 1.3
+	// recheckMisses is the number of misses above a load that only a scout measured,
+	// after which a short probe measures the load again.
+	recheckMisses = 2
+	// oneSidedProbes is the number of successive probes on one side of the limit after
+	// which the search bisects, because the estimate is wrong.
+	oneSidedProbes = 3
+	// maxMissRatio bounds the miss ratio of a probe, so that an overloaded server does
+	// not outweigh all other probes in the isotonic regression.
+	maxMissRatio = 100
+	// foundWithinFactor is the width of a bracket that counts as an answer, in units
+	// of Within.
+	foundWithinFactor = 2
+	// lowestLoadFactor is the factor below one request at a time at which a miss shows
+	// that no load holds.
+	lowestLoadFactor = 16
+	// persistentMissShare is the share of misses left at a quarter of the load above
+	// which load is not the cause. A queue would leave a quarter or less.
+	persistentMissShare = 0.5
+)
+
+// Significance levels and the rule for one probe.
+const (
+	// scoutAlpha is the significance level of a scout. Later probes correct its errors.
+	scoutAlpha = 0.2
+	// fullAlpha is the significance level of other probes that stop early.
+	fullAlpha = 0.05
+	// endAlpha is the p-value of the two ends of the bracket at which the search ends
+	// before its budget is spent.
+	endAlpha = 0.1
+	// intervalAlpha is the significance level of each end of the interval: together 95 %.
+	intervalAlpha = 0.025
+	// emptyServerMargin widens the interval by 2 %, because each probe begins with an
+	// empty server and therefore flatters it.
+	emptyServerMargin = 1.02
+	// checkGrowth is the ratio of the requests at two successive checks of a running
+	// probe: about 20 checks for 2,000 requests.
+	checkGrowth = 1.2
+	// checkPenalty divides the significance level of a check, because there are about
+	// 20 checks. It is less than 20, because the checks see mostly the same requests.
+	checkPenalty = 6
+	// scoutClearance is the share of a limit below which a scout holds, and above whose
+	// inverse it misses, without a significant test.
+	scoutClearance = 0.6
+	// scoutEffectiveSize is the effective sample size that such a verdict takes.
+	scoutEffectiveSize = 4
+)
+
+// Effective sample size of the share of requests that miss a goal.
+const (
+	// minRuns is the number of runs of misses from which on their mean length is known.
+	minRuns = 3
+	// unknownRunLength is the length of a run of misses that is assumed before that.
+	unknownRunLength = 3
+	// maxThresholdShare bounds the share of requests that count as slow at the
+	// thresholds of clusterFactors.
+	maxThresholdShare = 0.25
+)
+
+// clusterFactors set two thresholds at which the clustering of slow requests is
+// measured, in units of the share that may miss the goal. Near the limit enough
+// requests are beyond these thresholds, though few miss the goal itself.
+var clusterFactors = [...]float64{1.5, 5}
+
+// Warm-up and overload of an open loop.
+const (
+	// latencyQuantile is the percentile of the durations of requests that stands for
+	// the time after which the server is full.
+	latencyQuantile = 0.95
+	// warmupLatencies is the longest warm-up, in p95 latencies. Near its limit a
+	// server fills for several times as long as a request takes.
+	warmupLatencies = 5
+	// warmupDivisor makes a quarter of the probe warm-up, if that is shorter.
+	warmupDivisor = 4
+	// latencyWarmupDivisor bounds the least warm-up of one p95 latency to a third of
+	// the probe.
+	latencyWarmupDivisor = 3
+	// risingSigma is the rise of the requests in flight that is significant, in
+	// standard errors.
+	risingSigma = 2
+	// growingSigma is the rise that ends a probe as overrun, in standard errors. It is
+	// larger because a probe is checked about 20 times.
+	growingSigma = 4
+	// growingLatencies is the time that the steady part must last before a rise counts
+	// as overrun, in p95 latencies.
+	growingLatencies = 2
+	// minQuarterLatencies bounds the standard error if a quarter of the steady part is
+	// much shorter than a request.
+	minQuarterLatencies = 0.25
+	// overrunShare is the share of the arrivals that must stay unserved to end a probe.
+	// A smaller share stays unserved for a while if a server fills near its limit.
+	overrunShare = 0.2
+	// overrunShareAtEnd is the same for a probe with all of its requests.
+	overrunShareAtEnd = 0.05
+	// keptUpShare is the share of the arrivals that a server serves in the last third
+	// of any probe if it keeps up.
+	keptUpShare = 0.7
+	// keptUpSigma is the backlog that is significant there, in standard deviations of
+	// a Poisson number of arrivals.
+	keptUpSigma = 3
+)
+
+// Drift: two probes that contradict each other.
+const (
+	// contradictionAlpha bounds the product of the p-values of two probes that
+	// contradict each other: 0.005 each, because there are many pairs of probes.
+	contradictionAlpha = 0.005 * 0.005
+	// driftLogLatency is the least rise of the mean logarithm of latency: 20 %. A
+	// smaller rise moves the limit by less than its uncertainty.
+	driftLogLatency = 0.18
+	// driftSigma is the least rise in standard errors. It is large because there are
+	// many pairs of probes, and the standard errors are estimates.
+	driftSigma = 6.0
+)
+
+// The power-law fit of powerfit.go. Distances are differences of logarithms of loads.
+const (
+	// fitReach is the standard deviation of the Gaussian weight by distance.
+	fitReach = 0.08
+	// rareReach is the same for goals that let less than rareShare miss, because fewer
+	// requests tell about them.
+	rareReach = 0.12
+	rareShare = 0.02
+	// powerReach is the same for the power. A slope takes a wider range than a value.
+	powerReach = 2 * rareReach
+	// farWeight is the weight of a probe beyond all reach, so that the nearest one
+	// counts if there is no near one.
+	farWeight = 1e-6
+	// defaultPower is the prior mean of the power of the load with which latency grows.
+	defaultPower = 3.0
+	// defaultPowerWeight is the weight of that prior, in requests times squared distance.
+	defaultPowerWeight = 0.2
+	// minPower and maxPower bound the power.
+	minPower = 0.7
+	maxPower = 15.0
+	// sharePower is the power with which the share of misses grows, if a request has
+	// no single value.
+	sharePower = 12.0
+	// fitRounds bounds the iterations of the fit, whose weights depend on its result.
+	fitRounds = 8
+	// fitTolerance is the relative change at which the iterations end.
+	fitTolerance = 0.002
+	// bisectTolerance is the distance of two loads at which a bisection ends.
+	bisectTolerance = 1e-4
+	// fitBelow and fitAbove extend the range of loads tried to the range of the fit.
+	fitBelow = 2
+	fitAbove = 1.2
+	// minFitRange is the least ratio of the ends of the range of the fit to the lowest
+	// load tried.
+	minFitRange = 1.01
+)
+
+// The fit of the queueing model (queuefit.go).
+const (
+	// trainingRange is the ratio of loads within which probes count for the fit.
+	trainingRange = 1.3
+	// startUtilization is the utilization of the first guess at the estimated limit:
+	// servers near their limits are about that busy.
+	startUtilization = 0.8
+	// minStartShare is the least share of that utilization that is due to load.
+	minStartShare = 0.1
+	// slotStarts is the number of guesses with a bounded number of slots that are
+	// improved; the guess without a bound is the other one.
+	slotStarts = 2
+	// firstClimbStep and lastClimbStep are the first and the last relative step of the
+	// coordinate ascent.
+	firstClimbStep = 0.5
+	lastClimbStep  = 0.05
+	// slotStepDivisor makes steps of the number of slots smaller.
+	slotStepDivisor = 4
+	// maxClimbRounds bounds the rounds of the coordinate ascent.
+	maxClimbRounds = 15
+	// minClimbGain is the gain of R² in a round below which the step is halved.
+	minClimbGain = 0.002
+	// delayFloorDivisor sets the least delay that is told apart from none, as a part of
+	// the decode time: zero has no logarithm.
+	delayFloorDivisor = 1e4
+	// minLengthRatio is the least length of a prompt or an output, in units of the mean.
+	minLengthRatio = 0.01
+)
+
+// prefillShares and slotFactors are the grid of first guesses: shares of the work that
+// is prefill, and slots in units of the requests in flight.
+var (
+	prefillShares = [...]float64{0.1, 0.4, 0.7}
+	slotFactors   = [...]float64{0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2}
+)
+
+// The miss curve (misscurve.go).
+const (
+	// curveReach is the standard deviation of the Gaussian weight by distance. It is
+	// larger than fitReach, because the queueing model explains most of the effect of
+	// the load.
+	curveReach = 0.15
+	// minWeight is the weight below which a probe does not count.
+	minWeight = 1e-3
+	// maxSlowness stands for a failed request, as the logarithm of the ratio of its
+	// latency to the limit.
+	maxSlowness = 20.0
+	// minCurveWeight is the least total weight of the requests of a curve.
+	minCurveWeight = 150
+	// curveRounds is how often the curves are computed, because their weights depend on
+	// the limit that they show.
+	curveRounds = 2
+	// gridStep is the distance of the loads at which the queueing model is simulated.
+	gridStep = 0.02
+)
+
+// strataQuantiles are the edges of the strata of a miss curve, as quantiles of the
+// predicted delay. They are denser at long delays, where requests miss goals.
+var strataQuantiles = [...]float64{0.5, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 1}
+
+// delayZones divide the distribution of the predicted delay into bins of equal share:
+// 75 bins up to the third quartile, and finer ones above.
+var delayZones = [...]struct {
+	to   float64
+	bins int
+}{{0.75, 75}, {0.95, 100}, {1, 150}}
+
+// crossingFactors are the ranges around the estimate in which a crossing is looked for
+// first, because each evaluation costs a simulation.
+var crossingFactors = [...]float64{1.04, 1.2}
+
+// Post-stratification of means (poststratify.go).
+const (
+	// maxUtilization is the utilization up to which the simulated queue is stationary.
+	maxUtilization = 0.97
+	// minStratumRequests is the least number of requests of a stratum.
+	minStratumRequests = 5
+	// maxStratumWeight bounds the weight of a request, and its inverse.
+	maxStratumWeight = 3.0
+)
+
+// postStrata are the edges of the strata, as quantiles of the predicted delay.
+var postStrata = [...]float64{0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1}
+
+// The choice among draws of the arrivals (draw.go).
+const (
+	// drawCount is the number of draws to choose from.
+	drawCount = 100
+	// ProcessSize is the number of arrivals that stand for the arrival process.
+	ProcessSize = 400_000
+	// simulatedArrivals is the number of these that are simulated.
+	simulatedArrivals = 50_000
+	// simulatedWarmupDivisor makes the first twentieth of a simulation warm-up.
+	simulatedWarmupDivisor = 20
+)
+
+// drawQuantiles are the quantiles of the predicted delay that a draw should reproduce.
+var drawQuantiles = [...]float64{0.5, 0.8, 0.95, 0.99}
+
+// epsilon keeps divisors above zero.
+const epsilon = 1e-12
