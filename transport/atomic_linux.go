@@ -1,10 +1,8 @@
-//go:build !race
-
 package transport
 
 import "sync/atomic"
 
-// These are for the thread that receives. A build with the race detector has others.
+// These are for the receive thread: nosplit, as all that it calls (see free).
 
 //go:nosplit
 func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }

@@ -1,23 +1,26 @@
+//go:build go1.26 && !go1.28 && (amd64 || arm64) && !race && !tacho_ordinary
+
 package transport
 
-import (
-	"syscall"
-	"time"
-	"unsafe"
+import _ "unsafe" // for linkname
 
-	"golang.org/x/sys/unix"
-)
-
-// The thread that receives is in a system call as far as Go's runtime knows, for
-// all of its life. It has no turn of the scheduler that could be taken from it:
-// not when it has run for 10 ms, not to look at its stack for garbage, not when
-// the world is stopped. On one core each of these kept it from receiving for 10 to
-// 80 ms, for it had to wait until another thread had run and given it a turn.
+// The receive thread is in a system call as far as Go's runtime knows, for all of
+// its life. It holds no P (Go's scheduler) that the runtime could take away: not
+// after 10 ms, not to scan its stack for garbage, not to stop the world. On one core
+// each of these kept the thread from receiving for 10 to 80 ms, because it had to wait
+// until another thread had run and released a P.
 //
-// What runs between the two calls must not ask for memory, write a pointer to
-// memory of Go's, wait for a lock, or call a function that may need a larger stack:
-// all of it is nosplit, and the runtime ends the process if it calls something else.
-// It is norace, for the race detector needs a turn, too.
+// The code between the two calls must not allocate, write a pointer to the Go heap, wait
+// for a lock, or call a function that may grow the stack. All of it is nosplit. The
+// runtime ends the process if this code calls into the scheduler.
+//
+// Go promises none of this. So the build constraint names the Go versions and the
+// architectures on which it was verified; see CONTRIBUTING.md for what to verify before
+// you extend it. The race detector and the counters of -race -cover need a P, so these
+// builds have the ordinary receiver. Builds with the tag tacho_ordinary have it, too.
+
+// hasFree says whether this build has the receive thread without a P.
+const hasFree = true
 
 //go:linkname entersyscallblock runtime.entersyscallblock
 //go:nosplit
@@ -27,31 +30,17 @@ func entersyscallblock()
 //go:nosplit
 func exitsyscall()
 
-// free receives until the poller ends.
+// free receives until the poller ends, without a P.
 //
 //go:nosplit
-//go:norace
 func (t *thread) free() {
 	entersyscallblock()
-	t.loop()
+	for load32(&t.ending) == 0 {
+		n := t.look()
+		for i := range n {
+			t.serve(&t.events[i])
+		}
+		t.finish(n)
+	}
 	exitsyscall()
-}
-
-// clock is the wall clock, as now is.
-//
-//go:nosplit
-//go:norace
-func clock() int64 {
-	var ts [2]int // seconds and nanoseconds are words
-	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_GETTIME, unix.CLOCK_REALTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0)
-	return int64(ts[0])*int64(time.Second) + int64(ts[1])
-}
-
-// sleep sleeps for less than a second. A signal may cut it short.
-//
-//go:nosplit
-//go:norace
-func sleep(d time.Duration) {
-	ts := [2]int{0, int(d)}
-	_, _, _ = syscall.RawSyscall6(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
 }

@@ -150,6 +150,7 @@ func newPoller() (*poller, error) {
 	}
 	p := &poller{bell: os.NewFile(uintptr(bell), "bell"), receiver: newReceiver()}
 	p.init(epoll, bell)
+	p.ordinary = !hasFree
 	return p, nil
 }
 
@@ -168,7 +169,11 @@ func (p *poller) endIfDone() {
 func (p *poller) run() {
 	runtime.LockOSThread() // for good: the thread ends with its goroutine, and its priority with it
 	haste.Ask()            // when hundreds of streams end at once our own threads compete with it, too
-	p.free()
+	if p.ordinary {
+		p.receiveOrdinarily()
+	} else {
+		p.free()
+	}
 	_ = unix.Close(p.epoll) // nothing was written to it
 	_ = p.bell.Close()      // it ends attend
 }

@@ -527,7 +527,7 @@ func TestWhatFollowsMergedEvents(t *testing.T) {
 		"just before":       {[]string{event, event + event, "0\r\n\r\n", event}, false},
 		"the answer before": {[]string{event, event + event, chunkedHead + event, event}, false},
 	} {
-		p, s := &thread{now: 1}, seat{fd: -1}
+		p, s := &thread{now: 1}, seat{sitter: sitter{fd: -1}}
 		for _, text := range tc.comes {
 			p.compare(&s, &arrival{at: 1}, []byte(text))
 		}
@@ -599,7 +599,7 @@ func TestAloneIsNeverWrong(t *testing.T) {
 	} {
 		c, peer := pair(t, false)
 		c.hide(0) // from its poller
-		th, s, a := new(thread), &seat{fd: int32(c.fd)}, new(arrival)
+		th, s, a := new(thread), &seat{sitter: sitter{fd: int32(c.fd)}}, new(arrival)
 		th.init(c.poller.epoll, -1)
 		alone := false
 		for _, step := range script + "?" {

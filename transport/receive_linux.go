@@ -38,6 +38,7 @@ type thread struct {
 	called uint32 // it has rung the bell, and nobody has come yet
 	ending uint32
 
+	ordinary bool // it runs on an ordinary goroutine, and not as in free
 	ring
 	epoll  int
 	fine   bool // the kernel waits for parts of a millisecond (Linux 5.11)
@@ -48,11 +49,16 @@ type thread struct {
 	msg     unix.Msghdr
 	iov     [2]uintptr // a unix.Iovec without a pointer: where, and how much
 	control control
+	limit   [2]int64 // a unix.Timespec of 64 bits: how long wait waits at most,
+	words   [2]int   // and one of words: how long sleep sleeps
 
 	info     unix.TCPInfo
 	infoSize uint32
 
 	now      int64 // when it last looked at the clock
+	asked    int64 // when it last asked for events,
+	waited   int64 // for how long it waited at most,
+	cut      bool  // and whether a signal cut that short
 	heard    int64 // when it last received
 	merged   int64 // when that was last more than one event
 	told     bool  // something left: that need not be heard at once
@@ -87,22 +93,28 @@ func (t *thread) init(epoll, bell int) {
 	t.msg.Control = (*byte)(unsafe.Pointer(&t.control))
 }
 
+// look waits for events, and returns how many connections have some. After it serve is
+// called for each, and then finish: that is one turn of the receiver.
+//
 //go:nosplit
 //go:norace
-func (t *thread) loop() {
-	for load32(&t.ending) == 0 {
-		asked, most := clock(), t.waitMost()
-		n, errno := t.wait(most)
-		t.now = clock()
-		for i := range n {
-			t.serve(&t.events[i])
-		}
-		if errno == 0 { // it was no signal
-			t.served(n, asked, most)
-		}
-		t.callIfDue()
-		t.gather(n)
+func (t *thread) look() int {
+	t.asked, t.waited = clock(), t.waitMost()
+	n, errno := t.wait(t.waited)
+	t.now, t.cut = clock(), errno != 0
+	return n
+}
+
+// finish ends a turn in which n connections were served.
+//
+//go:nosplit
+//go:norace
+func (t *thread) finish(n int) {
+	if !t.cut {
+		t.served(n, t.asked, t.waited)
 	}
+	t.callIfDue()
+	t.gather(n)
 }
 
 // served notes when sockets were empty, after n were served that had something when it
@@ -129,11 +141,11 @@ func (t *thread) wait(most int64) (n int, errno syscall.Errno) {
 	var got uintptr
 	events := uintptr(unsafe.Pointer(&t.events))
 	if t.fine {
-		ts := [2]int64{most / int64(time.Second), most % int64(time.Second)}
-		got, _, errno = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(t.epoll), events, batch, uintptr(unsafe.Pointer(&ts)), 0, 0)
+		t.limit = [2]int64{most / int64(time.Second), most % int64(time.Second)}
+		got, errno = t.block(unix.SYS_EPOLL_PWAIT2, uintptr(t.epoll), events, batch, uintptr(unsafe.Pointer(&t.limit)))
 	} else {
 		millis := (most + int64(time.Millisecond) - 1) / int64(time.Millisecond)
-		got, _, errno = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(t.epoll), events, batch, uintptr(millis), 0, 0)
+		got, errno = t.block(unix.SYS_EPOLL_PWAIT, uintptr(t.epoll), events, batch, uintptr(millis))
 	}
 	if errno != 0 {
 		return 0, errno
@@ -227,7 +239,7 @@ func (t *thread) pass(who key, events uint32) {
 func (t *thread) await() {
 	for !t.room() {
 		t.call()
-		sleep(fullTime)
+		t.sleep(fullTime)
 		t.now = clock()
 	}
 }
@@ -395,7 +407,7 @@ func (t *thread) gather(n int) {
 		return
 	}
 	if d := t.pause(n, clock()); d > 0 {
-		sleep(d)
+		t.sleep(d)
 	}
 }
 

@@ -63,6 +63,12 @@ func TestRing(t *testing.T) {
 // clockOf is a clock whose poller has a ring.
 func clockOf(t *testing.T, r ring) *kernelClock {
 	t.Helper()
+	return clockWith(t, func(p *poller) { p.ring = r })
+}
+
+// clockWith is a clock whose poller was changed before it started.
+func clockWith(t *testing.T, change func(*poller)) *kernelClock {
+	t.Helper()
 	clock := newKernelClock()
 	if clock == nil {
 		t.Fatal("no kernel clock")
@@ -71,7 +77,7 @@ func clockOf(t *testing.T, r ring) *kernelClock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.ring = r
+	change(p)
 	clock.pollers.leave()
 	clock.pollers = &pollers{most: 1, all: []*poller{p}}
 	p.start()
@@ -201,7 +207,8 @@ func stall(fd uintptr, text *[4]byte, received *uint32) bool {
 			if clock() > end {
 				return false
 			}
-			sleep(1e6)
+			rest := [2]int{0, 1e6}
+			_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&rest)), 0, 0)
 		}
 	}
 	return true
@@ -212,6 +219,9 @@ func stall(fd uintptr, text *[4]byte, received *uint32) bool {
 func TestReceivesWithoutATurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	c, peer := pair(t, false)
+	if c.poller.ordinary {
+		t.Skip("the ordinary receiver needs a P")
+	}
 	raw, err := peer.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
@@ -242,5 +252,31 @@ func TestStoppedWorld(t *testing.T) {
 		if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("got %q, %v", got, err)
 		}
+	}
+}
+
+// The ordinary receiver waits in a system call that the runtime knows of, in every build.
+// The stack of its goroutine says so: a goroutine that waits in another one keeps its P, and
+// nobody can look at its stack meanwhile.
+func TestOrdinaryReceiver(t *testing.T) {
+	clock := clockWith(t, func(p *poller) { p.ordinary = true })
+	c, peer := pairOf(t, clock, false)
+	defer c.Close()
+	defer peer.Close()
+	waitUntil(t, "the receiver waits", func() bool {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+			if strings.Contains(stack, "[syscall") && strings.Contains(stack, "syscall.Syscall6(") && strings.Contains(stack, "receiveOrdinarily(") {
+				return true
+			}
+		}
+		return false
+	})
+	if _, err := peer.Write([]byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if n, s, err := c.receive(make([]byte, 8)); n != 4 || !s.kernel || err != nil {
+		t.Errorf("got %d bytes, by the kernel's clock: %v, %v", n, s.kernel, err)
 	}
 }

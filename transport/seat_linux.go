@@ -12,13 +12,18 @@ import (
 // poller stay where they are, and are used again: an event of a connection that is
 // closed may still be on its way.
 type seat struct {
+	sitter
+	state uint32 // the generation of the sitter, and the bits below: always atomically
+}
+
+// A sitter is the connection that has a seat.
+type sitter struct {
 	away, back int64  // the poller did not look from then until then: atomically
 	counted           // of the thread, while it is busy with the connection,
 	several    bool   // as is whether what came last was several events;
 	bytes      uint64 // how much was received in all;
 	segments   uint32 // how many had come when all of them were received (see alone),
 	receives   uint32 // and how many receives there were since
-	state      uint32 // the generation of who sits there, and the bits below: atomically
 	flags      uint32 // atomically
 	received   uint32 // how often something was: atomically
 	fd         int32
@@ -121,7 +126,7 @@ func (p *poller) sit(c *polled) error {
 	}
 	s := p.seatOf(number)
 	c.seat, c.key = s, key{number, atomic.LoadUint32(&s.state)}
-	*s = seat{fd: int32(c.fd), state: c.generation, away: now(), back: math.MaxInt64}
+	s.sitter = sitter{fd: int32(c.fd), away: now(), back: math.MaxInt64}
 	s.set(seatMayBeHeld, c.mayBeHeld)
 	p.conns[number] = c
 	atomic.StoreUint32(&s.state, c.generation|seatTaken)
