@@ -11,13 +11,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"tacho/internal/spelling"
+	"tacho/transport"
 )
 
 const variablePrefix = "TACHO_"
 
 const environmentDoc = `Every flag has a variable: TACHO_ and its name in capitals, with underscores (--base-url is TACHO_BASE_URL, --insecure is TACHO_INSECURE=true). ` +
 	`A flag goes before a variable, and a variable before the file of --plan. Several values stand on lines of their own. ` +
-	`Where flags name a simulated engine, variables that name a server do not count, nor the other way round.`
+	`Where flags name a simulated engine, variables that name a server do not count, nor the other way round. ` +
+	`TACHO_RECEIVER=ordinary has the receive thread of Linux run on an ordinary goroutine.`
 
 // variable is the environment's name for a flag.
 func variable(flag string) string {
@@ -92,7 +94,7 @@ func hasVariable(f *pflag.Flag) bool {
 
 // warnUnknown names variables that are no flag of any command.
 func warnUnknown(env *Env, root *cobra.Command) {
-	known := []string{strings.TrimPrefix(natsTokenVariable, variablePrefix)}
+	known := []string{strings.TrimPrefix(natsTokenVariable, variablePrefix), strings.TrimPrefix(transport.ReceiverVariable, variablePrefix)}
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if hasVariable(f) {
@@ -123,7 +125,10 @@ func badValue(env *Env, err error) error {
 	return err
 }
 
-// withoutVariables is the environment of a process that is told all by flags.
+// withoutVariables is the environment of a process that is told all by flags. The receiver
+// has no flag.
 func withoutVariables() []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, variablePrefix) })
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, variablePrefix) && !strings.HasPrefix(pair, transport.ReceiverVariable+"=")
+	})
 }

@@ -87,6 +87,9 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := wantsOrdinary(); err != nil {
+		return nil, err
+	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}

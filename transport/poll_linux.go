@@ -140,6 +140,10 @@ type poller struct {
 }
 
 func newPoller() (*poller, error) {
+	ordinary, err := wantsOrdinary()
+	if err != nil {
+		return nil, err
+	}
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -150,7 +154,7 @@ func newPoller() (*poller, error) {
 	}
 	p := &poller{bell: os.NewFile(uintptr(bell), "bell"), receiver: newReceiver()}
 	p.init(epoll, bell)
-	p.ordinary = !hasFree
+	p.ordinary = ordinary || !hasFree
 	return p, nil
 }
 

@@ -280,3 +280,38 @@ func TestOrdinaryReceiver(t *testing.T) {
 		t.Errorf("got %d bytes, by the kernel's clock: %v, %v", n, s.kernel, err)
 	}
 }
+
+// The variable asks for the ordinary receiver, and no other value is taken.
+func TestReceiverVariable(t *testing.T) {
+	for _, test := range []struct {
+		value    string
+		ordinary bool
+		err      string
+	}{
+		{"", !hasFree, ""},
+		{"ordinary", true, ""},
+		{"free", false, `"free" is not a receiver: unset TACHO_RECEIVER, or set it to ordinary`},
+	} {
+		t.Setenv(ReceiverVariable, test.value)
+		c, err := New(Options{BaseURL: "http://127.0.0.1:1"})
+		if c != nil {
+			defer c.Close()
+		}
+		if err != nil || test.err != "" {
+			if err == nil || err.Error() != test.err {
+				t.Errorf("%q: %v; want %s", test.value, err, test.err)
+			}
+			continue
+		}
+		p, err := newPoller()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.ordinary != test.ordinary {
+			t.Errorf("%q: ordinary: %v; want %v", test.value, p.ordinary, test.ordinary)
+		}
+		p.closing = true
+		p.endIfDone()
+		p.start() // it ends at once
+	}
+}
