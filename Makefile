@@ -42,6 +42,18 @@ test:
 	CGO_ENABLED=0 go test -short -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
 	go test -short -vet=off -timeout 20m -race $(RACED)
 
+# NEWEST_GO is the newest Go that the receive thread was verified with. It comes as a module.
+NEWEST_GO := go1.27.3
+
+## test-receiver: the receive thread outside Go's scheduler, with this Go and the newest, and the ordinary receiver; a link without optimizations, for debuggers
+.PHONY: test-receiver
+test-receiver:
+	CGO_ENABLED=0 go test -short -vet=off -timeout 20m ./transport
+	CGO_ENABLED=0 TACHO_RECEIVER=ordinary go test -short -vet=off -timeout 20m ./transport
+	go test -short -vet=off -timeout 20m -race -cover -skip '^TestPolledPauses$$' ./transport # that one sends 64 MB: it takes minutes with counters
+	CGO_ENABLED=0 go build -tags tacho_ordinary -gcflags=all='-N -l' -o /dev/null ./cmd/tacho
+	CGO_ENABLED=0 GOTOOLCHAIN=$(NEWEST_GO) go test -short -vet=off -timeout 20m ./transport
+
 # LONG are the packages with tests that -short cuts.
 LONG = $(sort $(dir $(shell git grep -l --untracked 'testing.Short()' -- '*_test.go' ':!token' ':!cli' | sed 's,^,./,')))
 
@@ -62,10 +74,11 @@ test-real: $(GOTESTSUM) chromium tmux shells
 
 ## test-all: all tests but those against other programs
 .PHONY: test-all
-test-all: test test-long test-real
+test-all: test test-receiver test-long test-real
 
-# REAL are the packages with real tests; REAL_RACED are those in which goroutines share data.
-REAL = $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' | sed 's,^,./,'))))
+# REAL are the packages with real tests; REAL_RACED are those in which goroutines share data. transport is in both, because
+# builds with the race detector have the ordinary receiver.
+REAL = ./transport/ $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' | sed 's,^,./,'))))
 REAL_RACED = ./cli/ ./cluster/ ./run/ ./transport/
 
 $(GOTESTSUM):
@@ -324,6 +337,7 @@ $(LINT):
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
 	go vet -tags real,release,image,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
+	go vet -tags tacho_ordinary,real ./transport
 
 .PHONY: platforms
 platforms:
