@@ -217,8 +217,6 @@ func set(v reflect.Value, text string) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		set(v.Index(0), text)
-	case reflect.Interface: // of an engine, which is not kept
-		v.Set(reflect.ValueOf(23))
 	case reflect.Uint8:
 		v.SetUint(2)
 	case reflect.Uint64:

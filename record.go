@@ -90,7 +90,6 @@ type Timeline struct {
 	Head  time.Duration `json:"head_ns"`  // the first byte of the response arrived
 
 	Events Events `json:"events"` // tokens arrived
-	Steps  Steps  `json:"-"`      // which of them are steps of a computed engine
 
 	End time.Duration `json:"end_ns"` // the response was over, well or badly
 
@@ -104,15 +103,6 @@ type Timeline struct {
 	SentSlack  time.Duration `json:"sent_slack_ns,omitempty"`  // how much later than Sent its first byte may have left: as long as that write took, and 0 where the clock saw it leave
 	ClockMoved time.Duration `json:"clock_moved_ns,omitempty"` // by how much these times were moved, to bring them to the clock of whoever led several machines
 	ClockStep  time.Duration `json:"clock_step_ns,omitempty"`  // how far the wall clock moved against the monotonic one meanwhile
-}
-
-// Steps say that the latest events of a timeline are steps of an engine, one after
-// the other, a token each: all that were in a step got one at the same time, so what
-// follows from the times of a step is worked out once for all of them.
-type Steps struct {
-	Of    any // which engine: it is compared, and never looked at; nil is none
-	First int // the number of the step ...
-	Event int // ... that is this event
 }
 
 // NewTimeline returns a timeline in which nothing has happened yet.

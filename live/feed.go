@@ -113,10 +113,6 @@ func (f *Feed) Saw(t Tick) {
 	}
 }
 
-// lookedAt is of how many steps of an engine one is looked at: the others in the
-// answer count as it does.
-const lookedAt = 8
-
 // Sent notes that a request was sent in virtual time.
 func (f *Feed) Sent() { f.Counts.Started.Add(1) }
 
@@ -130,20 +126,29 @@ func (f *Feed) Computed(r *tacho.Record) {
 	if r.Turn+1 >= r.Turns || !r.OK() {
 		f.Counts.Sessions.Add(1)
 	}
-	before := r.Sent
-	alone := len(r.Events)
-	if r.Steps.Of != nil {
-		alone = min(r.Steps.Event+1, alone)
-	}
-	for i := range r.Events[:alone] {
-		e := &r.Events[i]
-		f.Token(max(int(e.Tokens), 1), i == 0, e.At-before)
-		before = e.At
-	}
-	for i := alone; i < len(r.Events); i += lookedAt {
-		f.single(binOf(r.Events[i].At-r.Events[i-1].At), int64(min(lookedAt, len(r.Events)-i)))
-	}
+	f.tokens(r)
 	f.virtual.Store(max(f.virtual.Load(), int64(r.End)))
+}
+
+// tokens takes in all tokens of a request. Gaps of one bin that follow each other are
+// added at once, because the counters are atomic and an answer has many equal gaps.
+func (f *Feed) tokens(r *tacho.Record) {
+	before, bin, n := r.Sent, 0, int64(0)
+	for i := range r.Events {
+		e := &r.Events[i]
+		after := e.At - before
+		before = e.At
+		if i == 0 || e.Tokens > 1 {
+			f.Token(max(int(e.Tokens), 1), i == 0, after)
+			continue
+		}
+		if b := binOf(after); b != bin {
+			f.single(bin, n)
+			bin, n = b, 0
+		}
+		n++
+	}
+	f.single(bin, n)
 }
 
 // InFlight is how many requests are under way.

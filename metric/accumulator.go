@@ -35,7 +35,6 @@ type Accumulator struct {
 	bounds   bounds
 	series   series // of All
 	parts    parts
-	shared   shared
 	failures map[failureKey]FailureGroup
 	finishes map[string]int
 	sessions sessions
@@ -93,21 +92,16 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	a.mark(marksOf(r))
 	a.whole.ready(len(All), a.Limit)
 	a.series.ready(len(All))
-	alone := a.alone(r)
-	a.measure(r, alone)
-	if r.Turn > 0 && !a.parts.turns {
-		a.settle() // what is whole so far becomes a part
-	}
-	parts := a.parts.add(r, a.values, &a.whole)
+	a.measure(r)
+	a.parts.add(r, a.values, &a.whole)
 	a.bounds.add(r, a.values, a.whole.digests)
 	a.whole.add(r, a.values, a.Limit)
 	a.series.add(r, a.values)
-	a.share(r, alone, parts)
 	a.addFailure(r)
 	a.sessions.add(r)
 	a.clock.add(r)
 	a.network.add(r)
-	a.arrivals.add(r, alone, a.Limit)
+	a.arrivals.add(r, a.Limit)
 	a.cache.add(r)
 	a.buffered.add(r)
 	if r.OK() {
@@ -125,13 +119,13 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	return nil
 }
 
-// measure works out the values of r; of gaps, those of the events that are alone.
-func (a *Accumulator) measure(r *tacho.Record, alone int) {
+// measure works out the values of r.
+func (a *Accumulator) measure(r *tacho.Record) {
 	if a.metrics == nil {
 		a.metrics = WithStalls(a.Stall)
 	}
 	skip := -1
-	if !a.apart && singleTokens(r, alone) {
+	if !a.apart && singleTokens(r) {
 		skip = tokenGapAt
 	} else if !a.apart {
 		a.tellGapsApart()
@@ -139,14 +133,14 @@ func (a *Accumulator) measure(r *tacho.Record, alone int) {
 	if a.values == nil {
 		a.values = make(values, classicCount)
 	}
-	a.values.of(r, Classic, alone, &a.witness)
-	a.note(r, alone, skip)
+	a.values.of(r, Classic, &a.witness)
+	a.note(r, skip)
 }
 
-// singleTokens says whether every event of r but the first, of those that are alone,
-// has one token, so that gaps by token are those between events.
-func singleTokens(r *tacho.Record, alone int) bool {
-	for i := 1; i < alone; i++ {
+// singleTokens says whether every event of r but the first has one token, so that gaps
+// by token are those between events.
+func singleTokens(r *tacho.Record) bool {
+	for i := 1; i < len(r.Events); i++ {
 		if r.Events[i].Tokens != 1 && tokensIn(r, i) != 1 {
 			return false
 		}
@@ -157,7 +151,6 @@ func singleTokens(r *tacho.Record, alone int) bool {
 // tellGapsApart begins to keep the gaps by token. Where every event has one token
 // they are the gaps between events, of which there are more than of all else.
 func (a *Accumulator) tellGapsApart() {
-	a.settle()
 	a.apart = true
 	if len(a.series) > 0 {
 		a.whole.digests[tokenGapAt].Merge(&a.whole.digests[indexITL])

@@ -32,12 +32,12 @@ const (
 	mostBins   = 1 << 18 // 4 MiB; milliseconds of 4 minutes
 )
 
-// add takes in the first n events of a record.
-func (a *arrivals) add(r *tacho.Record, n, limit int) {
+// add takes in the events of a record.
+func (a *arrivals) add(r *tacho.Record, limit int) {
 	if !r.OK() || r.Sent == tacho.Never {
 		return
 	}
-	for i := range r.Events[:n] {
+	for i := range r.Events {
 		one := arrival{r.Events[i].At, tokenParts}
 		if r.Events[i].Tokens != 1 {
 			one.tokens = int64(math.Round(tokensIn(r, i) * tokenParts))
@@ -48,20 +48,6 @@ func (a *arrivals) add(r *tacho.Record, n, limit int) {
 			b := a.bin(one.at)
 			b.events, b.tokens = b.events+1, b.tokens+one.tokens
 		}
-	}
-	if len(a.exact) > cmp.Or(limit, stat.ExactLimit) {
-		a.spill()
-	}
-}
-
-// addTimes takes in n events of one token each that came at the same time.
-func (a *arrivals) addTimes(at time.Duration, n, limit int) {
-	if a.spilt {
-		a.bin(at).add(arrivalBin{int64(n), int64(n) * tokenParts})
-		return
-	}
-	for range n {
-		a.exact = stat.Append(a.exact, arrival{at, tokenParts})
 	}
 	if len(a.exact) > cmp.Or(limit, stat.ExactLimit) {
 		a.spill()

@@ -24,9 +24,9 @@ func TestArrivalsOfALongRun(t *testing.T) {
 			at += time.Duration(rng.Int64N(int64(time.Millisecond)))
 			r.Events = append(r.Events, tacho.Event{At: at})
 		}
-		exact.add(&r, len(r.Events), 1<<30)
-		whole.add(&r, len(r.Events), limit)
-		parts[rng.IntN(len(parts))].add(&r, len(r.Events), limit)
+		exact.add(&r, 1<<30)
+		whole.add(&r, limit)
+		parts[rng.IntN(len(parts))].add(&r, limit)
 	}
 	if whole.shift == 0 || len(whole.bins) > mostBins {
 		t.Errorf("%d bins of %v", len(whole.bins), whole.begin(1))

@@ -21,7 +21,7 @@ const longColumn = 256
 
 // note takes in the values of a record of all metrics but the classic ones and that
 // at skip.
-func (a *Accumulator) note(r *tacho.Record, alone, skip int) {
+func (a *Accumulator) note(r *tacho.Record, skip int) {
 	if a.columns == nil {
 		a.columns = make([]column, len(All))
 	}
@@ -32,7 +32,7 @@ func (a *Accumulator) note(r *tacho.Record, alone, skip int) {
 		}
 		to := &a.columns[i]
 		had := len(to.x)
-		for to.x = a.witness.values(a.metrics[i], r, alone, to.x); len(to.at) < len(to.x); {
+		for to.x = a.witness.values(a.metrics[i], r, to.x); len(to.at) < len(to.x); {
 			to.at = append(to.at, at)
 		}
 		if i == stallsAt && len(to.x) > had && to.x[had] > 0 {
@@ -87,10 +87,5 @@ func (c *column) settle(t *tally, d *stat.Digest, s *stat.Series) {
 func (a *Accumulator) settle() {
 	for i := range a.columns {
 		a.columns[i].settle(&a.tally, &a.whole.digests[i], &a.series[i])
-	}
-	for _, both := range a.shared {
-		for i := range both {
-			a.settleSteps(&both[i])
-		}
 	}
 }

@@ -59,15 +59,14 @@ func (p *part) groupLimit() int { return min(cmp.Or(p.digests[0].Limit, mostInGr
 type parts struct {
 	by      map[groupKey]*part
 	keys    []groupKey      // of the record that is being added
-	of      []*part         // that it is in
 	values  map[string]int  // how many groups there are by each
 	crowded map[string]bool // by these there are too many
 	turns   bool            // there are conversations: until then all records are first turns
 }
 
 // add takes a record in; v are its values of the classic metrics, and whole is all
-// before it. It returns the parts that it is in, until it is called again.
-func (p *parts) add(r *tacho.Record, v values, whole *part) []*part {
+// before it.
+func (p *parts) add(r *tacho.Record, v values, whole *part) {
 	p.splitTurns(r.Turn > 0, whole)
 	keys := append(p.keys[:0], groupKey{endpointKey, r.Endpoint})
 	if p.turns {
@@ -76,14 +75,12 @@ func (p *parts) add(r *tacho.Record, v values, whole *part) []*part {
 	for _, l := range r.Labels {
 		keys = append(keys, groupKey{labelKey + l.Key, l.Value})
 	}
-	p.keys, p.of = keys, p.of[:0]
+	p.keys = keys
 	for _, k := range keys {
 		if to := p.part(k); to != nil {
 			to.add(r, v, whole.groupLimit())
-			p.of = append(p.of, to)
 		}
 	}
-	return p.of
 }
 
 // splitTurns begins to tell turns apart where there are any.

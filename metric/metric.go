@@ -36,8 +36,8 @@ type Metric struct {
 	PerEvent     bool // a request has one value for each of its events
 	MoreIsBetter bool // an SLO is a least value, and not a most
 
-	off  func(r *tacho.Record, value int) off                 // of a classic metric: how far a value may be off
-	gaps func(r *tacho.Record, n int, to []float64) []float64 // what Of emits, of the first n events, appended; nil: there is no value for each gap
+	off  func(r *tacho.Record, value int) off          // of a classic metric: how far a value may be off
+	gaps func(r *tacho.Record, to []float64) []float64 // what Of emits, appended; nil: there is no value for each gap
 }
 
 // The four classic metrics.
@@ -61,7 +61,7 @@ var (
 		Name: "itl", Title: "Inter-token Latency", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events, one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			for _, gap := range gaps(r, len(r.Events), nil) {
+			for _, gap := range gaps(r, nil) {
 				emit(gap)
 			}
 		},
@@ -74,14 +74,14 @@ var (
 	}
 )
 
-// gaps appends those between the first n token events of a success, of which there
+// gaps appends the gaps between the token events of a success, of which there
 // are more than of all else.
-func gaps(r *tacho.Record, n int, to []float64) []float64 {
-	if !r.OK() || n == 0 {
+func gaps(r *tacho.Record, to []float64) []float64 {
+	if !r.OK() || len(r.Events) == 0 {
 		return to
 	}
 	before := r.Events[0].At
-	for i := range r.Events[1:n] {
+	for i := range r.Events[1:] {
 		at := r.Events[i+1].At
 		to = append(to, millis(at-before))
 		before = at
@@ -222,7 +222,7 @@ var (
 		Name: "token_gap", Title: "Gap by Token", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events / tokens in the later one, as the wire tells them or else as an event of the request has on average; one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			for _, gap := range tokenGaps(r, len(r.Events), nil) {
+			for _, gap := range tokenGaps(r, nil) {
 				emit(gap)
 			}
 		},
@@ -230,12 +230,12 @@ var (
 	}
 )
 
-// tokenGaps appends those of the first n token events.
-func tokenGaps(r *tacho.Record, n int, to []float64) []float64 {
+// tokenGaps appends the gaps by token of a success.
+func tokenGaps(r *tacho.Record, to []float64) []float64 {
 	if !r.OK() {
 		return to
 	}
-	for i := 1; i < n; i++ {
+	for i := 1; i < len(r.Events); i++ {
 		to = append(to, millis(r.Events[i].At-r.Events[i-1].At)/tokensIn(r, i))
 	}
 	return to

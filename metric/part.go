@@ -81,11 +81,10 @@ type part struct {
 // values are those of one record, for each metric of a list.
 type values []stat.Batch
 
-// of fills v with the values of a record. What each gap has a value of is told of the
-// events that are alone.
-func (v values) of(r *tacho.Record, metrics []*Metric, alone int, w *witness) {
+// of fills v with the values of a record.
+func (v values) of(r *tacho.Record, metrics []*Metric, w *witness) {
 	for i, m := range metrics {
-		v[i].Values = w.values(m, r, alone, v[i].Values[:0])
+		v[i].Values = w.values(m, r, v[i].Values[:0])
 		v[i].Ready()
 	}
 }
@@ -97,9 +96,9 @@ type witness struct {
 }
 
 // values appends those of a record.
-func (w *witness) values(m *Metric, r *tacho.Record, alone int, to []float64) []float64 {
+func (w *witness) values(m *Metric, r *tacho.Record, to []float64) []float64 {
 	if m.gaps != nil {
-		return m.gaps(r, alone, to)
+		return m.gaps(r, to)
 	}
 	if w.hear == nil {
 		w.hear = func(x float64) { w.heard = append(w.heard, x) }

@@ -423,9 +423,6 @@ func (r *runner) deliver(e *step.Emission) {
 		f.made = e.Made
 	}
 	f.say(e.Earlier)
-	if e.Engine != nil {
-		rec.Steps = tacho.Steps{Of: e.Engine, First: e.Step, Event: len(rec.Events) - e.InSteps}
-	}
 	rec.Events = append(rec.Events, tacho.Event{At: e.At, Tokens: int16(min(e.Tokens, 1<<15-1))}) // the end of sequence is one, as over HTTP
 	rec.Output += e.Tokens
 	if !e.Last {

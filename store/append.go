@@ -24,7 +24,6 @@ type appender struct {
 	clean   func(line []byte) []byte // takes out what nobody may read
 	waiting []byte
 	line    []byte // of the record before; its room is used again
-	encoder tacho.Encoder
 	most    int
 	batch   int   // bytes that wait before they are written; 0: each line is at once
 	size    int64 // of the file when all that waits is written
@@ -77,7 +76,7 @@ func (a *appender) write() error {
 
 func (a *appender) encode(v any) (b []byte, err error) {
 	if r, ok := v.(*tacho.Record); ok {
-		a.line, err = a.encoder.Append(a.line[:0], r)
+		a.line, err = r.Append(a.line[:0])
 		return a.line, err
 	}
 	return json.Marshal(v)

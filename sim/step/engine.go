@@ -56,9 +56,6 @@ type Emission struct {
 	// Earlier is when tokens came out, one at a time, that nobody was told of yet.
 	// They are before those of At. Only a server that may tell late has any.
 	Earlier []time.Duration
-	Engine  any // whose steps the latest of Earlier, and At, are, one after the other; nil: they are not. It is to be compared
-	InSteps int // so many of Earlier are
-	Step    int // the number of the first of these
 
 	Steps int  // in which the engine made tokens of the request so far
 	First bool // nothing came before
@@ -417,10 +414,8 @@ func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int
 	}
 	for _, s := range b.last {
 		if !s.cancelled {
-			first := s.place.from
 			told := e.tell(s)
 			told = told[:len(told)-1]
-			s.place.first, s.place.told = first, len(told)
 			if len(s.place.earlier) > 0 {
 				told = append(s.place.earlier, told...)
 			}
@@ -475,9 +470,6 @@ func (e *Engine) finish(s *seq) {
 func (s *seq) emission(m *Emission, at time.Duration, before, tokens int) {
 	m.ID, m.Of, m.Made, m.At, m.Tokens, m.Steps = s.ID, s.Of, s.made, at, tokens, s.steps
 	m.Earlier, s.place.earlier = s.place.earlier, nil
-	if m.Engine, m.InSteps, m.Step = nil, s.place.told, s.place.first; m.InSteps > 0 {
-		m.Engine = s.home
-	}
 	m.First, m.Last = before == 0, before+tokens == s.emits
 	if m.First || m.Last {
 		m.Accepted, m.Queued, m.Admitted, m.FirstMade = s.slot.through, s.queued, s.admitted, s.firstMade

@@ -42,8 +42,6 @@ type place struct {
 	from    int  // first step that it has not taken from the log
 	to      int  // the step after its last, once it has left
 	earlier []time.Duration
-	first   int // step ...
-	told    int // ... and number of the latest of earlier, where they are steps one after the other
 }
 
 // done is how many steps are over.
