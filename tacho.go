@@ -112,51 +112,33 @@ type Backend interface {
 // A Call is an encoded request. Do sends it, once, and writes into rec what
 // happened, with times as offsets from epoch; it returns when the response is
 // complete, has failed, or ctx is done. A failure is data: it is in
-// rec.Failure, with whatever had arrived before it. It may be called before the
-// request is due: the first write goes through Pass.
+// rec.Failure, with whatever had arrived before it. Do may be called before the
+// request is due: the first write goes through o.Pass.
 type Call interface {
-	Do(ctx context.Context, epoch time.Time, rec *Record)
+	Do(ctx context.Context, epoch time.Time, rec *Record, o CallOptions)
 }
 
-// A Starter is a Call that may be sent without a goroutine that waits for the answer.
-type Starter interface {
-	// Start sends the request if that can be done at once, and says whether it was.
-	// If so, then is called once something of the answer has come, or never will:
-	// perhaps before Start returns, by any goroutine, and it must not wait. The
-	// finish that it is given does what is left of Do. It hardly waits for anything
-	// where the answer seems to be there to its end.
-	Start(ctx context.Context, epoch time.Time, rec *Record, then func(finish func(), whole bool)) bool
+// CallOptions say how a Call is made. The zero value sends the request at once.
+type CallOptions struct {
+	// Gate holds back a request that was made ready before it is due; nil is no gate.
+	// It calls write when the request is due, perhaps on another goroutine, so that
+	// many requests may leave one right after the other, and returns some time later.
+	// write must not wait. After an error write was not called, and the request must
+	// not be sent. A request that is sent again passes at once.
+	Gate func(write func()) error
+
+	// Unhurried says that nothing waits for the end of the answer, so that the end
+	// may be noticed a little later.
+	Unhurried bool
 }
 
-// A Gate is where a request waits that was made ready before it is due. Pass has
-// write called when it is, perhaps by another goroutine, so that many requests
-// may leave one right after the other; and returns some time after that. write
-// must not wait. After an error it was not called, and the request must not be
-// sent. A request that is sent again passes at once.
-type Gate interface {
-	Pass(write func()) error
-}
-
-// GateKey is the key of the Gate among the values of a Call's context.
-type GateKey struct{}
-
-// Pass calls write at the Gate of ctx, or at once if it has none.
-func Pass(ctx context.Context, write func()) error {
-	if g, ok := ctx.Value(GateKey{}).(Gate); ok {
-		return g.Pass(write)
+// Pass calls write at the Gate, or at once if there is none.
+func (o CallOptions) Pass(write func()) error {
+	if o.Gate != nil {
+		return o.Gate(write)
 	}
 	write()
 	return nil
-}
-
-// UnhurriedKey is the key of a bool among the values of a Call's context: true where
-// nothing waits for the end of the answer, so that it may be noticed a little later.
-type UnhurriedKey struct{}
-
-// Unhurried says whether nothing waits for the end of the answer to a Call.
-func Unhurried(ctx context.Context) bool {
-	unhurried, _ := ctx.Value(UnhurriedKey{}).(bool)
-	return unhurried
 }
 
 // A Sink takes records as they finish. Add is never called concurrently and
@@ -164,23 +146,4 @@ func Unhurried(ctx context.Context) bool {
 type Sink interface {
 	Add(r *Record) error
 	Close() error
-}
-
-// A Batcher is a Sink for which several records at once are less work.
-type Batcher interface {
-	AddAll(rs []*Record) error // as Add; the slice is not kept either
-}
-
-// AddAll adds records to a sink, all of them whatever it says, and returns its first
-// error.
-func AddAll(s Sink, rs []*Record) (first error) {
-	if b, ok := s.(Batcher); ok {
-		return b.AddAll(rs)
-	}
-	for _, r := range rs {
-		if err := s.Add(r); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
 }

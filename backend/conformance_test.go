@@ -245,7 +245,7 @@ func send(ctx context.Context, t *testing.T, b tacho.Backend, r *tacho.Request) 
 		t.Fatal(err)
 	}
 	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
-	call.Do(ctx, time.Now(), rec)
+	call.Do(ctx, time.Now(), rec, tacho.CallOptions{})
 	if rec.Due != 0 || rec.Slot != tacho.Never || rec.Start != tacho.Never {
 		t.Error("the backend touched what belongs to the engine")
 	}

@@ -219,7 +219,7 @@ func crowd(t *testing.T, server string, kind backend.Kind) (client *transport.Cl
 					return
 				}
 				rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
-				call.Do(t.Context(), time.Now(), rec)
+				call.Do(t.Context(), time.Now(), rec, tacho.CallOptions{})
 				if rec.Failure != nil {
 					t.Errorf("%v, on connection %d", rec.Failure, rec.Conns)
 				}

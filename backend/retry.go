@@ -41,11 +41,11 @@ type retryingCall struct {
 }
 
 // Do implements tacho.Call.
-func (c *retryingCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+func (c *retryingCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
 	untouched := *rec
 	var first tacho.Timeline
 	for attempt := 1; ; attempt++ {
-		c.inner.Do(ctx, epoch, rec)
+		c.inner.Do(ctx, epoch, rec, o)
 		if attempt == 1 {
 			first = rec.Timeline
 		}

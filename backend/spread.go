@@ -85,7 +85,7 @@ func (c *spreadCall) keep() {
 }
 
 // Do implements tacho.Call.
-func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
 	s, i := c.spread, c.chosen
 	s.mu.Lock()
 	if i < 0 {
@@ -99,7 +99,7 @@ func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record)
 		s.mu.Unlock()
 	}()
 	rec.Endpoint = s.names[i]
-	c.calls[i].Do(ctx, epoch, rec)
+	c.calls[i].Do(ctx, epoch, rec, o)
 }
 
 // Models implements Server: all servers are taken for equal.

@@ -141,7 +141,7 @@ func TestRetry(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				rec := &tacho.Record{Timeline: tacho.NewTimeline(0), ID: "x"}
-				call.Do(t.Context(), epoch, rec)
+				call.Do(t.Context(), epoch, rec, tacho.CallOptions{})
 				if causeOf(rec) != tc.cause || rec.Attempts != tc.attempts || rec.ID != "x" {
 					t.Errorf("%s: %v after %d attempts, want %q after %d", name, rec.Failure, rec.Attempts, tc.cause, tc.attempts)
 				}
@@ -193,7 +193,7 @@ func TestRetryAfter(t *testing.T) {
 					t.Fatal(err)
 				}
 				rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
-				call.Do(ctx, epoch, rec)
+				call.Do(ctx, epoch, rec, tacho.CallOptions{})
 				if rec.Attempts != tc.attempts || max(rec.First(), 0) != tc.first {
 					t.Errorf("Retry-After %q: %d attempts, first token at %v (%v); want %d, %v", tc.header, rec.Attempts, rec.First(), rec.Failure, tc.attempts, tc.first)
 				}

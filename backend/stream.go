@@ -138,8 +138,8 @@ type call struct {
 func (c *call) keep() { c.again = true }
 
 // Do implements tacho.Call.
-func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
-	t := c.under(epoch, rec)
+func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
+	t := c.under(epoch, rec, o)
 	req := c.req
 	if !c.again {
 		c.req = nil // it goes as soon as it has been answered: a stream may be long
@@ -147,9 +147,9 @@ func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
 	t.finish(c.client.Client.Do(ctx, req, &t.exchange, t.reader, t.live))
 }
 
-// Start implements tacho.Starter.
-func (c *call) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func(), whole bool)) bool {
-	t := c.under(epoch, rec)
+// Start implements engine.Starter.
+func (c *call) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions, then func(finish func(), whole bool)) bool {
+	t := c.under(epoch, rec, o)
 	sent := c.client.Client.Start(ctx, c.req, &t.exchange, t.reader, t.live, func(finish func() error, whole bool) {
 		then(func() { t.finish(finish()) }, whole)
 	})
@@ -169,9 +169,9 @@ type underway struct {
 	live     func([]byte, int64)
 }
 
-func (c *call) under(epoch time.Time, rec *tacho.Record) *underway {
+func (c *call) under(epoch time.Time, rec *tacho.Record, o tacho.CallOptions) *underway {
 	rec.Inputs = c.inputs
-	t := &underway{call: c, rec: rec, start: quickest(readClocks)}
+	t := &underway{call: c, rec: rec, start: quickest(readClocks), exchange: transport.Exchange{Options: o}}
 	t.reader = newReader(c.client, &t.exchange, rec)
 	t.reader.epoch, t.reader.asked = epoch.UnixNano(), c.asked
 	if c.client.OnToken != nil {

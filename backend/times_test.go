@@ -78,7 +78,7 @@ func TestEventTimes(t *testing.T) {
 					}
 					time.Sleep(time.Minute)
 					rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
-					call.Do(t.Context(), epoch, rec)
+					call.Do(t.Context(), epoch, rec, tacho.CallOptions{})
 					if rec.Failure != nil {
 						t.Fatal(rec.Failure)
 					}
@@ -161,7 +161,7 @@ func TestAnswerWithContentEncoding(t *testing.T) {
 					t.Fatal(err)
 				}
 				rec := tacho.NewRecord(0, &tacho.Request{}, 0)
-				call.Do(t.Context(), time.Now(), rec)
+				call.Do(t.Context(), time.Now(), rec, tacho.CallOptions{})
 				if rec.Failure == nil {
 					t.Fatal("no failure")
 				}

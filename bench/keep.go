@@ -139,7 +139,7 @@ func (b *Bench) keepIn(keep *store.Writer) error {
 	return nil
 }
 
-// AddAll implements tacho.Batcher.
+// AddAll implements engine.Batcher.
 func (b *Bench) AddAll(rs []*tacho.Record) error {
 	for _, r := range rs {
 		r.Stage += b.Base

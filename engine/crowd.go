@@ -145,7 +145,7 @@ func (c *crowd) send() {
 	}
 }
 
-// A place is where a request of a crowd waits: its tacho.Gate.
+// A place is where a request of a crowd waits; pass is its gate.
 type place struct {
 	crowd    *crowd
 	rec      *tacho.Record
@@ -157,8 +157,8 @@ type place struct {
 
 var errTooLate = errors.New("no more requests are to be sent")
 
-// Pass implements tacho.Gate.
-func (p *place) Pass(write func()) error {
+// pass is a tacho.CallOptions.Gate.
+func (p *place) pass(write func()) error {
 	if p.left {
 		write()
 		return nil

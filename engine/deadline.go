@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"tacho"
 )
 
 // deadlines makes the contexts of requests. All have the same time, so that the
@@ -90,9 +88,7 @@ type deadline struct {
 	at           time.Time
 	older, newer *deadline
 	begun        bool
-	gate         tacho.Gate // nil where the request is due
-	unhurried    bool       // nothing waits for the end of the answer
-	err          error      // why it is over
+	err          error // why it is over
 	done         chan struct{}
 	calls        []*func()
 }
@@ -170,17 +166,7 @@ func (d *deadline) Err() error {
 }
 
 // Value implements context.Context.
-func (d *deadline) Value(key any) any {
-	switch key.(type) {
-	case tacho.GateKey:
-		if d.gate != nil {
-			return d.gate
-		}
-	case tacho.UnhurriedKey:
-		return d.unhurried
-	}
-	return d.of.parent.Value(key)
-}
+func (d *deadline) Value(key any) any { return d.of.parent.Value(key) }
 
 // AfterFunc is what the context package looks for, to be told of the end.
 func (d *deadline) AfterFunc(f func()) (stop func() bool) {

@@ -158,7 +158,7 @@ func drain(records <-chan *tacho.Record, over <-chan struct{}, live *Live, sink 
 				live.Failed.Add(1)
 			}
 		}
-		if err := tacho.AddAll(sink, batch); err != nil && first == nil {
+		if err := AddAll(sink, batch); err != nil && first == nil {
 			first = err
 		}
 		clear(batch)
@@ -264,15 +264,16 @@ func (r *runner) now() time.Duration {
 // do makes a call. at is nil where it is due. In an open loop nothing waits for the
 // end of an answer, unless another turn follows.
 func (r *runner) do(call tacho.Call, rec *tacho.Record, at *place) {
-	ctx := &deadline{of: r.deadlines, unhurried: r.slots == nil && rec.Turns == 0}
+	ctx := &deadline{of: r.deadlines}
 	defer ctx.cancel()
+	o := tacho.CallOptions{Unhurried: r.slots == nil && rec.Turns == 0}
 	if at != nil {
-		at.rec, at.deadline, ctx.gate = rec, ctx, at
+		at.rec, at.deadline, o.Gate = rec, ctx, at.pass
 	} else {
 		ctx.begin()
 		r.start(rec)
 	}
-	call.Do(ctx, r.epoch, rec)
+	call.Do(ctx, r.epoch, rec, o)
 	if rec.End == tacho.Never {
 		rec.End = r.now()
 	}

@@ -56,9 +56,9 @@ type call struct {
 	q *tacho.Request
 }
 
-func (c call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
+func (c call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
 	time.Sleep(c.s.ready)
-	if tacho.Pass(ctx, func() { rec.Sent = time.Since(epoch) }) != nil {
+	if o.Pass(func() { rec.Sent = time.Since(epoch) }) != nil {
 		return
 	}
 	n := c.s.inFlight.Add(1)
@@ -415,8 +415,8 @@ type startedCall struct {
 	s *starter
 }
 
-func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, then func(finish func(), whole bool)) bool {
-	if c.s.busy {
+func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions, then func(finish func(), whole bool)) bool {
+	if c.s.busy || !o.Unhurried {
 		return false
 	}
 	c.s.started.Add(1)

@@ -30,18 +30,18 @@ func (r *runner) session(it *item, slot time.Duration, at *place) {
 // whether it was. Nobody waits for the answer until it comes: to wake somebody for
 // that costs as much as to send it. It is for sessions of one turn in an open loop.
 func (r *runner) sendHere(it *item, slot time.Duration) bool {
-	call, ok := it.call.(tacho.Starter)
+	call, ok := it.call.(Starter)
 	if !ok || it.talk != nil || r.slots != nil {
 		return false
 	}
 	it.request.Input = tacho.Input{} // as above
 	rec := tacho.NewRecord(r.Index, it.request, it.due)
-	ctx := &deadline{of: r.deadlines, unhurried: true}
+	ctx := &deadline{of: r.deadlines}
 	ctx.begin()
 	rec.Slot, rec.Start = slot, r.now()
 	r.Live.Started.Add(1)
 	r.sessions.hold()
-	if call.Start(ctx, r.epoch, rec, func(finish func(), whole bool) {
+	if call.Start(ctx, r.epoch, rec, tacho.CallOptions{Unhurried: true}, func(finish func(), whole bool) {
 		run := r.sessions.Go
 		if whole {
 			run = r.sessions.Soon

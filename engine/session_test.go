@@ -37,8 +37,8 @@ type saying struct {
 	turn  int
 }
 
-func (c saying) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
-	if tacho.Pass(ctx, func() {}) != nil {
+func (c saying) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
+	if o.Pass(func() {}) != nil {
 		return
 	}
 	rec.Sent = time.Since(epoch)

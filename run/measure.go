@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tacho"
+	"tacho/engine"
 	"tacho/instrument"
 	"tacho/internal/target"
 	"tacho/metric"
@@ -228,7 +229,7 @@ type finisher struct {
 // Add implements tacho.Sink.
 func (f finisher) Add(rec *tacho.Record) error { return f.AddAll([]*tacho.Record{rec}) }
 
-// AddAll implements tacho.Batcher.
+// AddAll implements engine.Batcher.
 func (f finisher) AddAll(recs []*tacho.Record) error {
 	fit := recs[:0]
 	var first error
@@ -240,7 +241,7 @@ func (f finisher) AddAll(recs []*tacho.Record) error {
 			first = err
 		}
 	}
-	return cmp.Or(first, tacho.AddAll(f.Sink, fit))
+	return cmp.Or(first, engine.AddAll(f.Sink, fit))
 }
 
 // finish makes a record fit to be kept, and counts it.

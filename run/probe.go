@@ -51,7 +51,7 @@ func (p *probes) send(ctx context.Context, epoch time.Time, i int) {
 	at := time.Since(epoch)
 	rec := &tacho.Record{Stage: p.stage, ID: q.ID, Asked: 1, Timeline: tacho.NewTimeline(at), Probe: true}
 	rec.Slot, rec.Start = at, at
-	call.Do(ctx, epoch, rec)
+	call.Do(ctx, epoch, rec, tacho.CallOptions{})
 	if rec.Failure != nil && rec.Failure.Cause == tacho.Canceled {
 		return // the run was over
 	}

@@ -104,7 +104,7 @@ func (r *Runner) sendTrial(ctx context.Context, server int, q *tacho.Request, de
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
-	call.Do(ctx, time.Now(), rec)
+	call.Do(ctx, time.Now(), rec, tacho.CallOptions{})
 	return rec, nil
 }
 

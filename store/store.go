@@ -207,7 +207,7 @@ func (w *Writer) Add(r *tacho.Record) error {
 	return w.add(w.records, r)
 }
 
-// AddAll implements tacho.Batcher: all records are written at once.
+// AddAll implements engine.Batcher: all records are written at once.
 func (w *Writer) AddAll(rs []*tacho.Record) error {
 	return w.keep(w.records, func() (first error) {
 		for _, r := range rs {

@@ -133,10 +133,10 @@ func New(o Options) (*Client, error) {
 }
 
 // connect makes a connection for a line, or takes one that was made before.
-func (c *Client) connect(ctx context.Context) (*conn, error) {
+func (c *Client) connect(ctx context.Context, o tacho.CallOptions) (*conn, error) {
 	nc := c.spare()
 	if nc == nil {
-		err := tacho.Pass(ctx, func() {}) // a connection is made when the request is due
+		err := o.Pass(func() {}) // a connection is made when the request is due
 		if err != nil {
 			return nil, err
 		}

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
-
-	"tacho"
 )
 
 // Do sends req, once, and follows its response to the end. x says what
@@ -103,7 +101,7 @@ func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.R
 	if c.lines != nil {
 		return c.lines.roundTrip(ctx, t, req, !c.Keeps())
 	}
-	if err := tacho.Pass(ctx, func() {}); err != nil {
+	if err := t.x.Options.Pass(func() {}); err != nil {
 		return nil, err
 	}
 	attempt := req.http.WithContext(httptrace.WithClientTrace(ctx, t.hooks()))

@@ -8,10 +8,13 @@ import (
 	"tacho"
 )
 
-// An Exchange is what the connection saw of one request and its response.
+// An Exchange is how one request is to be sent, and what the connection saw of it
+// and its response.
 // Times are wall-clock nanoseconds (the kernel stamps CLOCK_REALTIME, so
 // everything is on that clock); 0 is a moment that did not come.
 type Exchange struct {
+	Options tacho.CallOptions // set by the caller
+
 	Conn   int64 // a connection was ready
 	Sent   int64 // the first byte of the request left, by the wire clock or the kernel's; or just before it was written
 	SentBy int64 // by then that byte had left: Sent, or just after it was written

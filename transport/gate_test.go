@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -82,11 +81,10 @@ func TestRequestsWaitAtTheGate(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := &gate{reached: make(chan struct{}), opens: make(chan error)}
-			ctx := context.WithValue(t.Context(), tacho.GateKey{}, g)
 			req := ready(t, c, "POST", "/", strings.Repeat("x", tt.size))
-			var x Exchange
+			x := Exchange{Options: tacho.CallOptions{Gate: g.Pass}}
 			done := make(chan error)
-			go func() { done <- c.Do(ctx, req, &x, nil, nil) }()
+			go func() { done <- c.Do(t.Context(), req, &x, nil, nil) }()
 			<-g.reached
 			if dials := c.dialer.dials.Load(); dials != int64(tt.warm) || requests.Load() != 0 {
 				t.Errorf("before %s: %d connections, %d requests", opened, dials, requests.Load())

@@ -204,10 +204,10 @@ func TestClosedAtTheGate(t *testing.T) {
 	}
 	spare := c.spares.stack[0].conn.(*conn)
 	g := &gate{reached: make(chan struct{}), opens: make(chan error)}
-	var x Exchange
+	x := Exchange{Options: tacho.CallOptions{Gate: g.Pass}}
 	done := make(chan error)
 	req := ready(t, c, "POST", "/", "")
-	go func() { done <- c.Do(context.WithValue(t.Context(), tacho.GateKey{}, g), req, &x, nil, nil) }()
+	go func() { done <- c.Do(t.Context(), req, &x, nil, nil) }()
 	<-g.reached
 	close(cut)
 	waitUntil(t, "the server has closed the connection", func() bool { return !alive(spare.Conn) })

@@ -33,7 +33,7 @@ const (
 // net/http has two more for each connection and sends every request through all
 // three: that is most of what a request costs, and of what a stream holds.
 type lines struct {
-	connect func(context.Context) (*conn, error)
+	connect func(context.Context, tacho.CallOptions) (*conn, error)
 	spare   func() net.Conn // a connection that was made before, or nil
 
 	idleTimeout time.Duration // the constant; tests over sockets set a longer one
@@ -78,11 +78,11 @@ func (l *line) Read(p []byte) (int, error) {
 }
 
 // take returns a line, and whether it has served another request.
-func (ls *lines) take(ctx context.Context) (l *line, reused bool, err error) {
+func (ls *lines) take(ctx context.Context, o tacho.CallOptions) (l *line, reused bool, err error) {
 	if l := ls.quiet(); l != nil {
 		return l, true, nil
 	}
-	c, err := ls.connect(ctx)
+	c, err := ls.connect(ctx, o)
 	if err != nil {
 		return nil, false, err
 	}
@@ -212,7 +212,7 @@ type ride struct {
 func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last bool) (*http.Response, error) {
 	t.x.Conns++
 	t.x.Conn = 0
-	l, reused, err := ls.take(ctx)
+	l, reused, err := ls.take(ctx, t.x.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (ls *lines) roundTrip(ctx context.Context, t *trail, req *Request, last boo
 // begin sends req on a line. sent is called when it was written.
 func (ls *lines) begin(ctx context.Context, t *trail, l *line, req *Request, last bool, sent func()) error {
 	l.left, l.body = limit.Header, false
-	l.kernel.hurry(!tacho.Unhurried(ctx))
+	l.kernel.hurry(!t.x.Options.Unhurried)
 	t.attach(l.conn)
 	t.ride = &ride{line: l, lines: ls, closing: last}
 	t.ride.stop = afterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
@@ -264,7 +264,7 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 func (r *ride) write(ctx context.Context, t *trail, text []byte, sent func()) error {
 	s, n := t.span.Load(), 0
 	r.hide(len(text), s)
-	err := tacho.Pass(ctx, func() {
+	err := t.x.Options.Pass(func() {
 		t.x.Conn = now()
 		n = r.begin(text, s)
 	})

@@ -15,9 +15,9 @@ import (
 
 // started starts a request on a connection that is there, and says what came of it
 // once its answer was told of.
-func started(ctx context.Context, t *testing.T, c *Client) (x *Exchange, sink *collector, finish func() error) {
+func started(ctx context.Context, t *testing.T, c *Client, o tacho.CallOptions) (x *Exchange, sink *collector, finish func() error) {
 	t.Helper()
-	x, sink = new(Exchange), new(collector)
+	x, sink = &Exchange{Options: o}, new(collector)
 	told := make(chan func() error, 1)
 	if !c.Start(ctx, ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error, _ bool) { told <- finish }) {
 		t.Fatal("it was not sent though there is a connection")
@@ -45,7 +45,7 @@ func TestStart(t *testing.T) {
 	mustPost(t, c, "")
 	<-asked
 	for range 2 {
-		x, sink, finish := started(t.Context(), t, c)
+		x, sink, finish := started(t.Context(), t, c, tacho.CallOptions{})
 		<-asked
 		onward <- struct{}{}
 		if err := finish(); err != nil {
@@ -77,7 +77,7 @@ func TestStartEnds(t *testing.T) {
 	mustPost(t, c, "")
 	mustPost(t, c, "")
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, finish := started(ctx, t, c)
+	_, _, finish := started(ctx, t, c, tacho.CallOptions{})
 	<-asked
 	cancel()
 	if err := finish(); !errors.Is(err, context.Canceled) {
@@ -85,7 +85,7 @@ func TestStartEnds(t *testing.T) {
 	}
 	mustPost(t, c, "")
 	mustPost(t, c, "")
-	_, _, finish = started(t.Context(), t, c)
+	_, _, finish = started(t.Context(), t, c, tacho.CallOptions{})
 	(<-asked).Close()
 	if err := finish(); err == nil {
 		t.Error("no error though the server hung up")
@@ -107,7 +107,7 @@ func TestStartOnASpare(t *testing.T) {
 			if err := c.Warm(t.Context(), 1, 1); err != nil {
 				t.Fatal(err)
 			}
-			x, sink, finish := started(t.Context(), t, c)
+			x, sink, finish := started(t.Context(), t, c, tacho.CallOptions{})
 			if err := finish(); err != nil || string(sink.data) != "data: a\n\n" || x.Reused {
 				t.Errorf("%q, %v; %+v", sink.data, err, x)
 			}
@@ -140,7 +140,7 @@ func TestStartStartsOver(t *testing.T) {
 		waitUntil(t, "the server has closed the connection", func() bool { return !idle.alive() })
 		g.opens <- nil
 	}()
-	x, sink, finish := started(context.WithValue(t.Context(), tacho.GateKey{}, g), t, c)
+	x, sink, finish := started(t.Context(), t, c, tacho.CallOptions{Gate: g.Pass})
 	if err := finish(); err != nil || string(sink.data) != "ok" || x.Conns != 2 || x.Reused {
 		t.Errorf("%q, %v; %+v", sink.data, err, x)
 	}

@@ -19,8 +19,8 @@ type patient struct{}
 
 func (patient) Prepare(*tacho.Request) (tacho.Call, error) { return patient{}, nil }
 
-func (patient) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
-	if tacho.Pass(ctx, func() {}) != nil {
+func (patient) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
+	if o.Pass(func() {}) != nil {
 		return
 	}
 	rec.Sent = time.Since(epoch)

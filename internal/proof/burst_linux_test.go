@@ -132,30 +132,14 @@ type watched struct {
 	watch *watch
 }
 
-func (c watched) Do(ctx context.Context, epoch time.Time, rec *tacho.Record) {
-	c.Call.Do(watchedContext{ctx, c.watch}, epoch, rec) //nolint:contextcheck // it is in there
+func (c watched) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
+	inner := o
+	o.Gate = func(write func()) error { return c.watch.pass(inner, write) }
+	c.Call.Do(ctx, epoch, rec, o)
 }
 
-// watchedContext is a context and its gate.
-type watchedContext struct {
-	context.Context
-	watch *watch
-}
-
-func (c watchedContext) Value(key any) any {
-	if key == (tacho.GateKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-func (c watchedContext) AfterFunc(f func()) func() bool {
-	return c.Context.(interface{ AfterFunc(func()) func() bool }).AfterFunc(f)
-}
-
-func (c watchedContext) Pass(write func()) error {
-	w := c.watch
-	return tacho.Pass(c.Context, func() {
+func (w *watch) pass(o tacho.CallOptions, write func()) error {
+	return o.Pass(func() {
 		if !w.begun.Swap(true) {
 			w.before, w.began = cpuSeconds(), time.Now()
 		}
