@@ -1,8 +1,10 @@
 package tacho
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -136,6 +138,9 @@ type Event struct {
 	Slack   Slack // how much earlier it may have come: it shared its read with a later token event, and not by the wire clock
 }
 
+// Events are the token arrivals of one request, in order of time.
+type Events []Event
+
 // Coalesced says whether At is an upper bound only.
 func (e Event) Coalesced() bool { return e.Slack != 0 }
 
@@ -196,6 +201,15 @@ const (
 var clockNames = [...]string{"none", "wire", "kernel", "read", "virtual"}
 
 func (c Clock) String() string { return clockNames[c] }
+
+// ParseClock is the clock of a name.
+func ParseClock(name string) (Clock, error) {
+	i := slices.Index(clockNames[:], name)
+	if i < 0 {
+		return 0, fmt.Errorf("unknown clock %q", name)
+	}
+	return Clock(i), nil
+}
 
 // Usage is what the server says it counted.
 type Usage struct {
@@ -260,3 +274,17 @@ type Failure struct {
 }
 
 func (f *Failure) Error() string { return string(f.Cause) + ": " + f.Message }
+
+// Nanos is a number of nanoseconds as a Duration; far beyond any run it saturates
+// instead of wrapping round.
+func Nanos(n float64) time.Duration {
+	if n >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(math.Round(n))
+}
+
+// SaturatedNanos is d as 32 bits of nanoseconds, for Event.ReadLag.
+func SaturatedNanos(d time.Duration) int32 {
+	return int32(min(max(int64(d), math.MinInt32), math.MaxInt32))
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"tacho"
+	"tacho/internal/recordjson"
 	"tacho/metric"
 	"tacho/session"
 	"tacho/stat"
@@ -126,7 +127,7 @@ func (s *share) line(line []byte, sink tacho.Sink) error {
 		return s.note(line)
 	}
 	var r tacho.Record
-	if err := r.Decode(line); err != nil {
+	if err := recordjson.Decode(line, &r); err != nil {
 		return fmt.Errorf("agent %s: a record cannot be read: %w", s.by.Name, err)
 	}
 	return s.add(&r, sink)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tacho"
+	"tacho/internal/recordjson"
 )
 
 // A spool keeps the records of a share until they are handed over: one stream of
@@ -109,7 +110,7 @@ func (s *spool) append(line []byte, r *tacho.Record) ([]byte, error) {
 		}
 		line = append(append(line, text...), '\n')
 	}
-	line, err := r.Append(line)
+	line, err := recordjson.Append(line, r)
 	return append(line, '\n'), err
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tacho"
+	"tacho/internal/recordjson"
 )
 
 func record(i int) *tacho.Record {
@@ -36,7 +37,7 @@ func TestSpoolGivesBackWhatItGot(t *testing.T) {
 	must(t, err)
 	var want bytes.Buffer
 	for i := range 500 {
-		line, err := record(i).Encode()
+		line, err := recordjson.Encode(record(i))
 		must(t, err)
 		want.Write(append(line, '\n'))
 		must(t, s.Add(record(i)))
@@ -61,7 +62,7 @@ func TestFullSpoolLosesNothing(t *testing.T) {
 	must(t, err)
 	var want bytes.Buffer
 	for i := range 20 {
-		line, err := record(i).Encode()
+		line, err := recordjson.Encode(record(i))
 		must(t, err)
 		want.Write(append(line, '\n'))
 		must(t, s.Add(record(i)))
@@ -88,7 +89,7 @@ func TestLostRecordsAreCounted(t *testing.T) {
 	for i := range 20 {
 		must(t, s.Add(record(i)))
 	}
-	line, err := record(10).Encode()
+	line, err := recordjson.Encode(record(10))
 	must(t, err)
 	if lost := s.state(0).lost; lost < 20-500/len(line)-1 || lost >= 20 {
 		t.Errorf("%d are lost", lost)
@@ -124,7 +125,7 @@ func TestHandedOverFilesGo(t *testing.T) {
 func TestShareTakesEachRecordOnce(t *testing.T) {
 	var stream bytes.Buffer
 	for i := range 50 {
-		line, err := record(i).Encode()
+		line, err := recordjson.Encode(record(i))
 		must(t, err)
 		stream.Write(append(line, '\n'))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"tacho"
 	"tacho/cluster"
+	"tacho/internal/recordjson"
 	"tacho/plan"
 	"tacho/workload"
 )
@@ -102,7 +103,7 @@ func recordsIn(spool string) (ids []string) {
 		text, _ := os.ReadFile(name) // it may be gone
 		for line := range bytes.Lines(text) {
 			var r tacho.Record
-			if r.Decode(bytes.TrimSpace(line)) == nil && r.ID != "" {
+			if recordjson.Decode(bytes.TrimSpace(line), &r) == nil && r.ID != "" {
 				ids = append(ids, r.ID)
 			}
 		}

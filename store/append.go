@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"tacho"
+	"tacho/internal/recordjson"
 	"tacho/internal/solely"
 )
 
@@ -76,7 +77,7 @@ func (a *appender) write() error {
 
 func (a *appender) encode(v any) (b []byte, err error) {
 	if r, ok := v.(*tacho.Record); ok {
-		a.line, err = r.Append(a.line[:0])
+		a.line, err = recordjson.Append(a.line[:0], r)
 		return a.line, err
 	}
 	return json.Marshal(v)

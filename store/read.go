@@ -15,6 +15,7 @@ import (
 
 	"tacho"
 	"tacho/instrument"
+	"tacho/internal/recordjson"
 	"tacho/internal/wholefile"
 )
 
@@ -148,7 +149,7 @@ var errEnough = errors.New("enough")
 // decode reads a line.
 func decode[T any](line []byte, v *T) error {
 	if rec, ok := any(v).(*tacho.Record); ok {
-		return rec.Decode(line)
+		return recordjson.Decode(line, rec)
 	}
 	return json.Unmarshal(line, v)
 }

@@ -48,6 +48,7 @@ var layers = map[string]string{
 	"internal/browser":              "",
 	"internal/browser/shoot":        "internal/browser",
 	"internal/wav":                  "",
+	"internal/recordjson":           ".",
 	"internal/release":              "",
 	"internal/stress":               "",
 	"internal/exposition":           "",
@@ -67,7 +68,7 @@ var layers = map[string]string{
 	"live/view":                     "internal/cells live metric",
 	"compare":                       ". metric outcome stat",
 	"outcome":                       ". instrument metric",
-	"store":                         ". instrument internal/solely internal/wholefile metric outcome",
+	"store":                         ". instrument internal/recordjson internal/solely internal/wholefile metric outcome",
 	"archive":                       ". instrument internal/wholefile metric outcome report store",
 	"transport":                     ". internal/haste internal/limit internal/wholefile transport/tap",
 	"transport/tap":                 "",
@@ -85,7 +86,7 @@ var layers = map[string]string{
 	"run":                           ". backend engine instrument internal/redact internal/target live metric outcome pace plan predict replay route search session sim/step token workload",
 	"bench":                         ". archive backend compare engine internal/exposition internal/redact internal/target internal/visible live metric outcome plan publish report run sim sim/step store",
 	"cli":                           ". archive backend bench cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/target internal/visible internal/wholefile live live/view metric outcome plan predict publish replay report report/conclusion run search sim sim/step store token workload ui",
-	"cluster":                       ". internal/solely internal/wholefile live metric plan run session stat",
+	"cluster":                       ". internal/recordjson internal/solely internal/wholefile live metric plan run session stat",
 	"cmd/tacho":                     "cli",
 	"internal/truth":                ". pace predict route search sim/step workload",
 	"internal/proof":                ". metric plan run sim stat workload",
@@ -124,15 +125,27 @@ func key(dir string) string {
 	return dir
 }
 
-// The root package is a vocabulary: nothing in it runs by itself.
-func TestVocabularyStartsNothing(t *testing.T) {
+// The root package is a vocabulary: nothing in it runs by itself, encodes records or
+// reads values of a context.
+func TestVocabularyDoesNothing(t *testing.T) {
 	walk(t, func(dir, file string, f *ast.File) {
 		if dir != "." {
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if _, ok := n.(*ast.GoStmt); ok {
+			switch n := n.(type) {
+			case *ast.GoStmt:
 				t.Errorf("%s starts a goroutine", file)
+			case *ast.FuncDecl:
+				if name := n.Name.Name; (strings.Contains(name, "Marshal") || strings.Contains(name, "Unmarshal")) && filepath.Base(file) != "message.go" {
+					t.Errorf("%s encodes: %s", file, name)
+				}
+			case *ast.SelectorExpr:
+				if n.Sel.Name == "Value" {
+					if x, ok := n.X.(*ast.Ident); ok && x.Name == "ctx" {
+						t.Errorf("%s reads a value of a context", file)
+					}
+				}
 			}
 			return true
 		})

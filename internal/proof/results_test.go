@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"tacho/internal/recordjson"
 	"tacho/route"
 	"tacho/sim/step"
 )
@@ -57,7 +58,7 @@ func TestResultsStay(t *testing.T) {
 			}
 			sum := sha256.New()
 			for _, r := range computed(t, q, tt.n, policy, tt.load) {
-				line, err := r.Encode()
+				line, err := recordjson.Encode(r)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -192,9 +192,11 @@ func (t *Target) dial(base string) (*transport.Client, error) {
 // clock has to show that it is sound before it is taken.
 func (t *Target) chooseClock(ctx context.Context) error {
 	if t.Plan.Clock != plan.AutoClock {
-		if err := t.clock.UnmarshalText([]byte(t.Plan.Clock)); err != nil {
+		clock, err := tacho.ParseClock(t.Plan.Clock)
+		if err != nil {
 			return fmt.Errorf("--clock: %w", err)
 		}
+		t.clock = clock
 	}
 	if t.env.Dial != nil {
 		t.clock = tacho.ReadClock

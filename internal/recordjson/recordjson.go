@@ -1,4 +1,9 @@
-package tacho
+// Package recordjson writes records as lines of JSON and reads them.
+//
+// Most of a kept run is token times, so the package does by hand what encoding/json
+// takes several times as long for. It can go when encoding/json/v2 is no experiment
+// any more.
+package recordjson
 
 import (
 	"bytes"
@@ -11,12 +16,14 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"tacho"
 )
 
-// Events are the token arrivals of one request, in order of time. They encode
-// by columns, and columns that hold nothing special are left out: a stream of
-// a thousand tokens is a thousand small integers and not a thousand objects.
-type Events []Event
+// Events are tacho.Events that are written by columns. Columns that hold nothing
+// special are left out: a stream of a thousand tokens is a thousand small integers
+// and not a thousand objects.
+type Events tacho.Events
 
 // MarshalJSON implements json.Marshaler.
 func (es Events) MarshalJSON() ([]byte, error) {
@@ -38,13 +45,13 @@ func (es Events) append(b []byte) []byte {
 	}
 	b = closeList(b)
 	if seen.lag != 0 {
-		b = es.column(b, "read_lag_ns", func(e *Event) int64 { return int64(e.ReadLag) })
+		b = es.column(b, "read_lag_ns", func(e *tacho.Event) int64 { return int64(e.ReadLag) })
 	}
 	if seen.tokens != 0 {
-		b = es.column(b, "tokens", func(e *Event) int64 { return int64(e.Tokens) })
+		b = es.column(b, "tokens", func(e *tacho.Event) int64 { return int64(e.Tokens) })
 	}
 	if seen.kind != 0 {
-		b = es.column(b, "kind", func(e *Event) int64 { return int64(e.Kind) })
+		b = es.column(b, "kind", func(e *tacho.Event) int64 { return int64(e.Kind) })
 	}
 	if seen.slack != 0 {
 		b = es.coalesced(b, "coalesced", func(i int) int64 { return int64(i) })
@@ -65,7 +72,7 @@ func (es Events) coalesced(b []byte, name string, of func(i int) int64) []byte {
 }
 
 // column appends one column.
-func (es Events) column(b []byte, name string, of func(*Event) int64) []byte {
+func (es Events) column(b []byte, name string, of func(*tacho.Event) int64) []byte {
 	b = append(append(append(b, `,"`...), name...), `":[`...)
 	for i := range es {
 		b = appendNumber(b, of(&es[i]))
@@ -138,11 +145,11 @@ func (es *Events) read(b []byte) error {
 	for _, c := range []struct {
 		name string
 		most int64
-		set  func(*Event, int64)
+		set  func(*tacho.Event, int64)
 	}{
-		{"read_lag_ns", math.MaxInt32, func(e *Event, v int64) { e.ReadLag = int32(v) }},
-		{"tokens", math.MaxInt16, func(e *Event, v int64) { e.Tokens = int16(v) }},
-		{"kind", math.MaxUint8, func(e *Event, v int64) { e.Kind = TokenKind(v) }},
+		{"read_lag_ns", math.MaxInt32, func(e *tacho.Event, v int64) { e.ReadLag = int32(v) }},
+		{"tokens", math.MaxInt16, func(e *tacho.Event, v int64) { e.Tokens = int16(v) }},
+		{"kind", math.MaxUint8, func(e *tacho.Event, v int64) { e.Kind = tacho.TokenKind(v) }},
 	} {
 		column := columns.named(c.name)
 		if len(column) != 0 && len(column) != len(times) {
@@ -168,9 +175,9 @@ func (es *Events) readSlack(indices, nanos []int64) error {
 		if i < 0 || i >= int64(len(*es)) {
 			return fmt.Errorf("events: coalesced event %d of %d", i, len(*es))
 		}
-		(*es)[i].Slack = UnknownSlack
+		(*es)[i].Slack = tacho.UnknownSlack
 		if len(nanos) != 0 {
-			(*es)[i].Slack = SlackOf(time.Duration(nanos[k]))
+			(*es)[i].Slack = tacho.SlackOf(time.Duration(nanos[k]))
 		}
 	}
 	return nil
@@ -252,38 +259,18 @@ func readNumbers(out []int64, list []byte) ([]int64, error) {
 }
 
 // eventsName comes before the events of a record. In a line of JSON quotes within
-// a text are escaped, so it is found where it is a name and nowhere else.
-var (
-	eventsName = []byte(`"events":`)
-	noEvents   = []byte(`"events":{"at_ns":[]}`)
-)
+// a text are escaped, so it is found only as the name of a member.
+var eventsName = []byte(`"events":`)
 
-// Encode is r as JSON, in one line: what json.Marshal gives, which would go over
-// the token times three times.
-func (r *Record) Encode() ([]byte, error) { return r.Append(nil) }
+// Encode is r as JSON, in one line.
+func Encode(r *tacho.Record) ([]byte, error) { return Append(nil, r) }
 
 // Append is Encode, at the end of a buffer.
-func (r *Record) Append(to []byte) ([]byte, error) {
-	if r.plain() {
-		if line, ok := recordMembers.append(to, r); ok {
-			return line, nil
-		}
-	}
-	rest := *r
-	rest.Events = nil
-	b, err := json.Marshal(&rest)
-	if err != nil {
-		return nil, err
-	}
-	before, after, _ := bytes.Cut(b, noEvents)
-	to = append(append(to, before...), eventsName...)
-	return append(r.Events.append(to), after...), nil
-}
+func Append(to []byte, r *tacho.Record) ([]byte, error) { return recordMembers.append(to, r) }
 
-// Decode reads a line as json.Unmarshal does, but by hand where it can, and goes
-// over the token times once: where encoding/json is needed, it reads a short
-// stand-in for them.
-func (r *Record) Decode(line []byte) error {
+// Decode reads a line by hand if it can. Otherwise encoding/json reads it, with a
+// short stand-in for the token times, so that these are read once.
+func Decode(line []byte, r *tacho.Record) error {
 	if recordMembers.read(r, bytes.TrimRight(line, "\n")) {
 		return nil
 	}
@@ -291,23 +278,29 @@ func (r *Record) Decode(line []byte) error {
 	end := bytes.IndexByte(rest, '}') + 1
 	var events Events
 	if !named || end == 0 || events.read(rest[:end]) != nil {
-		return json.Unmarshal(line, r) // which says what is wrong with it
+		return decode(line, r, nil) // which says what is wrong with it
 	}
-	short := struct {
-		*Record
-		Events *standIn `json:"events"` // hides those of the record
-	}{r, &standIn{of: events}}
-	err := json.Unmarshal(slices.Concat(before, eventsName, inPlace, rest[end:]), &short)
-	if short.Events != nil {
-		r.Events = short.Events.Events
-	}
+	return decode(slices.Concat(before, eventsName, inPlace, rest[end:]), r, events)
+}
+
+// decode has encoding/json read a line. taken are the events that inPlace stands for.
+func decode(line []byte, r *tacho.Record, taken Events) error {
+	all := struct {
+		*tacho.Record
+		// These hide the fields of the record.
+		Labels Labels  `json:"labels"`
+		Clock  Clock   `json:"clock"`
+		Events standIn `json:"events"`
+	}{r, Labels(r.Labels), Clock(r.Clock), standIn{Events(r.Events), taken}}
+	err := json.Unmarshal(line, &all)
+	r.Labels, r.Clock, r.Events = tacho.Labels(all.Labels), tacho.Clock(all.Clock), tacho.Events(all.Events.Events)
 	return err
 }
 
-// A standIn is events, or inPlace where of were taken out.
+// A standIn is events. If it reads inPlace, these are the events that were taken out.
 type standIn struct {
 	Events
-	of Events
+	taken Events
 }
 
 var inPlace = []byte(`{"taken_out":[]}`)
@@ -315,40 +308,31 @@ var inPlace = []byte(`{"taken_out":[]}`)
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *standIn) UnmarshalJSON(b []byte) error {
 	if bytes.Equal(b, inPlace) {
-		s.Events = s.of
+		s.Events = s.taken
 		return nil
 	}
 	return s.Events.UnmarshalJSON(b)
 }
 
-// Nanos is a number of nanoseconds as a Duration; far beyond any run it saturates
-// instead of wrapping round.
-func Nanos(n float64) time.Duration {
-	if n >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(math.Round(n))
-}
-
-// SaturatedNanos is d as 32 bits of nanoseconds, for Event.ReadLag.
-func SaturatedNanos(d time.Duration) int32 {
-	return int32(min(max(int64(d), math.MinInt32), math.MaxInt32))
-}
+// Clock is a tacho.Clock that is written as its name.
+type Clock tacho.Clock
 
 // MarshalText implements encoding.TextMarshaler.
-func (c Clock) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+func (c Clock) MarshalText() ([]byte, error) { return []byte(tacho.Clock(c).String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (c *Clock) UnmarshalText(b []byte) error {
-	i := slices.Index(clockNames[:], string(b))
-	if i < 0 {
-		return fmt.Errorf("unknown clock %q", b)
+	clock, err := tacho.ParseClock(string(b))
+	if err == nil {
+		*c = Clock(clock)
 	}
-	*c = Clock(i)
-	return nil
+	return err
 }
 
-// MarshalJSON writes labels as one object, in their order.
+// Labels are tacho.Labels that are written as one object, in their order.
+type Labels tacho.Labels
+
+// MarshalJSON implements json.Marshaler.
 func (ls Labels) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, l := range ls {
@@ -379,7 +363,7 @@ func (ls *Labels) UnmarshalJSON(b []byte) error {
 		if err != nil {
 			return err
 		}
-		l := Label{Key: key.(string)}
+		l := tacho.Label{Key: key.(string)}
 		if err := d.Decode(&l.Value); err != nil {
 			return err
 		}
