@@ -7,22 +7,21 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/wire/anthropic"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var anthropicMessages = Kind{
 	Name:        "anthropic",
 	Aliases:     []string{"anthropic-messages", "messages"},
 	Doc:         "Anthropic's messages endpoint, as several servers offer it: text or messages, with pictures in them",
-	Endpoint:    anthropic.MessagesPath,
+	Endpoint:    wire.AnthropicMessagesPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true, Media: true},
 	carries:     []string{"temperature", "top_p", "top_k"},
 	keyName:     "X-Api-Key",
-	header:      http.Header{"Anthropic-Version": {anthropic.Version}},
-	signs:       []sign{says(openai.ModelsPath, `"type":"model"`)},
+	header:      http.Header{"Anthropic-Version": {anthropicVersion}},
+	signs:       []sign{says(wire.OpenAIModelsPath, `"type":"model"`)},
 	rather:      ratherOpenAI,
 	encode:      encodeAnthropic,
 	decoder:     func(*Options) decoder { return new(anthropicDecoder) },
@@ -32,8 +31,8 @@ var anthropicMessages = Kind{
 }
 
 // anthropicRequest puts the system's messages where the protocol has them.
-func anthropicRequest(o *Options, in *tacho.Input, model string) (anthropic.Request, error) {
-	q := anthropic.Request{Model: model, Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, TopK: o.Sampling.TopK}
+func anthropicRequest(o *Options, in *tacho.Input, model string) (wire.AnthropicRequest, error) {
+	q := wire.AnthropicRequest{Model: model, Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, TopK: o.Sampling.TopK}
 	messages, err := readMessages(in)
 	if err != nil {
 		return q, err
@@ -50,35 +49,35 @@ func anthropicRequest(o *Options, in *tacho.Input, model string) (anthropic.Requ
 		}
 	}
 	if len(system) > 0 {
-		q.System = &anthropic.Content{Text: strings.Join(system, "\n\n")}
+		q.System = &wire.AnthropicContent{Text: strings.Join(system, "\n\n")}
 	}
 	return q, nil
 }
 
 // addAnthropic adds a message. The results of tools are the user's here, and
 // those of calls that were made together come together.
-func addAnthropic(q *anthropic.Request, m *message) error {
+func addAnthropic(q *wire.AnthropicRequest, m *message) error {
 	if m.role == "tool" {
-		result := anthropic.Block{Type: anthropic.ToolResultBlock, ToolUseID: m.callID, Content: m.text()}
+		result := wire.AnthropicBlock{Type: wire.AnthropicToolResultBlock, ToolUseID: m.callID, Content: m.text()}
 		if n := len(q.Messages); n > 0 && q.Messages[n-1].Role == "user" && isToolResult(&q.Messages[n-1]) {
 			q.Messages[n-1].Content.Parts = append(q.Messages[n-1].Content.Parts, result)
 			return nil
 		}
-		q.Messages = append(q.Messages, anthropic.Message{Role: "user", Content: anthropic.Content{Parts: []anthropic.Block{result}}})
+		q.Messages = append(q.Messages, wire.AnthropicMessage{Role: "user", Content: wire.AnthropicContent{Parts: []wire.AnthropicBlock{result}}})
 		return nil
 	}
 	content, err := anthropicContent(m)
-	q.Messages = append(q.Messages, anthropic.Message{Role: m.role, Content: content})
+	q.Messages = append(q.Messages, wire.AnthropicMessage{Role: m.role, Content: content})
 	return err
 }
 
-func isToolResult(m *anthropic.Message) bool {
-	return len(m.Content.Parts) > 0 && m.Content.Parts[0].Type == anthropic.ToolResultBlock
+func isToolResult(m *wire.AnthropicMessage) bool {
+	return len(m.Content.Parts) > 0 && m.Content.Parts[0].Type == wire.AnthropicToolResultBlock
 }
 
-func anthropicContent(m *message) (c anthropic.Content, err error) {
+func anthropicContent(m *message) (c wire.AnthropicContent, err error) {
 	if len(m.parts) == 1 && m.parts[0].kind == textPart && len(m.calls) == 0 {
-		return anthropic.Content{Text: m.parts[0].text}, nil
+		return wire.AnthropicContent{Text: m.parts[0].text}, nil
 	}
 	const protocol = "Anthropic's protocol"
 	for i := range m.parts {
@@ -86,20 +85,20 @@ func anthropicContent(m *message) (c anthropic.Content, err error) {
 		switch {
 		case p.kind == textPart && p.text == "": // refused by the server
 		case p.kind == textPart:
-			c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.TextBlock, Text: p.text})
+			c.Parts = append(c.Parts, wire.AnthropicBlock{Type: wire.AnthropicTextBlock, Text: p.text})
 		case p.kind != imagePart:
 			return c, p.noPlace(protocol)
 		case p.url != "":
 			if err := p.reachable(protocol); err != nil {
 				return c, err
 			}
-			c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "url", URL: p.url}})
+			c.Parts = append(c.Parts, wire.AnthropicBlock{Type: wire.AnthropicImageBlock, Source: &wire.AnthropicSource{Type: "url", URL: p.url}})
 		default:
-			c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.ImageBlock, Source: &anthropic.Source{Type: "base64", MediaType: p.mime, Data: p.data}})
+			c.Parts = append(c.Parts, wire.AnthropicBlock{Type: wire.AnthropicImageBlock, Source: &wire.AnthropicSource{Type: "base64", MediaType: p.mime, Data: p.data}})
 		}
 	}
 	for _, call := range m.calls {
-		c.Parts = append(c.Parts, anthropic.Block{Type: anthropic.ToolUseBlock, ID: call.id, Name: call.name, Input: call.arguments})
+		c.Parts = append(c.Parts, wire.AnthropicBlock{Type: wire.AnthropicToolUseBlock, ID: call.id, Name: call.name, Input: call.arguments})
 	}
 	return c, nil
 }
@@ -116,15 +115,15 @@ func encodeAnthropic(o *Options, r *tacho.Request) ([]byte, error) {
 	}
 	for i := range tools.functions {
 		f := &tools.functions[i]
-		q.Tools = append(q.Tools, anthropic.Tool{Name: f.Name, Description: f.Description, InputSchema: f.schema()})
+		q.Tools = append(q.Tools, wire.AnthropicTool{Name: f.Name, Description: f.Description, InputSchema: f.schema()})
 	}
 	switch {
 	case tools.forced:
-		q.ToolChoice = &anthropic.ToolChoice{Type: "tool", Name: tools.choice}
+		q.ToolChoice = &wire.AnthropicToolChoice{Type: "tool", Name: tools.choice}
 	case tools.choice == "required":
-		q.ToolChoice = &anthropic.ToolChoice{Type: "any"}
+		q.ToolChoice = &wire.AnthropicToolChoice{Type: "any"}
 	case tools.choice != "":
-		q.ToolChoice = &anthropic.ToolChoice{Type: tools.choice}
+		q.ToolChoice = &wire.AnthropicToolChoice{Type: tools.choice}
 	}
 	return marshalWith(&q, rest)
 }
@@ -149,22 +148,22 @@ func (d *anthropicDecoder) decode(payload []byte, c *chunk) error {
 		return err
 	}
 	switch string(d.event) {
-	case anthropic.ContentBlockDelta:
+	case wire.AnthropicContentBlockDelta:
 		c.text, c.token = d.text, len(d.text) > 0
 		switch string(d.delta) {
-		case anthropic.ThinkingDelta:
+		case wire.AnthropicThinkingDelta:
 			c.kind = tacho.Reasoning
-		case anthropic.InputJSONDelta:
+		case wire.AnthropicInputJSONDelta:
 			c.kind = tacho.ToolCall
-		case anthropic.TextDelta:
+		case wire.AnthropicTextDelta:
 		default: // signatures and citations were not generated
 			c.token, c.text = false, nil
 		}
-	case anthropic.MessageStop:
+	case wire.AnthropicMessageStop:
 		c.end = true
 	}
 	c.finish = d.finish
-	if d.counted && string(d.event) == anthropic.MessageDelta {
+	if d.counted && string(d.event) == wire.AnthropicMessageDelta {
 		d.usage.Prompt, d.usage.Cached = d.parts[0]+d.parts[1]+d.parts[2], d.parts[2]
 		c.counted, c.usage = true, d.usage
 	}
@@ -220,11 +219,11 @@ func countAnthropicTokens(ctx context.Context, c *client, in *tacho.Input) (int,
 	if err != nil {
 		return 0, err
 	}
-	var answer anthropic.CountTokensResponse
-	err = c.ask(ctx, http.MethodPost, anthropic.CountTokensPath, struct {
-		Model    string              `json:"model"`
-		Messages []anthropic.Message `json:"messages"`
-		System   *anthropic.Content  `json:"system,omitempty"`
+	var answer wire.AnthropicCountTokensResponse
+	err = c.ask(ctx, http.MethodPost, wire.AnthropicCountTokensPath, struct {
+		Model    string                  `json:"model"`
+		Messages []wire.AnthropicMessage `json:"messages"`
+		System   *wire.AnthropicContent  `json:"system,omitempty"`
 	}{q.Model, q.Messages, q.System}, &answer)
 	return answer.InputTokens, err
 }
@@ -242,3 +241,6 @@ func ratherOpenAI(ctx context.Context, c *client) (*Kind, string) {
 	}
 	return &openAI, fmt.Sprintf("and to others %s", sign.holds)
 }
+
+// anthropicVersion is the value of the header anthropic-version.
+const anthropicVersion = "2023-06-01"

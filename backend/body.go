@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"tacho/internal/jsonscan"
-	"tacho/wire/plain"
+	"tacho/wire"
 )
 
 // marshal encodes a body.
-func marshal(v any) ([]byte, error) { return plain.Marshal(v) }
+func marshal(v any) ([]byte, error) { return wire.Marshal(v) }
 
 // marshalWith encodes a body and sets the members of extras in it, the later
 // map over the earlier: at their place if the body has them, else at its end.

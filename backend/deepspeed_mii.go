@@ -2,20 +2,19 @@ package backend
 
 import (
 	"tacho"
-	"tacho/wire/mii"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var deepspeedMII = Kind{
 	Name:        "deepspeed-mii",
 	Aliases:     []string{"mii"},
 	Doc:         "DeepSpeed-MII's completions endpoint: text; the server gives no counts",
-	Endpoint:    openai.CompletionsPath,
+	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
 	carries:     []string{"temperature", "top_p", "top_k"},
-	signs:       []sign{says(openai.ModelsPath, `"owned_by":"deepspeed-mii"`)},
+	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"deepspeed-mii"`)},
 	encode:      encodeMII,
 	decoder:     newOpenAIDecoder,
 	live:        completionMarks,
@@ -28,7 +27,7 @@ var deepspeedMIIGenerate = Kind{
 	Name:        "deepspeed-mii-generate",
 	Aliases:     []string{"mii-generate"},
 	Doc:         "DeepSpeed-MII's own endpoint: text; the server gives no counts, and does not say which model it serves",
-	Endpoint:    mii.GeneratePath,
+	Endpoint:    miiGeneratePath,
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
@@ -55,14 +54,14 @@ func encodeMII(o *Options, r *tacho.Request) ([]byte, error) {
 
 func encodeMIIGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	q := mii.Request{Prompt: r.Input.Text, MaxTokens: r.MaxTokens, Stream: true, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}
+	q := wire.MIIRequest{Prompt: r.Input.Text, MaxTokens: r.MaxTokens, Stream: true, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}
 	if r.IgnoreEOS {
 		q.MinTokens = r.MaxTokens
 	}
 	return marshalWith(&q, o.Extra, r.Extra)
 }
 
-// A miiDecoder reads events that have a text for each prompt, of which there
+// An miiDecoder reads events that have a text for each prompt, of which there
 // is one, and nothing else.
 type miiDecoder struct {
 	scan scanner
@@ -70,7 +69,7 @@ type miiDecoder struct {
 }
 
 func (d *miiDecoder) decode(payload []byte, c *chunk) error {
-	if string(payload) == mii.Done {
+	if string(payload) == miiDone {
 		c.end = true
 		return nil
 	}
@@ -87,3 +86,9 @@ func (d *miiDecoder) member(key []byte) {
 		d.scan.Array(func() { d.text, _ = d.scan.String(d.text) })
 	}
 }
+
+// miiGeneratePath is where requests go.
+const miiGeneratePath = "/generate"
+
+// miiDone is the payload that ends a stream.
+const miiDone = "[DONE]"

@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"tacho"
-	"tacho/wire/embeddings"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 // The embeddings endpoint with messages, as vLLM has it for models that read
@@ -25,7 +24,7 @@ func embeddingsChat(name, doc string, as wording) Kind {
 	return pools(Kind{
 		Name:     name,
 		Doc:      doc,
-		Endpoint: embeddings.Path,
+		Endpoint: wire.EmbeddingsPath,
 		Takes:    Forms{Text: true, Messages: true, Media: true},
 		encode:   encodeEmbeddingsChat(as),
 		count:    countChatTokens,
@@ -58,9 +57,9 @@ func encodeEmbeddingsChat(as wording) func(*Options, *tacho.Request) ([]byte, er
 			}
 		}
 		return marshalWith(&struct {
-			Model    string           `json:"model,omitempty"`
-			Messages []openai.Message `json:"messages"`
-			Truncate int              `json:"truncate_prompt_tokens"` // -1: to what the model takes
+			Model    string               `json:"model,omitempty"`
+			Messages []wire.OpenAIMessage `json:"messages"`
+			Truncate int                  `json:"truncate_prompt_tokens"` // -1: to what the model takes
 		}{modelOf(o, r), messages, -1}, o.Extra, r.Extra)
 	}
 }

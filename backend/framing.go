@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 
 	"tacho/internal/limit"
-	"tacho/wire/ndjson"
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 // framing is how the events of an answer are told apart.
@@ -30,19 +29,19 @@ func (f framing) accept() string {
 func (f framing) splitter() splitter {
 	switch f {
 	case jsonLines:
-		return new(ndjson.Splitter)
+		return new(wire.NDJSONSplitter)
 	case oneDocument:
 		return new(gatherer)
 	default:
-		return new(sse.Splitter)
+		return new(wire.SSESplitter)
 	}
 }
 
 // A splitter cuts an answer into events, each with the offset of the byte that
 // completed it; sse.Splitter has the details.
 type splitter interface {
-	Feed(piece []byte, emit func(sse.Event)) error
-	Close(emit func(sse.Event))
+	Feed(piece []byte, emit func(wire.SSEEvent)) error
+	Close(emit func(wire.SSEEvent))
 	Pending() (end int64, ok bool)
 	Partial() bool
 }
@@ -55,7 +54,7 @@ type gatherer struct {
 }
 
 // Feed implements splitter.
-func (g *gatherer) Feed(piece []byte, _ func(sse.Event)) error {
+func (g *gatherer) Feed(piece []byte, _ func(wire.SSEEvent)) error {
 	g.offset += int64(len(piece))
 	if g.offset > limit.Event {
 		g.doc.Drop()
@@ -66,11 +65,11 @@ func (g *gatherer) Feed(piece []byte, _ func(sse.Event)) error {
 }
 
 // Close implements splitter.
-func (g *gatherer) Close(emit func(sse.Event)) {
+func (g *gatherer) Close(emit func(wire.SSEEvent)) {
 	g.broken = g.Partial()
 	if doc := bytes.TrimSpace(g.doc.Take()); json.Valid(doc) {
 		g.broken = false
-		emit(sse.Event{Data: doc, End: g.offset - 1})
+		emit(wire.SSEEvent{Data: doc, End: g.offset - 1})
 	}
 }
 

@@ -7,18 +7,18 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/wire/gemini"
+	"tacho/wire"
 )
 
 var geminiStream = Kind{
 	Name:     "gemini",
 	Doc:      "Gemini's streamGenerateContent: text or messages, with images, audio and video; events of many tokens",
-	Endpoint: gemini.StreamPath,
+	Endpoint: wire.GeminiStreamPath,
 	Port:     443,
 	Takes:    Forms{Text: true, Messages: true, Media: true},
 	carries:  []string{"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"},
-	keyName:  gemini.KeyHeader,
-	signs:    []sign{says(gemini.ModelsPath, `"name":"models/`)},
+	keyName:  geminiKeyHeader,
+	signs:    []sign{says(wire.GeminiModelsPath, `"name":"models/`)},
 	encode:   encodeGemini,
 	decoder:  func(*Options) decoder { return new(geminiDecoder) },
 	live:     []string{`"text":"`, `"text": "`},
@@ -28,7 +28,7 @@ var geminiStream = Kind{
 
 func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	q := gemini.Request{GenerationConfig: gemini.GenerationConfig{
+	q := wire.GeminiRequest{GenerationConfig: wire.GeminiGenerationConfig{
 		MaxOutputTokens: r.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK,
 		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty,
 	}}
@@ -40,13 +40,13 @@ func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 		return nil, err
 	}
 	if len(tools.functions) > 0 {
-		q.Tools = []gemini.Tool{{}}
+		q.Tools = []wire.GeminiTool{{}}
 	}
 	for _, f := range tools.functions {
-		q.Tools[0].FunctionDeclarations = append(q.Tools[0].FunctionDeclarations, gemini.FunctionDeclaration{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+		q.Tools[0].FunctionDeclarations = append(q.Tools[0].FunctionDeclarations, wire.GeminiFunctionDeclaration{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 	}
 	if tools.choice != "" {
-		q.ToolConfig = new(gemini.ToolConfig)
+		q.ToolConfig = new(wire.GeminiToolConfig)
 		c := &q.ToolConfig.FunctionCallingConfig
 		switch {
 		case tools.forced:
@@ -62,7 +62,7 @@ func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 
 // addContents puts the system's messages where the protocol has them. What a
 // function gave goes by the function's name here, and not by its call.
-func addContents(q *gemini.Request, in *tacho.Input) error {
+func addContents(q *wire.GeminiRequest, in *tacho.Input) error {
 	messages, err := readMessages(in)
 	if err != nil {
 		return err
@@ -70,19 +70,19 @@ func addContents(q *gemini.Request, in *tacho.Input) error {
 	names := map[string]string{} // of the functions, by call
 	for i := range messages {
 		m := &messages[i]
-		content := gemini.Content{Role: "user"}
+		content := wire.GeminiContent{Role: "user"}
 		for _, c := range m.calls {
 			names[c.id] = c.name
 		}
 		switch m.role {
 		case "system", "developer":
 			if q.SystemInstruction == nil {
-				q.SystemInstruction = new(gemini.Content)
+				q.SystemInstruction = new(wire.GeminiContent)
 			}
-			q.SystemInstruction.Parts = append(q.SystemInstruction.Parts, gemini.Part{Text: m.text()})
+			q.SystemInstruction.Parts = append(q.SystemInstruction.Parts, wire.GeminiPart{Text: m.text()})
 			continue
 		case "tool":
-			content.Parts = []gemini.Part{{FunctionResponse: &gemini.FunctionResponse{Name: names[m.callID], Response: gemini.FunctionResponds{Result: m.text()}}}}
+			content.Parts = []wire.GeminiPart{{FunctionResponse: &wire.GeminiFunctionResponse{Name: names[m.callID], Response: wire.GeminiFunctionResponds{Result: m.text()}}}}
 		default:
 			if m.role == "assistant" {
 				content.Role = "model"
@@ -96,24 +96,24 @@ func addContents(q *gemini.Request, in *tacho.Input) error {
 	return nil
 }
 
-func geminiParts(m *message) (parts []gemini.Part, err error) {
+func geminiParts(m *message) (parts []wire.GeminiPart, err error) {
 	for i := range m.parts {
 		p := &m.parts[i]
 		switch {
 		case p.kind == textPart && p.text == "" && len(m.calls) > 0: // a call says it all
 		case p.kind == textPart:
-			parts = append(parts, gemini.Part{Text: p.text})
+			parts = append(parts, wire.GeminiPart{Text: p.text})
 		case p.url != "":
 			if err := p.reachable("Gemini's protocol"); err != nil {
 				return nil, err
 			}
-			parts = append(parts, gemini.Part{FileData: &gemini.File{FileURI: p.url}})
+			parts = append(parts, wire.GeminiPart{FileData: &wire.GeminiFile{FileURI: p.url}})
 		default:
-			parts = append(parts, gemini.Part{InlineData: &gemini.Blob{MIMEType: p.mime, Data: p.data}})
+			parts = append(parts, wire.GeminiPart{InlineData: &wire.GeminiBlob{MIMEType: p.mime, Data: p.data}})
 		}
 	}
 	for _, c := range m.calls {
-		parts = append(parts, gemini.Part{FunctionCall: &gemini.FunctionCall{Name: c.name, Args: c.arguments}})
+		parts = append(parts, wire.GeminiPart{FunctionCall: &wire.GeminiFunctionCall{Name: c.name, Args: c.arguments}})
 	}
 	return parts, nil
 }
@@ -217,8 +217,8 @@ func (d *geminiDecoder) count(key []byte) {
 }
 
 func geminiModels(ctx context.Context, c *client) ([]Model, error) {
-	var list gemini.ModelList
-	if err := c.ask(ctx, http.MethodGet, gemini.ModelsPath, nil, &list); err != nil {
+	var list wire.GeminiModelList
+	if err := c.ask(ctx, http.MethodGet, wire.GeminiModelsPath, nil, &list); err != nil {
 		return nil, err
 	}
 	models := make([]Model, len(list.Models))
@@ -230,14 +230,17 @@ func geminiModels(ctx context.Context, c *client) ([]Model, error) {
 
 // countGeminiTokens counts the system's messages among the others.
 func countGeminiTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
-	var q gemini.Request
+	var q wire.GeminiRequest
 	if err := addContents(&q, in); err != nil {
 		return 0, err
 	}
 	if s := q.SystemInstruction; s != nil {
-		q.Contents = append(q.Contents, gemini.Content{Role: "user", Parts: s.Parts})
+		q.Contents = append(q.Contents, wire.GeminiContent{Role: "user", Parts: s.Parts})
 	}
-	var answer gemini.CountTokensResponse
-	err := c.ask(ctx, http.MethodPost, gemini.CountTokensPath, gemini.CountTokensRequest{Contents: q.Contents}, &answer)
+	var answer wire.GeminiCountTokensResponse
+	err := c.ask(ctx, http.MethodPost, wire.GeminiCountTokensPath, wire.GeminiCountTokensRequest{Contents: q.Contents}, &answer)
 	return answer.TotalTokens, err
 }
+
+// geminiKeyHeader is the header of the API key.
+const geminiKeyHeader = "X-Goog-Api-Key"

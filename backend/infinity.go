@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"tacho"
-	"tacho/wire/embeddings"
+	"tacho/wire"
 )
 
 // The embeddings endpoint of Infinity, which takes a picture by its address in
@@ -23,7 +23,7 @@ func infinity(name, doc string, takes Forms, aliases ...string) Kind {
 		Name:     name,
 		Aliases:  aliases,
 		Doc:      doc,
-		Endpoint: embeddings.InfinityPath,
+		Endpoint: wire.InfinityPath,
 		Port:     7997,
 		Takes:    takes,
 		encode:   encodeInfinity,
@@ -71,5 +71,5 @@ func infinityMedia(in *tacho.Input) (address, modality string, err error) {
 }
 
 func infinityModels(ctx context.Context, c *client) ([]Model, error) {
-	return listModels(ctx, c, embeddings.InfinityModelsPath)
+	return listModels(ctx, c, wire.InfinityModelsPath)
 }

@@ -7,24 +7,23 @@ import (
 
 	"tacho"
 	"tacho/internal/limit"
-	"tacho/wire/llamacpp"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var llamaCPP = Kind{
 	Name:        "llamacpp",
 	Aliases:     []string{"llama.cpp", "llama-server"},
 	Doc:         "llama.cpp's own endpoint: text or token ids, exact output lengths, the server's times",
-	Endpoint:    llamacpp.CompletionPath,
+	Endpoint:    wire.LlamaCppCompletionPath,
 	Port:        8080,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     append([]string{"logprobs"}, allSampling...),
-	about:       llamacpp.PropsPath,
+	about:       wire.LlamaCppPropsPath,
 	signs: []sign{
-		says(openai.ModelsPath, `"owned_by":"llamacpp"`),
-		shows(llamacpp.PropsPath, `"default_generation_settings"`), shows("/metrics", "llamacpp:"),
+		says(wire.OpenAIModelsPath, `"owned_by":"llamacpp"`),
+		shows(wire.LlamaCppPropsPath, `"default_generation_settings"`), shows("/metrics", "llamacpp:"),
 	},
 	encode:  encodeLlama,
 	decoder: func(*Options) decoder { return new(llamaDecoder) },
@@ -42,12 +41,12 @@ func encodeLlama(o *Options, r *tacho.Request) ([]byte, error) {
 	if o.Logprobs != nil {
 		optional["n_probs"] = *o.Logprobs
 	}
-	prompt, err := marshal(openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs})
+	prompt, err := marshal(wire.OpenAIPrompt{Text: r.Input.Text, IDs: r.Input.IDs})
 	if err != nil {
 		return nil, err
 	}
 	remember := false
-	return marshalWith(&llamacpp.Request{
+	return marshalWith(&wire.LlamaCppRequest{
 		Prompt: prompt, NPredict: r.MaxTokens, Temperature: s.Temperature, IgnoreEOS: r.IgnoreEOS, Stream: true,
 		CachePrompt: &remember, ReturnTokens: true,
 	}, optional, o.Extra, r.Extra)
@@ -121,8 +120,8 @@ func (d *llamaDecoder) timing(key []byte) {
 }
 
 func llamaModels(ctx context.Context, c *client) ([]Model, error) {
-	var p llamacpp.Props
-	if err := c.ask(ctx, http.MethodGet, llamacpp.PropsPath, nil, &p); err != nil {
+	var p wire.LlamaCppProps
+	if err := c.ask(ctx, http.MethodGet, wire.LlamaCppPropsPath, nil, &p); err != nil {
 		return nil, err
 	}
 	model := Model{ID: cmp.Or(p.ModelAlias, p.ModelPath), Root: p.ModelPath, MaxLen: p.DefaultGenerationSettings.NCtx}
@@ -134,6 +133,6 @@ func llamaModels(ctx context.Context, c *client) ([]Model, error) {
 
 func countLlamaTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var answer struct{ Tokens []int32 }
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, openai.TokenizePath, map[string]any{"content": in.Text, "add_special": true}, &answer)
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.OpenAITokenizePath, map[string]any{"content": in.Text, "add_special": true}, &answer)
 	return len(answer.Tokens), err
 }

@@ -7,20 +7,19 @@ import (
 
 	"tacho"
 	"tacho/internal/limit"
-	"tacho/wire/lmdeploy"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var lmdeployCompletions = Kind{
 	Name:        "lmdeploy",
 	Doc:         "LMDeploy's completions endpoint: text, exact output lengths",
-	Endpoint:    openai.CompletionsPath,
+	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        23333,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true},
 	ExactLength: true,
 	carries:     allSampling,
-	signs:       []sign{says(openai.ModelsPath, `"owned_by":"lmdeploy"`), shows("/metrics", "lmdeploy:")},
+	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"lmdeploy"`), shows("/metrics", "lmdeploy:")},
 	rather:      ratherGenerate,
 	encode:      func(o *Options, r *tacho.Request) ([]byte, error) { return encodeCompletion(o, r, nil) },
 	decoder:     newOpenAIDecoder,
@@ -33,7 +32,7 @@ var lmdeployGenerate = Kind{
 	Name:        "lmdeploy-generate",
 	Aliases:     []string{"lmdeploy-native"},
 	Doc:         "LMDeploy's own endpoint: text or token ids, exact output lengths, the server's counts with every event",
-	Endpoint:    lmdeploy.GeneratePath,
+	Endpoint:    wire.LMDeployGeneratePath,
 	Port:        23333,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
@@ -52,15 +51,15 @@ func ratherGenerate(ctx context.Context, c *client) (*Kind, string) {
 	var doc struct {
 		Components struct{ Schemas map[string]json.RawMessage }
 	}
-	if c.ask(ctx, http.MethodGet, openAPIPath, nil, &doc) != nil || doc.Components.Schemas[lmdeploy.Schema] == nil {
+	if c.ask(ctx, http.MethodGet, openAPIPath, nil, &doc) != nil || doc.Components.Schemas[wire.LMDeploySchema] == nil {
 		return nil, ""
 	}
-	return &lmdeployGenerate, "GET " + openAPIPath + " has " + lmdeploy.Schema
+	return &lmdeployGenerate, "GET " + openAPIPath + " has " + wire.LMDeploySchema
 }
 
 func encodeLMDeploy(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	return marshalWith(&lmdeploy.Request{
+	return marshalWith(&wire.LMDeployRequest{
 		Prompt: r.Input.Text, InputIDs: r.Input.IDs, MaxTokens: r.MaxTokens, Stream: true, IgnoreEOS: r.IgnoreEOS,
 		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty,
 	}, o.Extra, r.Extra)
@@ -69,7 +68,7 @@ func encodeLMDeploy(o *Options, r *tacho.Request) ([]byte, error) {
 // countEncoded counts as the completions endpoint will, with the token that
 // begins a text.
 func countEncoded(ctx context.Context, c *client, in *tacho.Input) (int, error) {
-	var answer lmdeploy.EncodeResponse
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, lmdeploy.EncodePath, lmdeploy.EncodeRequest{Input: in.Text, AddBOS: true}, &answer)
+	var answer wire.LMDeployEncodeResponse
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.LMDeployEncodePath, wire.LMDeployEncodeRequest{Input: in.Text, AddBOS: true}, &answer)
 	return answer.Length, err
 }

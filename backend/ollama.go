@@ -13,19 +13,19 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/wire/ollama"
+	"tacho/wire"
 )
 
 var ollamaGenerate = Kind{
 	Name:     "ollama",
 	Aliases:  []string{"ollama-generate"},
 	Doc:      "Ollama's generate endpoint: text as it is, without the model's template; or a text with pictures, through it",
-	Endpoint: ollama.GeneratePath,
+	Endpoint: wire.OllamaGeneratePath,
 	Port:     11434,
 	Takes:    Forms{Text: true, Media: true},
 	framing:  jsonLines,
 	carries:  allSampling,
-	about:    ollama.VersionPath,
+	about:    wire.OllamaVersionPath,
 	signs:    []sign{says("/", "Ollama is running")},
 	encode:   encodeOllama,
 	decoder:  func(*Options) decoder { return new(ollamaDecoder) },
@@ -36,7 +36,7 @@ var ollamaGenerate = Kind{
 var ollamaChat = Kind{
 	Name:     "ollama-chat",
 	Doc:      "Ollama's chat endpoint: text or messages, with pictures in them, through the model's template",
-	Endpoint: ollama.ChatPath,
+	Endpoint: wire.OllamaChatPath,
 	Port:     11434,
 	Takes:    Forms{Text: true, Messages: true, Media: true},
 	framing:  jsonLines,
@@ -73,7 +73,7 @@ func ollamaOptions(o *Options, r *tacho.Request) (options rawJSON, beside map[st
 			}
 		}
 	}
-	options, err = marshalWith(&ollama.Options{NumPredict: r.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}, within)
+	options, err = marshalWith(&wire.OllamaOptions{NumPredict: r.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}, within)
 	return options, beside, err
 }
 
@@ -103,9 +103,9 @@ func encodeOllama(o *Options, r *tacho.Request) ([]byte, error) {
 
 // ollamaMessage says a message in the server's words; names are those of the
 // functions that were called, by call.
-func ollamaMessage(m *message, names map[string]string) (ollama.Message, error) {
+func ollamaMessage(m *message, names map[string]string) (wire.OllamaMessage, error) {
 	const protocol = "Ollama's protocol"
-	out := ollama.Message{Role: m.role, Content: m.text(), ToolName: names[m.callID]}
+	out := wire.OllamaMessage{Role: m.role, Content: m.text(), ToolName: names[m.callID]}
 	for i := range m.parts {
 		switch p := &m.parts[i]; {
 		case p.kind == textPart:
@@ -119,7 +119,7 @@ func ollamaMessage(m *message, names map[string]string) (ollama.Message, error) 
 	}
 	for _, c := range m.calls {
 		names[c.id] = c.name
-		out.ToolCalls = append(out.ToolCalls, ollama.ToolCall{Function: ollama.FunctionCall{Name: c.name, Arguments: c.arguments}})
+		out.ToolCalls = append(out.ToolCalls, wire.OllamaToolCall{Function: wire.OllamaFunctionCall{Name: c.name, Arguments: c.arguments}})
 	}
 	return out, nil
 }
@@ -133,7 +133,7 @@ func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages := make([]ollama.Message, len(said))
+	messages := make([]wire.OllamaMessage, len(said))
 	names := map[string]string{}
 	for i := range said {
 		if messages[i], err = ollamaMessage(&said[i], names); err != nil {
@@ -141,10 +141,10 @@ func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
 		}
 	}
 	return marshalWith(&struct {
-		Model    string           `json:"model"`
-		Messages []ollama.Message `json:"messages"`
-		Stream   bool             `json:"stream"`
-		Options  rawJSON          `json:"options"`
+		Model    string               `json:"model"`
+		Messages []wire.OllamaMessage `json:"messages"`
+		Stream   bool                 `json:"stream"`
+		Options  rawJSON              `json:"options"`
 	}{modelOf(o, r), messages, true, options}, beside)
 }
 
@@ -236,7 +236,7 @@ func ollamaModels(ctx context.Context, c *client) ([]Model, error) {
 	var list struct {
 		Models []struct{ Model, Name string }
 	}
-	if err := c.ask(ctx, http.MethodGet, ollama.TagsPath, nil, &list); err != nil {
+	if err := c.ask(ctx, http.MethodGet, wire.OllamaTagsPath, nil, &list); err != nil {
 		return nil, err
 	}
 	models := make([]Model, len(list.Models))
@@ -271,7 +271,7 @@ func ollamaContext(ctx context.Context, c *client, model string) (int, error) {
 		Parameters string
 		Info       map[string]any `json:"model_info"`
 	}
-	err := c.ask(ctx, http.MethodPost, ollama.ShowPath, map[string]string{"model": model}, &answer)
+	err := c.ask(ctx, http.MethodPost, wire.OllamaShowPath, map[string]string{"model": model}, &answer)
 	if err != nil && !errors.Is(err, ErrNoEndpoint) {
 		return 0, err
 	}
@@ -300,7 +300,7 @@ func ollamaLoaded(ctx context.Context, c *client, model string) int {
 			Context int `json:"context_length"`
 		}
 	}
-	if c.ask(ctx, http.MethodGet, ollama.PsPath, nil, &list) != nil {
+	if c.ask(ctx, http.MethodGet, wire.OllamaPsPath, nil, &list) != nil {
 		return 0 // it can be done without
 	}
 	for _, m := range list.Models {

@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var vllm = Kind{
 	Name:        "vllm",
 	Doc:         "vLLM's completions endpoint: text or token ids, exact output lengths",
-	Endpoint:    openai.CompletionsPath,
+	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     allOptions,
 	about:       "/version",
-	signs:       []sign{says(openai.ModelsPath, `"owned_by":"vllm"`), shows("/metrics", "vllm:")},
+	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"vllm"`), shows("/metrics", "vllm:")},
 	encode: func(o *Options, r *tacho.Request) ([]byte, error) {
 		return encodeCompletion(o, r, &noPenalty)
 	},
@@ -37,13 +37,13 @@ var openAI = Kind{
 	Name:        "openai",
 	Aliases:     []string{"openai-completions", "sglang-oai", "scalellm"},
 	Doc:         "the OpenAI completions endpoint, as most servers offer it",
-	Endpoint:    openai.CompletionsPath,
+	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     allOptions,
-	signs:       []sign{suggests(openai.ModelsPath, `"object":"list"`)},
+	signs:       []sign{suggests(wire.OpenAIModelsPath, `"object":"list"`)},
 	encode:      func(o *Options, r *tacho.Request) ([]byte, error) { return encodeCompletion(o, r, nil) },
 	decoder:     newOpenAIDecoder,
 	live:        completionMarks,
@@ -64,15 +64,15 @@ func encodeCompletion(o *Options, r *tacho.Request, unsetPenalty *float64) ([]by
 	if penalty == nil {
 		penalty = unsetPenalty
 	}
-	return marshalWith(&openai.CompletionRequest{
+	return marshalWith(&wire.OpenAICompletionRequest{
 		Model:             modelOf(o, r),
-		Prompt:            openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs},
+		Prompt:            wire.OpenAIPrompt{Text: r.Input.Text, IDs: r.Input.IDs},
 		RepetitionPenalty: penalty,
 		MaxTokens:         r.MaxTokens,
 		Logprobs:          o.Logprobs,
 		Stream:            true,
-		StreamOptions:     &openai.StreamOptions{IncludeUsage: true, ContinuousUsageStats: o.Extras.ContinuousUsage},
-		Sampling:          openAISampling(o, r),
+		StreamOptions:     &wire.OpenAIStreamOptions{IncludeUsage: true, ContinuousUsageStats: o.Extras.ContinuousUsage},
+		OpenAISampling:    openAISampling(o, r),
 		ReturnTokenIDs:    o.Extras.ReturnTokenIDs,
 		CacheSalt:         cacheSalt(o, r),
 		Priority:          o.Extras.Priority,
@@ -82,18 +82,18 @@ func encodeCompletion(o *Options, r *tacho.Request, unsetPenalty *float64) ([]by
 // A plainCompletion has only the fields that every server knows: some refuse a
 // request with any other.
 type plainCompletion struct {
-	Model         string                `json:"model,omitempty"`
-	Prompt        openai.Prompt         `json:"prompt"`
-	MaxTokens     int                   `json:"max_tokens,omitempty"`
-	Stream        bool                  `json:"stream"`
-	StreamOptions *openai.StreamOptions `json:"stream_options,omitempty"`
-	openai.Sampling
+	Model         string                    `json:"model,omitempty"`
+	Prompt        wire.OpenAIPrompt         `json:"prompt"`
+	MaxTokens     int                       `json:"max_tokens,omitempty"`
+	Stream        bool                      `json:"stream"`
+	StreamOptions *wire.OpenAIStreamOptions `json:"stream_options,omitempty"`
+	wire.OpenAISampling
 }
 
 func plainCompletionOf(o *Options, r *tacho.Request) *plainCompletion {
 	return &plainCompletion{
-		Model: modelOf(o, r), Prompt: openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}, MaxTokens: r.MaxTokens,
-		Stream: true, Sampling: openAISampling(o, r),
+		Model: modelOf(o, r), Prompt: wire.OpenAIPrompt{Text: r.Input.Text, IDs: r.Input.IDs}, MaxTokens: r.MaxTokens,
+		Stream: true, OpenAISampling: openAISampling(o, r),
 	}
 }
 
@@ -120,9 +120,9 @@ func isOpenAI(host string) bool {
 	return host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
 }
 
-func openAISampling(o *Options, r *tacho.Request) openai.Sampling {
+func openAISampling(o *Options, r *tacho.Request) wire.OpenAISampling {
 	s := o.Sampling
-	return openai.Sampling{
+	return wire.OpenAISampling{
 		IgnoreEOS:        r.IgnoreEOS && !o.atOpenAI,
 		Temperature:      s.Temperature,
 		TopP:             s.TopP,
@@ -147,17 +147,17 @@ type openAIDecoder struct {
 func newOpenAIDecoder(*Options) decoder { return new(openAIDecoder) }
 
 var tokenKinds = [...]tacho.TokenKind{
-	openai.ContentToken: tacho.Content, openai.ReasoningToken: tacho.Reasoning, openai.ToolCallToken: tacho.ToolCall,
+	wire.OpenAIContentToken: tacho.Content, wire.OpenAIReasoningToken: tacho.Reasoning, wire.OpenAIToolCallToken: tacho.ToolCall,
 }
 
 func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
-	if string(payload) == openai.Done {
+	if string(payload) == wire.OpenAIDone {
 		c.end = true
 		return nil
 	}
-	x, _ := c.scratch.(*openai.Delta)
+	x, _ := c.scratch.(*wire.OpenAIDelta)
 	if x == nil {
-		x = new(openai.Delta)
+		x = new(wire.OpenAIDelta)
 		c.scratch = x
 	}
 	if err := x.Decode(payload); err != nil {
@@ -183,9 +183,9 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	}
 	generated := d.generated(x)
 	// A first chunk that is the last, too, tells a total and not what it brings.
-	c.token = x.Kind != openai.NoToken || x.Blank && !c.end || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
+	c.token = x.Kind != wire.OpenAINoToken || x.Blank && !c.end || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
 	c.kind = tokenKinds[x.Kind]
-	c.empty = x.Kind == openai.NoToken && x.TokenIDs == 0 && generated == 0
+	c.empty = x.Kind == wire.OpenAINoToken && x.TokenIDs == 0 && generated == 0
 	switch {
 	case x.TokenIDs > 0:
 		c.tokens = x.TokenIDs
@@ -197,7 +197,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 
 // generated is how many tokens the chunk brings, by continuous usage; 0 if
 // there is none.
-func (d *openAIDecoder) generated(x *openai.Delta) int {
+func (d *openAIDecoder) generated(x *wire.OpenAIDelta) int {
 	if x.Choices == 0 {
 		return 0
 	}
@@ -207,7 +207,7 @@ func (d *openAIDecoder) generated(x *openai.Delta) int {
 	}
 	n := x.Usage.Completion - d.completion
 	d.completion = x.Usage.Completion
-	if d.counted != d.chunks || n < 0 || n == 0 && x.Kind != openai.NoToken {
+	if d.counted != d.chunks || n < 0 || n == 0 && x.Kind != wire.OpenAINoToken {
 		d.broken = true
 	}
 	if d.broken {

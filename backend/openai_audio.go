@@ -17,18 +17,18 @@ import (
 
 	"tacho"
 	"tacho/internal/jsonscan"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var openAIAudio = Kind{
 	Name:        "openai-audio",
 	Aliases:     []string{"audio", "transcriptions"},
-	Doc:         "the OpenAI transcription endpoint, as vLLM offers it: a sound in, its words out; --endpoint " + openai.TranslationsPath + " translates",
-	Endpoint:    openai.TranscriptionsPath,
+	Doc:         "the OpenAI transcription endpoint, as vLLM offers it: a sound in, its words out; --endpoint " + wire.OpenAITranslationsPath + " translates",
+	Endpoint:    wire.OpenAITranscriptionsPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Audio: true},
-	others:      []string{openai.TranslationsPath},
+	others:      []string{wire.OpenAITranslationsPath},
 	carries:     allSampling,
 	encode:      encodeAudio,
 	contentType: formType,
@@ -44,14 +44,14 @@ var openAIAudio = Kind{
 // leaves it out, for a form has no null.
 func encodeAudio(o *Options, r *tacho.Request) ([]byte, error) {
 	form := audioForm{values: map[string]string{}}
-	form.set(openai.ModelField, modelOf(o, r))
+	form.set(wire.OpenAIModelField, modelOf(o, r))
 	if r.MaxTokens > 0 {
-		form.set(openai.MaxTokensField, strconv.Itoa(r.MaxTokens))
+		form.set(wire.OpenAIMaxTokensField, strconv.Itoa(r.MaxTokens))
 	}
-	form.set(openai.StreamField, "true")
-	form.set(openai.LanguageField, "en")
-	form.set(openai.IncludeUsageField, "true")
-	form.set(openai.ContinuousUsageField, "true")
+	form.set(wire.OpenAIStreamField, "true")
+	form.set(wire.OpenAILanguageField, "en")
+	form.set(wire.OpenAIIncludeUsageField, "true")
+	form.set(wire.OpenAIContinuousUsageField, "true")
 	for _, extra := range []map[string]any{o.Sampling.fields(allSampling...), o.Extra, r.Extra} {
 		if err := form.merge(extra); err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (f *audioForm) encode(r *tacho.Request) ([]byte, error) {
 		return nil, err
 	}
 	header := textproto.MIMEHeader{
-		"Content-Disposition": {multipart.FileContentDisposition(openai.FileField, sound.Name)},
+		"Content-Disposition": {multipart.FileContentDisposition(wire.OpenAIFileField, sound.Name)},
 		"Content-Type":        {soundType(sound.Name)},
 	}
 	file, err := w.CreatePart(header)
@@ -173,10 +173,10 @@ func (d *transcriptionDecoder) decode(payload []byte, c *chunk) error {
 			return err
 		}
 		switch string(d.kind) {
-		case openai.TranscriptDelta:
+		case openaiTranscriptDelta:
 			c.text, c.token = d.text, len(d.text) > 0
 			return nil
-		case openai.TranscriptDone:
+		case openaiTranscriptDone:
 			c.end, c.counted, c.usage = true, d.counted, d.usage
 			return nil
 		}
@@ -185,7 +185,7 @@ func (d *transcriptionDecoder) decode(payload []byte, c *chunk) error {
 		return err
 	}
 	// Each piece of a long sound has a finish reason: it is not the end.
-	c.end = string(payload) == openai.Done
+	c.end = string(payload) == wire.OpenAIDone
 	return nil
 }
 
@@ -207,3 +207,10 @@ func (d *transcriptionDecoder) member(key []byte) {
 		})
 	}
 }
+
+// The types of event in a stream of OpenAI's own. The second ends it, and has
+// the whole text and the counts.
+const (
+	openaiTranscriptDelta = "transcript.text.delta"
+	openaiTranscriptDone  = "transcript.text.done"
+)

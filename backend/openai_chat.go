@@ -2,14 +2,14 @@ package backend
 
 import (
 	"tacho"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var openAIChat = Kind{
 	Name:        "openai-chat",
 	Aliases:     []string{"chat", "vllm-chat", "openai-chat-completions", "sglang-oai-chat"},
 	Doc:         "the OpenAI chat endpoint: text or messages, with images, audio and video, through the model's chat template",
-	Endpoint:    openai.ChatPath,
+	Endpoint:    wire.OpenAIChatPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true, Media: true},
@@ -34,7 +34,7 @@ func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 	if o.atOpenAI {
 		olderLimit = 0
 	}
-	return marshalWith(&openai.ChatRequest{
+	return marshalWith(&wire.OpenAIChatRequest{
 		Model:               modelOf(o, r),
 		Messages:            chatMessages(&r.Input),
 		MaxCompletionTokens: r.MaxTokens,
@@ -42,9 +42,9 @@ func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 		Logprobs:            o.Logprobs != nil,
 		TopLogprobs:         o.Logprobs,
 		Stream:              true,
-		StreamOptions:       &openai.StreamOptions{IncludeUsage: true, ContinuousUsageStats: o.Extras.ContinuousUsage},
+		StreamOptions:       &wire.OpenAIStreamOptions{IncludeUsage: true, ContinuousUsageStats: o.Extras.ContinuousUsage},
 		RepetitionPenalty:   o.Sampling.RepetitionPenalty,
-		Sampling:            openAISampling(o, r),
+		OpenAISampling:      openAISampling(o, r),
 		ReturnTokenIDs:      o.Extras.ReturnTokenIDs,
 		CacheSalt:           cacheSalt(o, r),
 		Priority:            o.Extras.Priority,
@@ -53,14 +53,14 @@ func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 
 // chatMessages puts a plain text into one message of the user, as a list of
 // parts: the form in which vLLM's own benchmark sends it.
-func chatMessages(in *tacho.Input) []openai.Message {
+func chatMessages(in *tacho.Input) []wire.OpenAIMessage {
 	if in.Messages == nil {
-		parts := []openai.Part{{Type: "text", Text: in.Text}}
-		return []openai.Message{{Role: "user", Content: openai.Content{Parts: parts}}}
+		parts := []wire.OpenAIPart{{Type: "text", Text: in.Text}}
+		return []wire.OpenAIMessage{{Role: "user", Content: wire.OpenAIContent{Parts: parts}}}
 	}
-	messages := make([]openai.Message, len(in.Messages))
+	messages := make([]wire.OpenAIMessage, len(in.Messages))
 	for i, m := range in.Messages {
-		messages[i] = openai.Message{Role: m.Role, Content: openai.Content{Text: m.Content}, Raw: m.Raw}
+		messages[i] = wire.OpenAIMessage{Role: m.Role, Content: wire.OpenAIContent{Text: m.Content}, Raw: m.Raw}
 	}
 	return messages
 }

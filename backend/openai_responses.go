@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/wire/responses"
+	"tacho/wire"
 )
 
 var openAIResponses = Kind{
 	Name:        "openai-responses",
 	Aliases:     []string{"responses"},
 	Doc:         "the OpenAI responses endpoint: text or messages, with pictures and sound in them",
-	Endpoint:    responses.Path,
+	Endpoint:    wire.ResponsesPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true, Media: true},
@@ -29,8 +29,8 @@ var openAIResponses = Kind{
 
 func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
 	keep, s := false, &o.Sampling // the server is to forget the response
-	q := responses.Request{
-		Model: modelOf(o, r), Input: responses.Input{Text: r.Input.Text}, MaxOutputTokens: r.MaxTokens, Stream: true, Store: &keep,
+	q := wire.ResponsesRequest{
+		Model: modelOf(o, r), Input: wire.ResponsesInput{Text: r.Input.Text}, MaxOutputTokens: r.MaxTokens, Stream: true, Store: &keep,
 		Temperature: s.Temperature, TopP: s.TopP, IgnoreEOS: r.IgnoreEOS && !o.atOpenAI,
 		TopK: s.TopK, MinP: s.MinP, FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
 	}
@@ -50,11 +50,11 @@ func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
 		return nil, err
 	}
 	for _, f := range tools.functions {
-		q.Tools = append(q.Tools, responses.Tool{Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+		q.Tools = append(q.Tools, wire.ResponsesTool{Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 	}
 	switch {
 	case tools.forced:
-		q.ToolChoice, err = marshal(responses.ForcedTool{Type: "function", Name: tools.choice})
+		q.ToolChoice, err = marshal(responsesForcedTool{Type: "function", Name: tools.choice})
 	case tools.choice != "":
 		q.ToolChoice, err = marshal(tools.choice)
 	}
@@ -66,9 +66,9 @@ func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
 
 // addResponseItems adds a message. Calls of functions and what they gave are
 // items of their own here.
-func addResponseItems(in *responses.Input, m *message) error {
+func addResponseItems(in *wire.ResponsesInput, m *message) error {
 	if m.role == "tool" {
-		in.Parts = append(in.Parts, responses.Item{Type: responses.FunctionCallOutput, CallID: m.callID, Output: m.text()})
+		in.Parts = append(in.Parts, wire.ResponsesItem{Type: wire.ResponsesFunctionCallOutput, CallID: m.callID, Output: m.text()})
 		return nil
 	}
 	content, err := responseContent(m)
@@ -76,37 +76,37 @@ func addResponseItems(in *responses.Input, m *message) error {
 		return err
 	}
 	if content.Text != "" || len(content.Parts) > 0 || len(m.calls) == 0 {
-		in.Parts = append(in.Parts, responses.Item{Role: m.role, Content: content})
+		in.Parts = append(in.Parts, wire.ResponsesItem{Role: m.role, Content: content})
 	}
 	for _, c := range m.calls {
-		in.Parts = append(in.Parts, responses.Item{Type: responses.FunctionCall, CallID: c.id, Name: c.name, Arguments: string(c.arguments)})
+		in.Parts = append(in.Parts, wire.ResponsesItem{Type: wire.ResponsesFunctionCall, CallID: c.id, Name: c.name, Arguments: string(c.arguments)})
 	}
 	return nil
 }
 
-func responseContent(m *message) (c responses.Content, err error) {
+func responseContent(m *message) (c wire.ResponsesContent, err error) {
 	if len(m.parts) == 0 || len(m.parts) == 1 && m.parts[0].kind == textPart {
-		return responses.Content{Text: m.text()}, nil
+		return wire.ResponsesContent{Text: m.text()}, nil
 	}
 	const protocol = "the responses protocol"
 	for i := range m.parts {
 		p := &m.parts[i]
-		one := responses.Part{Type: responses.InputText, Text: p.text}
+		one := wire.ResponsesPart{Type: responsesInputText, Text: p.text}
 		switch {
 		case p.kind == textPart && p.text == "":
 			continue
 		case p.kind == textPart && m.role == "assistant":
-			one.Type = responses.OutputText
+			one.Type = responsesOutputText
 		case p.kind == textPart:
 		case p.kind == imagePart:
-			one = responses.Part{Type: responses.InputImage, ImageURL: p.url}
+			one = wire.ResponsesPart{Type: responsesInputImage, ImageURL: p.url}
 			if p.url == "" {
 				one.ImageURL = "data:" + p.mime + ";base64," + p.data
 			}
 		case p.kind == audioPart && p.url != "":
 			return c, p.notHere(protocol)
 		case p.kind == audioPart:
-			one = responses.Part{Type: responses.InputAudio, InputAudio: &responses.Audio{Data: p.data, Format: p.format()}}
+			one = wire.ResponsesPart{Type: responsesInputAudio, InputAudio: &wire.ResponsesAudio{Data: p.data, Format: p.format()}}
 		default:
 			return c, p.noPlace(protocol)
 		}
@@ -133,14 +133,14 @@ func (d *responsesDecoder) decode(payload []byte, c *chunk) error {
 	}
 	kind := string(d.kind)
 	switch kind {
-	case responses.Completed, responses.Incomplete:
+	case wire.ResponsesCompleted, wire.ResponsesIncomplete:
 		c.end, c.finish = true, d.finish
 		c.counted, c.usage = d.counted, d.usage
 		c.timed, c.times = d.times != tacho.ServerTimes{}, d.times
 		if len(d.finish) == 0 {
 			c.finish = bytes.TrimPrefix(d.kind, []byte("response."))
 		}
-	case responses.Failed, responses.ErrorEvent:
+	case wire.ResponsesFailed, wire.ResponsesErrorEvent:
 		if c.failed = true; len(c.message) == 0 {
 			c.message = d.message
 		}
@@ -154,9 +154,9 @@ func (d *responsesDecoder) decode(payload []byte, c *chunk) error {
 
 func responseKind(event string) tacho.TokenKind {
 	switch event {
-	case responses.ReasoningTextDelta, responses.ReasoningSummary:
+	case wire.ResponsesReasoningTextDelta, wire.ResponsesReasoningSummary:
 		return tacho.Reasoning
-	case responses.FunctionCallArgDelta:
+	case wire.ResponsesFunctionCallArgDelta:
 		return tacho.ToolCall
 	default:
 		return tacho.Content
@@ -223,3 +223,17 @@ func (d *responsesDecoder) count(key []byte) {
 		})
 	}
 }
+
+// A responsesForcedTool is the function that the model must call.
+type responsesForcedTool struct {
+	Type string `json:"type"` // function
+	Name string `json:"name"`
+}
+
+// The types of part.
+const (
+	responsesInputText  = "input_text"
+	responsesOutputText = "output_text" // in a message of the assistant
+	responsesInputImage = "input_image"
+	responsesInputAudio = "input_audio"
+)

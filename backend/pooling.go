@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"tacho"
-	"tacho/wire/embeddings"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 // The protocols of models that read and do not write. An answer is one
@@ -17,7 +16,7 @@ var (
 		Name:     "openai-embeddings",
 		Aliases:  []string{"embeddings"},
 		Doc:      "the OpenAI embeddings endpoint: text or token ids in, no tokens out",
-		Endpoint: embeddings.Path,
+		Endpoint: wire.EmbeddingsPath,
 		Takes:    Forms{Text: true, IDs: true},
 		encode:   encodeEmbeddings,
 		inputs:   inputsOf,
@@ -27,7 +26,7 @@ var (
 		Name:     "vllm-pooling",
 		Aliases:  []string{"pooling"},
 		Doc:      "vLLM's pooling endpoint: text or token ids in, no tokens out",
-		Endpoint: embeddings.PoolingPath,
+		Endpoint: wire.PoolingPath,
 		Takes:    Forms{Text: true, IDs: true},
 		encode:   encodePooling,
 		inputs:   inputsOf,
@@ -37,7 +36,7 @@ var (
 		Name:     "vllm-rerank",
 		Aliases:  []string{"rerank"},
 		Doc:      "the rerank endpoint of vLLM and others: the first line or message is the query, the others are documents",
-		Endpoint: embeddings.RerankPath,
+		Endpoint: wire.RerankPath,
 		Takes:    Forms{Text: true, Messages: true},
 		encode:   encodeRerank,
 		inputs:   func(r *tacho.Request) int { return len(toRank(r)) - 1 },
@@ -65,19 +64,19 @@ func encodeEmbeddings(o *Options, r *tacho.Request) ([]byte, error) {
 		truncate = 0
 	}
 	return marshalWith(&struct {
-		Model          string        `json:"model,omitempty"`
-		Input          openai.Prompt `json:"input"`
-		Truncate       int           `json:"truncate_prompt_tokens,omitempty"` // -1: to what the model takes
-		EncodingFormat string        `json:"encoding_format"`
-	}{modelOf(o, r), openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}, truncate, "base64"}, o.Extra, r.Extra)
+		Model          string            `json:"model,omitempty"`
+		Input          wire.OpenAIPrompt `json:"input"`
+		Truncate       int               `json:"truncate_prompt_tokens,omitempty"` // -1: to what the model takes
+		EncodingFormat string            `json:"encoding_format"`
+	}{modelOf(o, r), wire.OpenAIPrompt{Text: r.Input.Text, IDs: r.Input.IDs}, truncate, "base64"}, o.Extra, r.Extra)
 }
 
 func encodePooling(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&struct {
-		Model    string        `json:"model,omitempty"`
-		Truncate int           `json:"truncate_prompt_tokens"` // -1: to what the model takes
-		Input    openai.Prompt `json:"input"`
-	}{modelOf(o, r), -1, openai.Prompt{Text: r.Input.Text, IDs: r.Input.IDs}}, o.Extra, r.Extra)
+		Model    string            `json:"model,omitempty"`
+		Truncate int               `json:"truncate_prompt_tokens"` // -1: to what the model takes
+		Input    wire.OpenAIPrompt `json:"input"`
+	}{modelOf(o, r), -1, wire.OpenAIPrompt{Text: r.Input.Text, IDs: r.Input.IDs}}, o.Extra, r.Extra)
 }
 
 // inputsOf is how many texts are embedded: those that a workload has put in the

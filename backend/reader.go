@@ -13,8 +13,7 @@ import (
 	"tacho"
 	"tacho/internal/limit"
 	"tacho/transport"
-	"tacho/wire/openai"
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 const (
@@ -178,7 +177,7 @@ func (r *reader) arrival(offset int64) transport.Read {
 }
 
 // event takes one event of the stream.
-func (r *reader) event(e sse.Event) {
+func (r *reader) event(e wire.SSEEvent) {
 	if len(e.Data) == 0 {
 		return
 	}
@@ -193,7 +192,7 @@ func (r *reader) event(e sse.Event) {
 			c.message = e.Data
 		}
 		c.failed = true
-	case err != nil && r.ended && string(bytes.TrimSpace(e.Data)) == openai.Done:
+	case err != nil && r.ended && string(bytes.TrimSpace(e.Data)) == wire.OpenAIDone:
 		return // gateways end every stream so, whatever its protocol
 	case err != nil:
 		if r.broken++; r.broken == 1 {

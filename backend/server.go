@@ -15,7 +15,7 @@ import (
 	"tacho/internal/jsonscan"
 	"tacho/internal/limit"
 	"tacho/transport"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 // ErrNoEndpoint says that the server cannot be asked that.
@@ -169,11 +169,11 @@ func (c *client) failed(err error) error {
 }
 
 func openAIModels(ctx context.Context, c *client) ([]Model, error) {
-	return listModels(ctx, c, openai.ModelsPath)
+	return listModels(ctx, c, wire.OpenAIModelsPath)
 }
 
 func listModels(ctx context.Context, c *client, path string) ([]Model, error) {
-	var list openai.ModelList
+	var list wire.OpenAIModelList
 	if err := c.ask(ctx, http.MethodGet, path, nil, &list); err != nil {
 		return nil, err
 	}
@@ -191,16 +191,16 @@ func listModels(ctx context.Context, c *client, path string) ([]Model, error) {
 // that the tokenizer puts around a text.
 func countPromptTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	special := true
-	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Prompt: &in.Text, AddSpecialTokens: &special})
+	return countTokens(ctx, c, wire.OpenAITokenizeRequest{Model: c.Model, Prompt: &in.Text, AddSpecialTokens: &special})
 }
 
 // countChatTokens counts as the chat endpoint will: under the chat template.
 func countChatTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
-	return countTokens(ctx, c, openai.TokenizeRequest{Model: c.Model, Messages: chatMessages(in)})
+	return countTokens(ctx, c, wire.OpenAITokenizeRequest{Model: c.Model, Messages: chatMessages(in)})
 }
 
-func countTokens(ctx context.Context, c *client, question openai.TokenizeRequest) (int, error) {
-	var answer openai.TokenizeResponse
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, openai.TokenizePath, question, &answer)
+func countTokens(ctx context.Context, c *client, question wire.OpenAITokenizeRequest) (int, error) {
+	var answer wire.OpenAITokenizeResponse
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.OpenAITokenizePath, question, &answer)
 	return answer.Count, err
 }

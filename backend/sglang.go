@@ -7,29 +7,28 @@ import (
 	"time"
 
 	"tacho"
-	"tacho/wire/openai"
-	"tacho/wire/sglang"
+	"tacho/wire"
 )
 
 var sglangNative = Kind{
 	Name:        "sglang",
 	Aliases:     []string{"sglang-native"},
 	Doc:         "SGLang's own endpoint: text or token ids, exact output lengths, the server's counts with every event",
-	Endpoint:    sglang.GeneratePath,
+	Endpoint:    wire.SGLangGeneratePath,
 	Port:        30000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	carries:     allSampling,
 	about:       "/get_server_info",
-	signs:       []sign{says(openai.ModelsPath, `"owned_by":"sglang"`), shows("/get_model_info", `"tokenizer_path"`), shows("/metrics", "sglang:")},
+	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"sglang"`), shows("/get_model_info", `"tokenizer_path"`), shows("/metrics", "sglang:")},
 	encode:      encodeSGLang,
 	decoder:     func(*Options) decoder { return new(sglangDecoder) },
 	live:        completionMarks,
 	models:      openAIModels,
 	count:       countPromptTokens,
 	flush: func(ctx context.Context, c *client) error {
-		return c.ask(ctx, http.MethodPost, sglang.FlushCachePath+"?timeout=30", nil, nil)
+		return c.ask(ctx, http.MethodPost, wire.SGLangFlushCachePath+"?timeout=30", nil, nil)
 	},
 }
 
@@ -37,7 +36,7 @@ func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
 	// The server reads how to sample from an object of its own, and extra
 	// fields with it.
-	p, err := marshalWith(&sglang.SamplingParams{
+	p, err := marshalWith(&wire.SGLangSamplingParams{
 		MaxNewTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK,
 	}, s.fields("min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
 	if err != nil {
@@ -58,7 +57,7 @@ func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshal(q)
 }
 
-// A sglangDecoder reads events that tell all that was generated so far, or
+// An sglangDecoder reads events that tell all that was generated so far, or
 // where the server was started to send increments, what is new. Which it is
 // shows in the second event: the ids are as many as all tokens, or as the new
 // ones.
@@ -95,7 +94,7 @@ func (m *sglangMeta) times() (t tacho.ServerTimes) {
 }
 
 func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
-	if string(payload) == sglang.Done {
+	if string(payload) == sglangDone {
 		c.end = true
 		return nil
 	}
@@ -195,3 +194,6 @@ func (d *sglangDecoder) metaMember(key []byte) {
 		})
 	}
 }
+
+// sglangDone is the payload that ends a stream.
+const sglangDone = "[DONE]"

@@ -7,15 +7,14 @@ import (
 
 	"tacho"
 	"tacho/internal/limit"
-	"tacho/wire/openai"
-	"tacho/wire/tgi"
+	"tacho/wire"
 )
 
 var textGeneration = Kind{
 	Name:     "tgi",
 	Aliases:  []string{"text-generation-inference"},
 	Doc:      "the native endpoint of Text Generation Inference: text only, one event a token",
-	Endpoint: tgi.GenerateStreamPath,
+	Endpoint: wire.TGIGenerateStreamPath,
 	Port:     8000, // its own is 80 or 3000; people measure it with tools that take 8000 unless told
 	Takes:    Forms{Text: true},
 	encode:   encodeGenerate,
@@ -24,10 +23,10 @@ var textGeneration = Kind{
 	// What is not here the server would ignore without a word.
 	carries:     []string{"temperature", "top_p", "top_k", "repetition_penalty", "frequency_penalty", "logprobs"},
 	MetricsPath: "/metrics",
-	about:       tgi.InfoPath,
+	about:       wire.TGIInfoPath,
 	signs: []sign{
-		says(openai.ModelsPath, `"owned_by":"tgi"`),
-		shows(tgi.InfoPath, `"router":"text-generation-router`), shows(tgi.InfoPath, `"max_concurrent_requests"`),
+		says(wire.OpenAIModelsPath, `"owned_by":"tgi"`),
+		shows(wire.TGIInfoPath, `"router":"text-generation-router`), shows(wire.TGIInfoPath, `"max_concurrent_requests"`),
 		shows("/metrics", "tgi_"),
 	},
 	models: tgiModels,
@@ -36,7 +35,7 @@ var textGeneration = Kind{
 
 func encodeGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	p := tgi.Parameters{
+	p := wire.TGIParameters{
 		MaxNewTokens: r.MaxTokens, Details: true, TopK: s.TopK, TopNTokens: o.Logprobs,
 		RepetitionPenalty: s.RepetitionPenalty, FrequencyPenalty: s.FrequencyPenalty,
 	}
@@ -60,7 +59,7 @@ func encodeGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 	}{r.Input.Text, parameters})
 }
 
-type tgiDecoder struct{ delta tgi.Delta }
+type tgiDecoder struct{ delta tgiDelta }
 
 func (d *tgiDecoder) decode(payload []byte, c *chunk) error {
 	if err := d.delta.Decode(payload); err != nil {
@@ -86,8 +85,8 @@ func (d *tgiDecoder) decode(payload []byte, c *chunk) error {
 }
 
 func tgiModels(ctx context.Context, c *client) ([]Model, error) {
-	var info tgi.Info
-	if err := c.ask(ctx, http.MethodGet, tgi.InfoPath, nil, &info); err != nil {
+	var info wire.TGIInfo
+	if err := c.ask(ctx, http.MethodGet, wire.TGIInfoPath, nil, &info); err != nil {
 		return nil, err
 	}
 	return []Model{{ID: info.ModelID, Root: info.ModelID, MaxLen: info.MaxTotalTokens}}, nil
@@ -95,6 +94,11 @@ func tgiModels(ctx context.Context, c *client) ([]Model, error) {
 
 func countTGITokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var tokens []struct{} // how many there are is all that is wanted
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, tgi.TokenizePath, tgi.TokenizeRequest{Inputs: in.Text}, &tokens)
+	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.TGITokenizePath, tgiTokenizeRequest{Inputs: in.Text}, &tokens)
 	return len(tokens), err
+}
+
+// A tgiTokenizeRequest asks TGITokenizePath for the tokens of a text.
+type tgiTokenizeRequest struct {
+	Inputs string `json:"inputs"`
 }

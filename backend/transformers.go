@@ -2,14 +2,14 @@ package backend
 
 import (
 	"tacho"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var transformersServe = Kind{
 	Name:     "transformers",
 	Aliases:  []string{"transformers-serve"},
 	Doc:      "the completions endpoint of transformers serve: text; no field it does not know, and no exact output lengths",
-	Endpoint: openai.CompletionsPath,
+	Endpoint: wire.OpenAICompletionsPath,
 	Port:     8000,
 	Takes:    Forms{Text: true},
 	carries:  []string{"temperature", "top_p", "frequency_penalty"},

@@ -9,21 +9,21 @@ import (
 	"slices"
 
 	"tacho"
-	"tacho/wire/triton"
+	"tacho/wire"
 )
 
 var tritonTRT = Kind{
 	Name:        "triton",
 	Aliases:     []string{"tensorrt-llm", "triton-trtllm"},
 	Doc:         "Triton's generate extension over a TensorRT-LLM model: text; the server gives no counts",
-	Endpoint:    triton.StreamPath(modelHole),
+	Endpoint:    wire.TritonStreamPath(modelHole),
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
 	unmarked:    true,
 	carries:     allSampling,
-	about:       triton.ServerPath,
-	signs:       []sign{says(triton.ServerPath, `"name":"triton"`)},
+	about:       wire.TritonServerPath,
+	signs:       []sign{says(wire.TritonServerPath, `"name":"triton"`)},
 	rather:      ratherVLLM,
 	encode:      encodeTritonTRT,
 	decoder:     newTritonDecoder,
@@ -36,7 +36,7 @@ var tritonTRT = Kind{
 var tritonVLLM = Kind{
 	Name:        "triton-vllm",
 	Doc:         "Triton's generate extension over a vLLM model: text, exact output lengths, the server's counts",
-	Endpoint:    triton.StreamPath(modelHole),
+	Endpoint:    wire.TritonStreamPath(modelHole),
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
@@ -56,10 +56,10 @@ func ratherVLLM(ctx context.Context, c *client) (*Kind, string) {
 	}
 	const isVLLM = `"backend":"vllm"`
 	for _, m := range models {
-		path := triton.ConfigPath(url.PathEscape(m.ID))
-		var config triton.ModelConfig
+		path := wire.TritonConfigPath(url.PathEscape(m.ID))
+		var config wire.TritonModelConfig
 		has := func(tensor string) bool {
-			return slices.Contains(config.Input, triton.Tensor{Name: tensor})
+			return slices.Contains(config.Input, wire.TritonTensor{Name: tensor})
 		}
 		switch err := c.ask(ctx, http.MethodGet, path, nil, &config); {
 		case err != nil:
@@ -79,7 +79,7 @@ const noSuchToken = 1 << 20
 
 func encodeTritonTRT(o *Options, r *tacho.Request) ([]byte, error) {
 	s, none := o.Sampling, ""
-	q := triton.Request{
+	q := wire.TritonRequest{
 		TextInput: r.Input.Text, MaxTokens: r.MaxTokens, BadWords: &none, StopWords: &none, Stream: true,
 		Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP,
 	}
@@ -93,7 +93,7 @@ func encodeTritonTRT(o *Options, r *tacho.Request) ([]byte, error) {
 func encodeTritonVLLM(o *Options, r *tacho.Request) ([]byte, error) {
 	// The server hands what is among the parameters to vLLM, and extra fields
 	// with it.
-	parameters, err := marshalWith(&triton.Parameters{
+	parameters, err := marshalWith(&wire.TritonParameters{
 		Stream: true, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: o.Sampling.Temperature,
 	}, o.Sampling.fields("top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
 	if err != nil {
@@ -167,8 +167,8 @@ func (d *tritonDecoder) member(key []byte) {
 // tritonModels lists the models that are ready, those first that usually take
 // requests. A server that does not list them is asked for these alone.
 func tritonModels(ctx context.Context, c *client, usual ...string) ([]Model, error) {
-	var list []triton.IndexEntry
-	err := c.ask(ctx, http.MethodPost, triton.IndexPath, struct{}{}, &list)
+	var list []wire.TritonIndexEntry
+	err := c.ask(ctx, http.MethodPost, wire.TritonIndexPath, struct{}{}, &list)
 	if errors.Is(err, ErrNoEndpoint) {
 		for _, name := range usual {
 			if c.ask(ctx, http.MethodGet, "/v2/models/"+name+"/ready", nil, nil) == nil {

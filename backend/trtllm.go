@@ -2,14 +2,14 @@ package backend
 
 import (
 	"tacho"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 var trtllm = Kind{
 	Name:        "trtllm",
 	Aliases:     []string{"trtllm-serve", "tensorrt-llm-serve"},
 	Doc:         "trtllm-serve's completions endpoint: text or token ids, exact output lengths, and no field it does not know",
-	Endpoint:    openai.CompletionsPath,
+	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        8000,
 	MetricsPath: "/prometheus/metrics",
 	Takes:       Forms{Text: true, IDs: true},
@@ -18,7 +18,7 @@ var trtllm = Kind{
 	about:       "/version",
 	owner:       "tensorrt_llm",
 	signs: []sign{
-		says(openai.ModelsPath, `"owned_by":"tensorrt_llm"`), shows("/prometheus/metrics", "trtllm_"),
+		says(wire.OpenAIModelsPath, `"owned_by":"tensorrt_llm"`), shows("/prometheus/metrics", "trtllm_"),
 	},
 	encode:  encodeTRTLLM,
 	decoder: newOpenAIDecoder,
@@ -30,7 +30,7 @@ var trtllm = Kind{
 // field it does not know.
 func encodeTRTLLM(o *Options, r *tacho.Request) ([]byte, error) {
 	q := plainCompletionOf(o, r)
-	q.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	q.StreamOptions = &wire.OpenAIStreamOptions{IncludeUsage: true}
 	if r.IgnoreEOS {
 		q.MinTokens = r.MaxTokens
 	}

@@ -5,21 +5,20 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/wire/anthropic"
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 // statusOverloaded is Anthropic's own.
 const statusOverloaded = 529
 
 var anthropicMessages = &dialect{
-	paths:      []string{anthropic.MessagesPath},
+	paths:      []string{wire.AnthropicMessagesPath},
 	mime:       sseMime,
 	read:       readAnthropic,
 	refusal:    anthropicRefusal,
 	overloaded: statusOverloaded,
 	broken: func(p *pose, c *complaint) []byte {
-		return sse.Append(nil, "error", anthropicRefusal(p, c))
+		return wire.AppendSSE(nil, "error", anthropicRefusal(p, c))
 	},
 }
 
@@ -35,7 +34,7 @@ func anthropicRefusal(_ *pose, c *complaint) []byte {
 	case statusOverloaded, http.StatusServiceUnavailable:
 		kind = "overloaded_error"
 	}
-	return appendJSON(nil, anthropic.ErrorResponse{Type: "error", Error: anthropic.Error{Type: kind, Message: c.message}})
+	return appendJSON(nil, anthropicErrorResponse{Type: "error", Error: anthropicError{Type: kind, Message: c.message}})
 }
 
 // anthropicPages are what this server says in its own way.
@@ -48,8 +47,8 @@ var anthropicPages = map[string]page{
 	},
 }
 
-func (p *prompt) addAnthropic(q *anthropic.Request) {
-	add := func(c *anthropic.Content) {
+func (p *prompt) addAnthropic(q *wire.AnthropicRequest) {
+	add := func(c *wire.AnthropicContent) {
 		p.AddText(c.Text)
 		for _, b := range c.Parts {
 			p.AddText(b.Text)
@@ -64,7 +63,7 @@ func (p *prompt) addAnthropic(q *anthropic.Request) {
 }
 
 func readAnthropic(in *incoming) (*ask, error) {
-	var q anthropic.Request
+	var q wire.AnthropicRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -80,8 +79,8 @@ func readAnthropic(in *incoming) (*ask, error) {
 	a.stopAtFirst(stops{strings: q.StopSequences})
 	v := &anthropicVoice{ask: a}
 	text := textHole
-	v.token = newTemplate(string(appendEvent(nil, anthropic.ContentBlockDelta, anthropic.Event{
-		Type: anthropic.ContentBlockDelta, Index: new(int), Delta: &anthropic.Delta{Type: anthropic.TextDelta, Text: &text},
+	v.token = newTemplate(string(appendEvent(nil, wire.AnthropicContentBlockDelta, anthropicEvent{
+		Type: wire.AnthropicContentBlockDelta, Index: new(int), Delta: &anthropicDelta{Type: wire.AnthropicTextDelta, Text: &text},
 	})), textHole)
 	a.voice = v
 	return a, nil
@@ -92,30 +91,30 @@ type anthropicVoice struct {
 	token template
 }
 
-func (v *anthropicVoice) message() *anthropic.Response {
-	return &anthropic.Response{
-		ID: "msg_" + v.id, Type: "message", Role: "assistant", Model: v.model, Content: []anthropic.Block{},
+func (v *anthropicVoice) message() *anthropicResponse {
+	return &anthropicResponse{
+		ID: "msg_" + v.id, Type: "message", Role: "assistant", Model: v.model, Content: []wire.AnthropicBlock{},
 		Usage: v.usage(1),
 	}
 }
 
-func (v *anthropicVoice) usage(output int) *anthropic.Usage {
+func (v *anthropicVoice) usage(output int) *anthropicUsage {
 	if v.fx.noUsage {
 		return nil
 	}
-	return &anthropic.Usage{InputTokens: v.Tokens - v.cached, CacheReadInputTokens: v.cached, OutputTokens: output}
+	return &anthropicUsage{InputTokens: v.Tokens - v.cached, CacheReadInputTokens: v.cached, OutputTokens: output}
 }
 
 // early begins the message before the model has run.
 func (v *anthropicVoice) early(b []byte) []byte {
-	b = appendEvent(b, anthropic.MessageStart, anthropic.Event{Type: anthropic.MessageStart, Message: v.message()})
-	return appendEvent(b, anthropic.Ping, anthropic.Event{Type: anthropic.Ping})
+	b = appendEvent(b, wire.AnthropicMessageStart, anthropicEvent{Type: wire.AnthropicMessageStart, Message: v.message()})
+	return appendEvent(b, wire.AnthropicPing, anthropicEvent{Type: wire.AnthropicPing})
 }
 
 func (v *anthropicVoice) tokens(b []byte, from, to int) []byte {
 	if from == 0 {
-		b = appendEvent(b, anthropic.ContentBlockStart, anthropic.Event{
-			Type: anthropic.ContentBlockStart, Index: new(int), ContentBlock: &anthropic.Block{Type: "text"},
+		b = appendEvent(b, wire.AnthropicContentBlockStart, anthropicEvent{
+			Type: wire.AnthropicContentBlockStart, Index: new(int), ContentBlock: &wire.AnthropicBlock{Type: "text"},
 		})
 	}
 	if v.onlyEnds(from, to) || v.unheard(from, to) {
@@ -139,16 +138,16 @@ func (v *anthropicVoice) reason() (reason, sequence *string) {
 
 func (v *anthropicVoice) last(b []byte) []byte {
 	reason, sequence := v.reason()
-	b = appendEvent(b, anthropic.ContentBlockStop, anthropic.Event{Type: anthropic.ContentBlockStop, Index: new(int)})
-	b = appendEvent(b, anthropic.MessageDelta, anthropic.Event{
-		Type: anthropic.MessageDelta, Delta: &anthropic.Delta{StopReason: reason, StopSequence: sequence}, Usage: v.usage(v.counted(v.output)),
+	b = appendEvent(b, wire.AnthropicContentBlockStop, anthropicEvent{Type: wire.AnthropicContentBlockStop, Index: new(int)})
+	b = appendEvent(b, wire.AnthropicMessageDelta, anthropicEvent{
+		Type: wire.AnthropicMessageDelta, Delta: &anthropicDelta{StopReason: reason, StopSequence: sequence}, Usage: v.usage(v.counted(v.output)),
 	})
-	return appendEvent(b, anthropic.MessageStop, anthropic.Event{Type: anthropic.MessageStop})
+	return appendEvent(b, wire.AnthropicMessageStop, anthropicEvent{Type: wire.AnthropicMessageStop})
 }
 
 func (v *anthropicVoice) whole(b []byte) []byte {
 	m := v.message()
-	m.Content = []anthropic.Block{{Type: "text", Text: textHole}}
+	m.Content = []wire.AnthropicBlock{{Type: "text", Text: textHole}}
 	m.StopReason, m.StopSequence = v.reason()
 	m.Usage = v.usage(v.counted(v.output))
 	return v.retell(b, appendJSON(nil, m), 0, v.output)

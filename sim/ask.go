@@ -12,7 +12,7 @@ import (
 
 	"tacho/sim/step"
 	"tacho/sim/words"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 // An ask is one answer to generate, whatever the dialect.
@@ -130,7 +130,7 @@ type prompt struct{ words.Prompt }
 
 func (s *Server) newPrompt() prompt { return prompt{words.Prompt{Every: s.blockTokens}} }
 
-func (p *prompt) addMessages(messages []openai.Message) {
+func (p *prompt) addMessages(messages []wire.OpenAIMessage) {
 	for _, m := range messages {
 		p.AddText(m.Content.Text)
 		for _, part := range m.Content.Parts {
@@ -142,7 +142,7 @@ func (p *prompt) addMessages(messages []openai.Message) {
 // pictureTokens is what a picture or a video counts for, whatever its size.
 const pictureTokens = 256
 
-func (p *prompt) addPart(part *openai.Part) {
+func (p *prompt) addPart(part *wire.OpenAIPart) {
 	p.AddText(part.Text)
 	if part.InputAudio != nil {
 		p.addData(part.InputAudio.Data, soundTokens(soundSeconds(part.InputAudio.Data)))

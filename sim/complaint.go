@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"tacho/wire/openai"
 )
 
 // A complaint is why a request is not answered.
@@ -64,14 +62,14 @@ func openAIRefusal(p *pose, c *complaint) []byte {
 
 // nestedRefusal is vLLM's.
 func nestedRefusal(_ *pose, c *complaint) []byte {
-	e := openai.Error{Message: c.message, Type: errorType(c.status), Code: c.status}
+	e := openaiError{Message: c.message, Type: errorType(c.status), Code: c.status}
 	if c.syntax {
 		e.Type = http.StatusText(c.status)
 	}
 	if c.param != "" {
 		e.Param = &c.param
 	}
-	return appendJSON(nil, openai.ErrorResponse{Error: e})
+	return appendJSON(nil, openaiErrorResponse{Error: e})
 }
 
 // errorType is vLLM's name for a status, which others took over.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 // A dialect is one way to ask for an answer and to be told it. Which dialect
@@ -58,7 +58,7 @@ var dialects = []*dialect{
 type frame struct{ begin, end string }
 
 var (
-	sseFrame  = frame{sse.Begin, sse.End}
+	sseFrame  = frame{wire.SSEBegin, wire.SSEEnd}
 	lineFrame = frame{"", "\n"}
 )
 
@@ -117,7 +117,7 @@ func appendJSON(b []byte, v any) []byte {
 
 // appendEvent appends v as a server-sent event with a name.
 func appendEvent(b []byte, name string, v any) []byte {
-	return sse.Append(b, name, appendJSON(nil, v))
+	return wire.AppendSSE(b, name, appendJSON(nil, v))
 }
 
 // A template is the JSON of a value with holes in it, so that an event that is

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"tacho/sim/words"
-	"tacho/wire/embeddings"
+	"tacho/wire"
 )
 
 const (
@@ -19,13 +19,13 @@ const (
 
 // embedding answers when the model has read all inputs.
 var embedding = &dialect{
-	paths:   []string{embeddings.Path, embeddings.InfinityPath},
+	paths:   []string{wire.EmbeddingsPath, wire.InfinityPath},
 	read:    readEmbedding,
 	refusal: openAIRefusal,
 }
 
 func readEmbedding(in *incoming) (*ask, error) {
-	var q embeddings.Request
+	var q embeddingsRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -50,14 +50,14 @@ func readEmbedding(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	return in.askDocument(p, q.Model, func(a *ask) any {
-		res := embeddings.Response{Object: "list", Model: a.model, Data: []embeddings.Item{}}
+		res := embeddingsResponse{Object: "list", Model: a.model, Data: []embeddingsItem{}}
 		if !a.fx.noUsage {
 			n := a.counted(a.Tokens)
-			res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}
+			res.Usage = embeddingsUsage{PromptTokens: n, TotalTokens: n}
 		}
 		for i, seed := range seeds {
 			vector := encodeVector(unitVector(seed, cmp.Or(q.Dimensions, defaultDimensions)), q.EncodingFormat)
-			res.Data = append(res.Data, embeddings.Item{Object: "embedding", Index: i, Embedding: vector})
+			res.Data = append(res.Data, embeddingsItem{Object: "embedding", Index: i, Embedding: vector})
 		}
 		return res
 	})

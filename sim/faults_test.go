@@ -16,8 +16,7 @@ import (
 
 	"tacho/internal/memnet"
 	"tacho/sim/words"
-	"tacho/wire/openai"
-	"tacho/wire/sse"
+	"tacho/wire"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -75,16 +74,16 @@ func talk(t *testing.T, c *http.Client, url, fault string) (o outcome) {
 }
 
 func (o *outcome) read(in io.Reader, begin time.Time) {
-	var split sse.Splitter
-	var delta openai.Delta
+	var split wire.SSESplitter
+	var delta wire.OpenAIDelta
 	finished, done := false, false
-	emit := func(e sse.Event) {
+	emit := func(e wire.SSEEvent) {
 		if o.Early < 0 {
 			o.Early = time.Since(begin)
 		}
 		o.Huge = o.Huge || len(e.Data) > 1<<20
 		switch {
-		case string(e.Data) == openai.Done:
+		case string(e.Data) == wire.OpenAIDone:
 			done = true
 		case delta.Decode(e.Data) != nil:
 			o.Failure = "malformed"

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"tacho/sim/words"
-	"tacho/wire/openai"
 )
 
 // said is what the simulator says to "a b c" in so many tokens.
@@ -29,7 +28,7 @@ func streamed(t *testing.T, opt Options, path, body string) (text string, tokens
 		for _, e := range events(t, res.Body, time.Now()) {
 			var chunk struct {
 				Choices []map[string]any `json:"choices"`
-				Usage   *openai.Usage    `json:"usage"`
+				Usage   *openaiUsage     `json:"usage"`
 			}
 			if e.data == "[DONE]" {
 				continue

@@ -4,8 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"tacho/wire/gemini"
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 // geminiStream's path names the model and what to do with it in one word.
@@ -18,32 +17,32 @@ var geminiStream = &dialect{
 }
 
 // geminiFrame has lines that end in CRLF.
-var geminiFrame = frame{sse.Begin, "\r\n\r\n"}
+var geminiFrame = frame{wire.SSEBegin, "\r\n\r\n"}
 
 func geminiRefusal(_ *pose, c *complaint) []byte {
 	word := strings.ToUpper(strings.ReplaceAll(http.StatusText(c.status), " ", "_"))
-	return appendJSON(nil, gemini.ErrorResponse{Error: gemini.Error{Code: c.status, Message: c.message, Status: word}})
+	return appendJSON(nil, geminiErrorResponse{Error: geminiError{Code: c.status, Message: c.message, Status: word}})
 }
 
 // geminiPages are what only this server has, and it has no other models page.
 var geminiPages = map[string]page{
 	"GET /v1/models": missing,
-	"GET " + gemini.ModelsPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
+	"GET " + wire.GeminiModelsPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		output := s.opt.MaxModelLen / 4
-		writeJSON(w, gemini.ModelList{Models: []gemini.Model{{
+		writeJSON(w, wire.GeminiModelList{Models: []wire.GeminiModel{{
 			Name: "models/" + s.opt.Model, InputTokenLimit: s.opt.MaxModelLen - output, OutputTokenLimit: output,
 		}}})
 	},
-	"POST " + gemini.ModelsPath + "/{call}": func(s *Server, w http.ResponseWriter, r *http.Request) {
+	"POST " + wire.GeminiModelsPath + "/{call}": func(s *Server, w http.ResponseWriter, r *http.Request) {
 		switch _, verb, _ := strings.Cut(r.PathValue("call"), ":"); verb {
 		case "streamGenerateContent", "generateContent":
 			s.generate(geminiStream)(w, r)
 		case "countTokens":
-			var q gemini.CountTokensRequest
+			var q wire.GeminiCountTokensRequest
 			if readJSON(w, r, &q) {
 				var p prompt
 				p.addContents(q.Contents)
-				writeJSON(w, gemini.CountTokensResponse{TotalTokens: p.Tokens})
+				writeJSON(w, wire.GeminiCountTokensResponse{TotalTokens: p.Tokens})
 			}
 		default:
 			http.NotFound(w, r)
@@ -51,7 +50,7 @@ var geminiPages = map[string]page{
 	},
 }
 
-func (p *prompt) addContents(contents []gemini.Content) {
+func (p *prompt) addContents(contents []wire.GeminiContent) {
 	for _, c := range contents {
 		for _, part := range c.Parts {
 			p.AddText(part.Text)
@@ -60,13 +59,13 @@ func (p *prompt) addContents(contents []gemini.Content) {
 }
 
 func readGemini(in *incoming) (*ask, error) {
-	var q gemini.Request
+	var q wire.GeminiRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
 	p := in.newPrompt()
 	if q.SystemInstruction != nil {
-		p.addContents([]gemini.Content{*q.SystemInstruction})
+		p.addContents([]wire.GeminiContent{*q.SystemInstruction})
 	}
 	p.addContents(q.Contents)
 	model, verb, _ := strings.Cut(in.r.PathValue("call"), ":")
@@ -86,17 +85,17 @@ func readGemini(in *incoming) (*ask, error) {
 
 // geminiWords tell tokens. The last have the reason, and all have counts.
 func (a *ask) geminiWords(b []byte, from, to int) []byte {
-	c := gemini.Candidate{Content: &gemini.Content{Role: "model", Parts: []gemini.Part{{Text: textHole}}}}
+	c := geminiCandidate{Content: &wire.GeminiContent{Role: "model", Parts: []wire.GeminiPart{{Text: textHole}}}}
 	if a.isLast(to) {
 		c.FinishReason = "MAX_TOKENS"
 		if a.finish == finishStop {
 			c.FinishReason = "STOP"
 		}
 	}
-	res := gemini.Response{Candidates: []gemini.Candidate{c}, ModelVersion: a.model}
+	res := geminiResponse{Candidates: []geminiCandidate{c}, ModelVersion: a.model}
 	if !a.fx.noUsage {
 		n := a.counted(to)
-		res.UsageMetadata = &gemini.UsageMetadata{
+		res.UsageMetadata = &geminiUsageMetadata{
 			PromptTokenCount: a.Tokens, CandidatesTokenCount: n, TotalTokenCount: a.Tokens + n, CachedContentTokenCount: a.cached,
 		}
 	}

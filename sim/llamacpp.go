@@ -6,14 +6,13 @@ import (
 	"strconv"
 	"time"
 
-	"tacho/wire/llamacpp"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 // llamaCompletion sends its head with the first token, so that an error before
 // it has a status.
 var llamaCompletion = &dialect{
-	paths:     []string{llamacpp.CompletionPath},
+	paths:     []string{wire.LlamaCppCompletionPath},
 	mime:      "text/event-stream",
 	frame:     sseFrame,
 	read:      readLlama,
@@ -30,15 +29,15 @@ func llamaRefusal(_ *pose, c *complaint) []byte {
 	case c.status >= http.StatusInternalServerError:
 		kind = "server_error"
 	}
-	return appendJSON(nil, llamacpp.ErrorResponse{Error: llamacpp.Error{Code: c.status, Message: c.message, Type: kind}})
+	return appendJSON(nil, llamacppErrorResponse{Error: llamacppError{Code: c.status, Message: c.message, Type: kind}})
 }
 
 func readLlama(in *incoming) (*ask, error) {
-	var q llamacpp.Request
+	var q wire.LlamaCppRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	var given openai.Prompt
+	var given wire.OpenAIPrompt
 	if err := json.Unmarshal(q.Prompt, &given); err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func readLlama(in *incoming) (*ask, error) {
 	}
 	a.stopAtFirst(stops{strings: q.Stop})
 	v := &llamaVoice{ask: a, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
-	v.token = newTemplate(string(appendEvent(nil, "", llamacpp.Chunk{
+	v.token = newTemplate(string(appendEvent(nil, "", llamacppChunk{
 		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.Tokens,
 	})), textHole, intHole, intHole2)
 	a.voice = v
@@ -86,8 +85,8 @@ func (v *llamaVoice) tokens(b []byte, from, to int) []byte {
 }
 
 // final is the last event, which is long because it repeats what was asked.
-func (v *llamaVoice) final(content string) llamacpp.Final {
-	f := llamacpp.Final{
+func (v *llamaVoice) final(content string) llamacppFinal {
+	f := llamacppFinal{
 		Content: content, Tokens: []int32{}, Stop: true, Model: v.model, Prompt: v.prompt,
 		StopType: "limit", TokensCached: v.Tokens + v.output - 1,
 		GenerationSettings: map[string]any{

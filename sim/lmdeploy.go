@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"tacho/sim/words"
-	"tacho/wire/lmdeploy"
+	"tacho/wire"
 )
 
 // lmdeployGenerate shares its path with others, see generate.
@@ -16,7 +16,7 @@ var lmdeployGenerate = &dialect{
 }
 
 func readLMDeploy(in *incoming) (*ask, error) {
-	var q lmdeploy.Request
+	var q wire.LMDeployRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -39,9 +39,9 @@ func readLMDeploy(in *incoming) (*ask, error) {
 func (a *ask) lmdeployWords(b []byte, from, to int) []byte {
 	b = a.text(append(b, `{"text":"`...), from, to)
 	b = a.ids(append(b, `","output_ids":[`...), from, to)
-	m := lmdeploy.MetaInfo{PromptTokens: a.Tokens, CompletionTokens: a.counted(to)}
+	m := lmdeployMetaInfo{PromptTokens: a.Tokens, CompletionTokens: a.counted(to)}
 	if a.isLast(to) {
-		m.FinishReason = &lmdeploy.FinishReason{Type: a.finish}
+		m.FinishReason = &lmdeployFinishReason{Type: a.finish}
 	}
 	b = append(b, `],"meta_info":`...)
 	if a.fx.noUsage {
@@ -52,12 +52,12 @@ func (a *ask) lmdeployWords(b []byte, from, to int) []byte {
 
 // lmdeployPages are what only this server has.
 var lmdeployPages = map[string]page{
-	"GET /openapi.json": openAPI(lmdeploy.Schema),
-	"POST " + lmdeploy.EncodePath: func(_ *Server, w http.ResponseWriter, r *http.Request) {
-		var q lmdeploy.EncodeRequest
+	"GET /openapi.json": openAPI(wire.LMDeploySchema),
+	"POST " + wire.LMDeployEncodePath: func(_ *Server, w http.ResponseWriter, r *http.Request) {
+		var q wire.LMDeployEncodeRequest
 		if readJSON(w, r, &q) {
 			ids := words.Encode(q.Input)
-			writeJSON(w, lmdeploy.EncodeResponse{InputIDs: ids, Length: len(ids)})
+			writeJSON(w, wire.LMDeployEncodeResponse{InputIDs: ids, Length: len(ids)})
 		}
 	},
 }

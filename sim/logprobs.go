@@ -2,7 +2,6 @@ package sim
 
 import (
 	"tacho/sim/words"
-	"tacho/wire/openai"
 )
 
 // The log probability of every token, and how much less likely each of the
@@ -35,8 +34,8 @@ func (a *ask) plainText(k int) string {
 
 // completionLogprobs are those of tokens from up to but not including to, with n
 // others for each.
-func (a *ask) completionLogprobs(from, to, n int) *openai.CompletionLogprobs {
-	l := &openai.CompletionLogprobs{TextOffset: []int{}, TokenLogprobs: []float64{}, Tokens: []string{}, TopLogprobs: []map[string]float64{}}
+func (a *ask) completionLogprobs(from, to, n int) *openaiCompletionLogprobs {
+	l := &openaiCompletionLogprobs{TextOffset: []int{}, TokenLogprobs: []float64{}, Tokens: []string{}, TopLogprobs: []map[string]float64{}}
 	for k := from; k < to; k++ {
 		texts := a.alternatives(k, n)
 		top := map[string]float64{}
@@ -54,18 +53,18 @@ func (a *ask) completionLogprobs(from, to, n int) *openai.CompletionLogprobs {
 }
 
 // chatLogprobs are the same in the words of a chat.
-func (a *ask) chatLogprobs(from, to, n int) *openai.ChatLogprobs {
-	one := func(text string, p float64) openai.TokenLogprob {
+func (a *ask) chatLogprobs(from, to, n int) *openaiChatLogprobs {
+	one := func(text string, p float64) openaiTokenLogprob {
 		bytes := []int{}
 		for _, c := range []byte(text) {
 			bytes = append(bytes, int(c))
 		}
-		return openai.TokenLogprob{Token: text, Logprob: p, Bytes: bytes}
+		return openaiTokenLogprob{Token: text, Logprob: p, Bytes: bytes}
 	}
-	l := &openai.ChatLogprobs{Content: []openai.ChatLogprob{}}
+	l := &openaiChatLogprobs{Content: []openaiChatLogprob{}}
 	for k := from; k < to; k++ {
 		texts := a.alternatives(k, n)
-		entry := openai.ChatLogprob{TokenLogprob: one(texts[0], logprob), TopLogprobs: []openai.TokenLogprob{}}
+		entry := openaiChatLogprob{openaiTokenLogprob: one(texts[0], logprob), TopLogprobs: []openaiTokenLogprob{}}
 		for i, text := range texts[:n] {
 			entry.TopLogprobs = append(entry.TopLogprobs, one(text, logprob+float64(i)*logprobStep))
 		}

@@ -1,6 +1,6 @@
 package sim
 
-import "tacho/wire/mii"
+import "tacho/wire"
 
 // miiGenerate shares its path with others, see generate. The server has no
 // words for what goes wrong inside a stream.
@@ -8,13 +8,13 @@ var miiGenerate = &dialect{
 	mime: sseMime,
 	read: readMII,
 	refusal: func(_ *pose, c *complaint) []byte {
-		return appendJSON(nil, mii.ErrorResponse{Error: c.message})
+		return appendJSON(nil, miiErrorResponse{Error: c.message})
 	},
 	broken: func(*pose, *complaint) []byte { return nil },
 }
 
 func readMII(in *incoming) (*ask, error) {
-	var q mii.Request
+	var q wire.MIIRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}

@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/wire/ollama"
+	"tacho/wire"
 )
 
 const ndjsonMime = "application/x-ndjson"
 
 var ollamaGenerate = &dialect{
-	paths:   []string{ollama.GeneratePath},
+	paths:   []string{wire.OllamaGeneratePath},
 	mime:    ndjsonMime,
 	frame:   lineFrame,
 	read:    readOllamaGenerate,
@@ -19,7 +19,7 @@ var ollamaGenerate = &dialect{
 }
 
 var ollamaChat = &dialect{
-	paths:   []string{ollama.ChatPath},
+	paths:   []string{wire.OllamaChatPath},
 	mime:    ndjsonMime,
 	frame:   lineFrame,
 	read:    readOllamaChat,
@@ -34,24 +34,24 @@ var ollamaPages = map[string]page{
 }
 
 func ollamaRefusal(_ *pose, c *complaint) []byte {
-	return appendJSON(nil, ollama.ErrorResponse{Error: c.message})
+	return appendJSON(nil, ollamaErrorResponse{Error: c.message})
 }
 
 func readOllamaGenerate(in *incoming) (*ask, error) {
-	var q ollama.GenerateRequest
+	var q ollamaGenerateRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
 	p := in.newPrompt()
 	p.AddText(q.System)
 	p.AddText(q.Prompt)
-	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollama.Final, text string) any {
-		return ollama.GenerateResponse{Model: model, CreatedAt: at, Response: text, Done: f.DoneReason != "", Final: f}
+	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollamaFinal, text string) any {
+		return ollamaGenerateResponse{Model: model, CreatedAt: at, Response: text, Done: f.DoneReason != "", ollamaFinal: f}
 	})
 }
 
 func readOllamaChat(in *incoming) (*ask, error) {
-	var q ollama.ChatRequest
+	var q ollamaChatRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -59,22 +59,22 @@ func readOllamaChat(in *incoming) (*ask, error) {
 	for _, m := range q.Messages {
 		p.AddText(m.Content)
 	}
-	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollama.Final, text string) any {
-		return ollama.ChatResponse{
-			Model: model, CreatedAt: at, Done: f.DoneReason != "", Final: f,
-			Message: ollama.Message{Role: "assistant", Content: text},
+	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollamaFinal, text string) any {
+		return ollamaChatResponse{
+			Model: model, CreatedAt: at, Done: f.DoneReason != "", ollamaFinal: f,
+			Message: wire.OllamaMessage{Role: "assistant", Content: text},
 		}
 	})
 }
 
-func (in *incoming) askOllama(p prompt, model string, o *ollama.Options, stream *bool, line ollamaLine) (*ask, error) {
+func (in *incoming) askOllama(p prompt, model string, o *wire.OllamaOptions, stream *bool, line ollamaLine) (*ask, error) {
 	a, err := in.ask(p, wish{model: model, limit: max(0, o.NumPredict), stream: stream == nil || *stream})
 	if err != nil {
 		return nil, err
 	}
 	a.stopAtFirst(stops{strings: o.Stop})
 	v := &ollamaVoice{ask: a, line: line}
-	v.token = newTemplate(string(appendJSON(nil, line(a.model, holeTime, ollama.Final{}, textHole)))+"\n", holeTimeText, textHole)
+	v.token = newTemplate(string(appendJSON(nil, line(a.model, holeTime, ollamaFinal{}, textHole)))+"\n", holeTimeText, textHole)
 	a.voice = v
 	return a, nil
 }
@@ -87,7 +87,7 @@ var (
 
 // An ollamaLine is a line of the stream at a time; it is the last if the final
 // part has a reason.
-type ollamaLine func(model string, at time.Time, f ollama.Final, text string) any
+type ollamaLine func(model string, at time.Time, f ollamaFinal, text string) any
 
 // ollamaVoice writes lines of JSON, each with the time at which it was made.
 type ollamaVoice struct {
@@ -107,8 +107,8 @@ func (v *ollamaVoice) tokens(b []byte, from, to int) []byte {
 	return append(b, v.token[2]...)
 }
 
-func (v *ollamaVoice) final() ollama.Final {
-	f := ollama.Final{
+func (v *ollamaVoice) final() ollamaFinal {
+	f := ollamaFinal{
 		DoneReason: v.finish, TotalDuration: v.took(v.arrivedAt, v.lastAt), LoadDuration: time.Millisecond,
 	}
 	if !v.fx.noUsage {

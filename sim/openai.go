@@ -9,14 +9,13 @@ import (
 	"strings"
 
 	"tacho/sim/words"
-	"tacho/wire/openai"
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 const sseMime = "text/event-stream; charset=utf-8"
 
 var completions = &dialect{
-	paths:   []string{openai.CompletionsPath},
+	paths:   []string{wire.OpenAICompletionsPath},
 	mime:    sseMime,
 	read:    readCompletion,
 	refusal: openAIRefusal,
@@ -24,7 +23,7 @@ var completions = &dialect{
 }
 
 var chat = &dialect{
-	paths:   []string{openai.ChatPath},
+	paths:   []string{wire.OpenAIChatPath},
 	mime:    sseMime,
 	read:    readChat,
 	refusal: openAIRefusal,
@@ -35,20 +34,20 @@ func openAIBroken(p *pose, c *complaint) []byte {
 	if p.openai.errorCuts {
 		return nil
 	}
-	b := sse.Append(nil, "", nestedRefusal(p, c))
+	b := wire.AppendSSE(nil, "", nestedRefusal(p, c))
 	if p.openai.errorDone {
 		b = append(b, doneEvent...)
 	}
 	return b
 }
 
-const doneEvent = sse.Begin + openai.Done + sse.End
+const doneEvent = wire.SSEBegin + wire.OpenAIDone + wire.SSEEnd
 
 // A completionAsk is all that is understood of a request for a completion. Its
 // limit may be left out, which is not the same as 0.
 type completionAsk struct {
-	openai.CompletionRequest
-	openai.Constraints
+	wire.OpenAICompletionRequest
+	openaiConstraints
 	MaxTokens *int `json:"max_tokens"`
 }
 
@@ -62,10 +61,12 @@ func (q *completionAsk) check(in *incoming) error {
 		limit = nil // only the prompt is wanted
 	}
 	return firstError(
-		func() error { return checkFormat(&q.Constraints) },
+		func() error { return checkFormat(&q.openaiConstraints) },
 		func() error { return checkLogprobs("logprobs", q.Logprobs) },
 		func() error { return in.knows(q.Model) },
-		func() error { return checkSampling(&q.Sampling, q.RepetitionPenalty, &q.Constraints, limit) },
+		func() error {
+			return checkSampling(&q.OpenAISampling, q.RepetitionPenalty, &q.openaiConstraints, limit)
+		},
 	)
 }
 
@@ -111,7 +112,7 @@ func readCompletion(in *incoming) (*ask, error) {
 			a.script = []string{} // only the prompt is wanted
 		}
 	}
-	a.constrain(&q.Constraints, q.MinTokens)
+	a.constrain(&q.openaiConstraints, q.MinTokens)
 	v.ask = a
 	if q.Logprobs != nil {
 		v.probs = someLogprobs(*q.Logprobs)
@@ -123,8 +124,8 @@ func readCompletion(in *incoming) (*ask, error) {
 
 // A chatAsk is all that is understood of a request for a chat.
 type chatAsk struct {
-	openai.ChatRequest
-	openai.Constraints
+	wire.OpenAIChatRequest
+	openaiConstraints
 	MaxTokens           *int `json:"max_tokens"`
 	MaxCompletionTokens *int `json:"max_completion_tokens"`
 }
@@ -136,22 +137,24 @@ func (q *chatAsk) check(in *incoming) error {
 		return in.knows(q.Model)
 	}
 	return firstError(
-		func() error { return checkFormat(&q.Constraints) },
+		func() error { return checkFormat(&q.openaiConstraints) },
 		func() error {
 			if q.TopLogprobs != nil && *q.TopLogprobs != 0 && !q.Logprobs {
 				return &complaint{param: "top_logprobs", message: "when using `top_logprobs`, `logprobs` must be set to true."}
 			}
 			return checkLogprobs("top_logprobs", q.TopLogprobs)
 		},
-		func() error { return in.checkTools(&q.Constraints) },
+		func() error { return in.checkTools(&q.openaiConstraints) },
 		func() error { return in.knows(q.Model) },
-		func() error { return checkSampling(&q.Sampling, q.RepetitionPenalty, &q.Constraints, q.limit()) },
+		func() error {
+			return checkSampling(&q.OpenAISampling, q.RepetitionPenalty, &q.openaiConstraints, q.limit())
+		},
 	)
 }
 
 // call is the tool call that the request demands, and the schema of its
 // arguments; nil if it demands none.
-func (q *chatAsk) call() (*openai.ToolCall, json.RawMessage) {
+func (q *chatAsk) call() (*openaiToolCall, json.RawMessage) {
 	if q.ToolChoice == nil || q.ToolChoice.Word == "none" || q.ToolChoice.Word == "auto" || len(q.Tools) == 0 {
 		return nil, nil
 	}
@@ -161,7 +164,7 @@ func (q *chatAsk) call() (*openai.ToolCall, json.RawMessage) {
 			f = &q.Tools[i].Function
 		}
 	}
-	return &openai.ToolCall{Type: "function", Function: openai.FunctionCall{Name: f.Name}}, f.Parameters
+	return &openaiToolCall{Type: "function", Function: openaiFunctionCall{Name: f.Name}}, f.Parameters
 }
 
 func readChat(in *incoming) (*ask, error) {
@@ -194,7 +197,7 @@ func readChat(in *incoming) (*ask, error) {
 		v.call, v.chosen = call, q.ToolChoice.Name != ""
 		a.say(document(arguments, a.Seed))
 	}
-	a.constrain(&q.Constraints, q.MinTokens)
+	a.constrain(&q.openaiConstraints, q.MinTokens)
 	v.ask = a
 	if q.Logprobs {
 		v.probs = someLogprobs(*cmp.Or(q.TopLogprobs, new(int)))
@@ -212,7 +215,7 @@ func someLogprobs(asked int) *int {
 }
 
 // constrain gives the answer the form that the request wants it to have.
-func (a *ask) constrain(c *openai.Constraints, min int) {
+func (a *ask) constrain(c *openaiConstraints, min int) {
 	if c.N != nil {
 		a.choices = *c.N
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 // A number is a field of a request, and the range that vLLM allows for it.
@@ -51,7 +51,7 @@ const (
 )
 
 // checkSampling complains about numbers that are out of bounds.
-func checkSampling(s *openai.Sampling, repetition *float64, c *openai.Constraints, maxTokens *int) error {
+func checkSampling(s *wire.OpenAISampling, repetition *float64, c *openaiConstraints, maxTokens *int) error {
 	inf := math.Inf(1)
 	for _, n := range []number{
 		{name: "n", value: asFloat(c.N), low: 1, high: mostChoices},
@@ -94,7 +94,7 @@ func checkLogprobs(param string, n *int) error {
 }
 
 // checkFormat complains about a format that needs a schema and has none.
-func checkFormat(c *openai.Constraints) error {
+func checkFormat(c *openaiConstraints) error {
 	if f := c.ResponseFormat; f != nil && f.Type == "json_schema" && f.JSONSchema == nil {
 		return &complaint{param: "response_format", message: "When response_format type is 'json_schema', the 'json_schema' field must be provided."}
 	}
@@ -103,13 +103,13 @@ func checkFormat(c *openai.Constraints) error {
 
 // checkTools complains about tools and choices that do not fit. Tools without a
 // choice mean auto.
-func (in *incoming) checkTools(c *openai.Constraints) error {
+func (in *incoming) checkTools(c *openaiConstraints) error {
 	about := func(message string) error { return &complaint{param: "tool_choice", message: message} }
 	if c.Tools != nil && len(c.Tools) == 0 {
 		return &complaint{param: "tools", message: "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely."}
 	}
 	if c.ToolChoice == nil && c.Tools != nil {
-		c.ToolChoice = &openai.ToolChoice{Word: "auto"}
+		c.ToolChoice = &openaiToolChoice{Word: "auto"}
 	}
 	choice := c.ToolChoice
 	switch {
@@ -119,7 +119,7 @@ func (in *incoming) checkTools(c *openai.Constraints) error {
 		return about("When using `tool_choice`, `tools` must be set.")
 	case choice.Word != "" && choice.Word != "auto" && choice.Word != "required":
 		return about(fmt.Sprintf("Invalid value for `tool_choice`: %s! Only named tools, \"none\", \"auto\" or \"required\" are supported.", choice.Word))
-	case choice.Word == "" && !slices.ContainsFunc(c.Tools, func(t openai.Tool) bool { return t.Function.Name == choice.Name }):
+	case choice.Word == "" && !slices.ContainsFunc(c.Tools, func(t openaiTool) bool { return t.Function.Name == choice.Name }):
 		return about("The tool specified in `tool_choice` does not match any of the specified `tools`")
 	case in.pose.openai.toolParser && !in.opt.ToolParser:
 		return &complaint{message: "calls of tools need a server started with --enable-auto-tool-choice"}

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"tacho/wire/llamacpp"
-	"tacho/wire/openai"
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 // openAIVoice is what completions and chat have in common.
@@ -28,7 +26,7 @@ type openAIVoice struct {
 	appendProbs func(b []byte, from, to int) []byte
 }
 
-func (v *openAIVoice) options(o *openai.StreamOptions, stream bool) error {
+func (v *openAIVoice) options(o *wire.OpenAIStreamOptions, stream bool) error {
 	switch {
 	case o == nil:
 	case !stream && v.manner.optionsStream:
@@ -102,27 +100,27 @@ func (v *openAIVoice) tokenIDs() []int32 {
 }
 
 // holeUsage is the usage of every chunk, if that was asked for.
-func (v *openAIVoice) holeUsage() *openai.Usage {
+func (v *openAIVoice) holeUsage() *openaiUsage {
 	switch {
 	case v.continuous && !v.fx.noUsage:
-		return &openai.Usage{PromptTokens: v.Tokens, TotalTokens: intHole, CompletionTokens: intHole2}
+		return &openaiUsage{PromptTokens: v.Tokens, TotalTokens: intHole, CompletionTokens: intHole2}
 	case v.usage && v.manner.usage == usageZero:
-		return &openai.Usage{}
+		return &openaiUsage{}
 	}
 	return nil
 }
 
-func (v *openAIVoice) realUsage() *openai.Usage {
+func (v *openAIVoice) realUsage() *openaiUsage {
 	if v.fx.noUsage {
 		return nil
 	}
 	out := v.counted(v.count(v.output))
-	u := &openai.Usage{PromptTokens: v.Tokens, TotalTokens: v.Tokens + out, CompletionTokens: out}
+	u := &openaiUsage{PromptTokens: v.Tokens, TotalTokens: v.Tokens + out, CompletionTokens: out}
 	if v.cached > 0 {
-		u.PromptTokensDetails = &openai.PromptTokensDetails{CachedTokens: v.cached}
+		u.PromptTokensDetails = &openaiPromptTokensDetails{CachedTokens: v.cached}
 	}
 	if v.fx.reasoning > 0 {
-		u.CompletionTokensDetails = &openai.CompletionTokensDetails{ReasoningTokens: min(v.fx.reasoning, v.output)}
+		u.CompletionTokensDetails = &openaiCompletionTokensDetails{ReasoningTokens: min(v.fx.reasoning, v.output)}
 	}
 	return u
 }
@@ -151,7 +149,7 @@ func (v *openAIVoice) dress(chunk any) string {
 	if v.usage && v.manner.usage == usageNull && !strings.Contains(j, `"usage":`) {
 		j = strings.TrimSuffix(j, "}") + `,"usage":null}`
 	}
-	return sse.Begin + j + sse.End
+	return wire.SSEBegin + j + wire.SSEEnd
 }
 
 // fill appends the event of some tokens.
@@ -201,16 +199,16 @@ func (v *openAIVoice) fillWhole(b []byte, document any) []byte {
 func (v *openAIVoice) end(b []byte, chunk any) []byte {
 	event := v.dress(chunk)
 	if v.manner.timings {
-		event = strings.TrimSuffix(event, "}"+sse.End) + `,"timings":` + string(appendJSON(nil, v.timings())) + "}" + sse.End
+		event = strings.TrimSuffix(event, "}"+wire.SSEEnd) + `,"timings":` + string(appendJSON(nil, v.timings())) + "}" + wire.SSEEnd
 	}
 	return append(b, event...)
 }
 
 // timings are llama.cpp's own measurements of an answer that is over.
-func (a *ask) timings() *llamacpp.Timings {
+func (a *ask) timings() *llamacppTimings {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	prompt, predicted := a.took(a.admittedAt, a.firstAt), a.took(a.firstAt, a.lastAt)
-	t := &llamacpp.Timings{
+	t := &llamacppTimings{
 		CacheN: a.cached, PromptN: a.Tokens - a.cached, PromptMs: ms(prompt),
 		PredictedN: a.counted(a.output), PredictedMs: ms(predicted),
 		PromptPerSecond: perSecond(int64(a.Tokens-a.cached), prompt), PredictedPerSecond: perSecond(int64(a.output), predicted),
@@ -241,15 +239,15 @@ func (v *completionVoice) tokenTemplate(last bool) template {
 	return v.template(c)
 }
 
-func (v *completionVoice) chunk(text string, last bool, u *openai.Usage) *openai.Completion {
+func (v *completionVoice) chunk(text string, last bool, u *openaiUsage) *openaiCompletion {
 	finish := v.finishReason(last)
 	if last && v.manner.tgiFinish {
 		reason := v.tgiReason()
 		finish = &reason
 	}
-	return &openai.Completion{
+	return &openaiCompletion{
 		ID: v.name("cmpl-"), Object: "text_completion", Created: v.created, Model: v.model, Usage: u,
-		Choices: []openai.CompletionChoice{{Text: text, FinishReason: finish, StopReason: v.stopReason(last)}},
+		Choices: []openaiCompletionChoice{{Text: text, FinishReason: finish, StopReason: v.stopReason(last)}},
 	}
 }
 
@@ -269,7 +267,7 @@ func (v *completionVoice) last(b []byte) []byte {
 		b = v.repeat(v.end(b, v.chunk("", true, v.realUsage())), begin)
 	} else if v.usage && !v.manner.usageAlways && !v.fx.noUsage {
 		c := v.chunk("", true, v.realUsage())
-		c.Choices = []openai.CompletionChoice{}
+		c.Choices = []openaiCompletionChoice{}
 		b = append(b, v.dress(c)...)
 	}
 	return append(b, doneEvent...)
@@ -288,10 +286,10 @@ func (v *completionVoice) whole(b []byte) []byte {
 // chatVoice speaks /v1/chat/completions.
 type chatVoice struct {
 	openAIVoice
-	thought template         // the event of a token of reasoning
-	told    bool             // the role
-	call    *openai.ToolCall // what is said are the arguments of this; nil is content
-	chosen  bool             // the request chose the tool
+	thought template        // the event of a token of reasoning
+	told    bool            // the role
+	call    *openaiToolCall // what is said are the arguments of this; nil is content
+	chosen  bool            // the request chose the tool
 }
 
 func (v *chatVoice) begin() {
@@ -304,7 +302,7 @@ func (v *chatVoice) begin() {
 }
 
 // tokenTemplate is that of the event of a token.
-func (v *chatVoice) tokenTemplate(d openai.ChatDelta, last bool) template {
+func (v *chatVoice) tokenTemplate(d openaiChatDelta, last bool) template {
 	c := v.chunk(d, last, v.holeUsage())
 	c.Choices[0].Logprobs, c.Choices[0].TokenIDs = v.logprobs(), v.tokenIDs()
 	return v.template(c)
@@ -321,12 +319,12 @@ func (v *chatVoice) finishReason(last bool) *string {
 }
 
 // delta has a hole where the text goes.
-func (v *chatVoice) delta(thought bool) openai.ChatDelta {
+func (v *chatVoice) delta(thought bool) openaiChatDelta {
 	text := textHole
-	d := openai.ChatDelta{}
+	d := openaiChatDelta{}
 	switch {
 	case v.call != nil:
-		d.ToolCalls = []openai.ToolCall{{Function: openai.FunctionCall{Arguments: textHole}}}
+		d.ToolCalls = []openaiToolCall{{Function: openaiFunctionCall{Arguments: textHole}}}
 	case !thought:
 		d.Content = &text
 	case v.manner.reasoning:
@@ -340,10 +338,10 @@ func (v *chatVoice) delta(thought bool) openai.ChatDelta {
 	return d
 }
 
-func (v *chatVoice) chunk(d openai.ChatDelta, last bool, u *openai.Usage) *openai.ChatChunk {
-	return &openai.ChatChunk{
+func (v *chatVoice) chunk(d openaiChatDelta, last bool, u *openaiUsage) *openaiChatChunk {
+	return &openaiChatChunk{
 		ID: v.name("chatcmpl-"), Object: "chat.completion.chunk", Created: v.created, Model: v.model, Usage: u,
-		Choices: []openai.ChatChoice{{Delta: d, FinishReason: v.finishReason(last), StopReason: v.stopReason(last)}},
+		Choices: []openaiChatChoice{{Delta: d, FinishReason: v.finishReason(last), StopReason: v.stopReason(last)}},
 	}
 }
 
@@ -353,7 +351,7 @@ func (v *chatVoice) role(b []byte) []byte {
 		return b
 	}
 	v.told = true
-	d := openai.ChatDelta{Role: "assistant"}
+	d := openaiChatDelta{Role: "assistant"}
 	if v.manner.role != roleBare {
 		d.Content = new(string)
 	}
@@ -369,8 +367,8 @@ func (v *chatVoice) role(b []byte) []byte {
 	return v.repeat(append(b, event...), begin)
 }
 
-func (v *chatVoice) usageAt(n int) *openai.Usage {
-	return &openai.Usage{PromptTokens: v.Tokens, TotalTokens: v.Tokens + n, CompletionTokens: n}
+func (v *chatVoice) usageAt(n int) *openaiUsage {
+	return &openaiUsage{PromptTokens: v.Tokens, TotalTokens: v.Tokens + n, CompletionTokens: n}
 }
 
 func (v *chatVoice) early(b []byte) []byte {
@@ -405,11 +403,11 @@ func (v *chatVoice) tokens(b []byte, from, to int) []byte {
 func (v *chatVoice) last(b []byte) []byte {
 	if v.manner.finishAlone {
 		begin := len(b)
-		b = v.repeat(v.end(b, v.chunk(openai.ChatDelta{}, true, nil)), begin)
+		b = v.repeat(v.end(b, v.chunk(openaiChatDelta{}, true, nil)), begin)
 	}
 	if v.usage && !v.fx.noUsage {
-		c := v.chunk(openai.ChatDelta{}, true, v.realUsage())
-		c.Choices = []openai.ChatChoice{}
+		c := v.chunk(openaiChatDelta{}, true, v.realUsage())
+		c.Choices = []openaiChatChoice{}
 		b = append(b, v.dress(c)...)
 	}
 	return append(b, doneEvent...)
@@ -417,15 +415,15 @@ func (v *chatVoice) last(b []byte) []byte {
 
 func (v *chatVoice) whole(b []byte) []byte {
 	text := textHole
-	m := openai.ChatDelta{Role: "assistant", Content: &text}
+	m := openaiChatDelta{Role: "assistant", Content: &text}
 	if v.call != nil {
 		call := *v.call
 		call.Function.Arguments = textHole
-		m.Content, m.ToolCalls = new(string), []openai.ToolCall{call}
+		m.Content, m.ToolCalls = new(string), []openaiToolCall{call}
 	}
-	c := openai.ChatCompletion{ID: v.name("chatcmpl-"), Object: "chat.completion", Created: v.created, Model: v.model, Usage: v.realUsage()}
+	c := openaiChatCompletion{ID: v.name("chatcmpl-"), Object: "chat.completion", Created: v.created, Model: v.model, Usage: v.realUsage()}
 	for i := range max(1, v.choices) {
-		c.Choices = append(c.Choices, openai.ChatMessageChoice{
+		c.Choices = append(c.Choices, openaiChatMessageChoice{
 			Index: i, Message: m, Logprobs: v.logprobs(), FinishReason: v.finishReason(true), StopReason: v.stopReason(true),
 		})
 	}

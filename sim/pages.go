@@ -6,13 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/wire/anthropic"
-	"tacho/wire/embeddings"
-	"tacho/wire/llamacpp"
-	"tacho/wire/ollama"
-	"tacho/wire/openai"
-	"tacho/wire/sglang"
-	"tacho/wire/tgi"
+	"tacho/wire"
 )
 
 // A page is an answer that needs no model, or is given whole.
@@ -20,36 +14,36 @@ type page func(s *Server, w http.ResponseWriter, r *http.Request)
 
 // pages are those that it has whatever it poses as.
 var pages = map[string]page{
-	"GET /health":                          (*Server).health,
-	"GET /ping":                            (*Server).health,
-	"GET /health_generate":                 (*Server).health,
-	"GET /v2/health/ready":                 (*Server).health,
-	"GET /v2/health/live":                  (*Server).health,
-	"GET /v2/models/{model}/ready":         (*Server).health,
-	"GET /version":                         (*Server).version,
-	"GET /load":                            (*Server).serverLoad,
-	"GET /metrics":                         (*Server).metricsPage,
-	"GET /prometheus/metrics":              (*Server).metricsPage,
-	"GET " + openai.ModelsPath:             (*Server).models,
-	"GET " + embeddings.InfinityModelsPath: (*Server).models,
-	"POST " + openai.TokenizePath:          (*Server).tokenize,
-	"POST " + openai.DetokenizePath:        (*Server).detokenize,
-	"POST /reset_prefix_cache":             (*Server).resetPrefixCache,
-	"GET " + tgi.InfoPath:                  (*Server).tgiInfo,
-	"GET " + sglang.FlushCachePath:         (*Server).flushCache,
-	"POST " + sglang.FlushCachePath:        (*Server).flushCache,
-	"GET " + sglang.ServerInfoPath:         (*Server).serverInfo,
-	"GET /get_server_info":                 (*Server).serverInfo,
-	"GET " + sglang.ModelInfoPath:          (*Server).modelInfo,
-	"GET /get_model_info":                  (*Server).modelInfo,
-	"GET " + llamacpp.PropsPath:            (*Server).props,
-	"GET " + ollama.VersionPath:            (*Server).version,
-	"GET " + ollama.TagsPath:               (*Server).tags,
-	"GET " + ollama.PsPath:                 (*Server).tags,
-	"POST " + ollama.ShowPath:              (*Server).show,
-	"POST " + anthropic.CountTokensPath:    (*Server).countTokens,
-	"GET /sim/truth":                       (*Server).truthPage,
-	"GET /sim/lateness":                    (*Server).lateness,
+	"GET /health":                           (*Server).health,
+	"GET /ping":                             (*Server).health,
+	"GET /health_generate":                  (*Server).health,
+	"GET /v2/health/ready":                  (*Server).health,
+	"GET /v2/health/live":                   (*Server).health,
+	"GET /v2/models/{model}/ready":          (*Server).health,
+	"GET /version":                          (*Server).version,
+	"GET /load":                             (*Server).serverLoad,
+	"GET /metrics":                          (*Server).metricsPage,
+	"GET /prometheus/metrics":               (*Server).metricsPage,
+	"GET " + wire.OpenAIModelsPath:          (*Server).models,
+	"GET " + wire.InfinityModelsPath:        (*Server).models,
+	"POST " + wire.OpenAITokenizePath:       (*Server).tokenize,
+	"POST " + wire.OpenAIDetokenizePath:     (*Server).detokenize,
+	"POST /reset_prefix_cache":              (*Server).resetPrefixCache,
+	"GET " + wire.TGIInfoPath:               (*Server).tgiInfo,
+	"GET " + wire.SGLangFlushCachePath:      (*Server).flushCache,
+	"POST " + wire.SGLangFlushCachePath:     (*Server).flushCache,
+	"GET " + wire.SGLangServerInfoPath:      (*Server).serverInfo,
+	"GET /get_server_info":                  (*Server).serverInfo,
+	"GET " + wire.SGLangModelInfoPath:       (*Server).modelInfo,
+	"GET /get_model_info":                   (*Server).modelInfo,
+	"GET " + wire.LlamaCppPropsPath:         (*Server).props,
+	"GET " + wire.OllamaVersionPath:         (*Server).version,
+	"GET " + wire.OllamaTagsPath:            (*Server).tags,
+	"GET " + wire.OllamaPsPath:              (*Server).tags,
+	"POST " + wire.OllamaShowPath:           (*Server).show,
+	"POST " + wire.AnthropicCountTokensPath: (*Server).countTokens,
+	"GET /sim/truth":                        (*Server).truthPage,
+	"GET /sim/lateness":                     (*Server).lateness,
 }
 
 func writeJSON(w http.ResponseWriter, v any) {
@@ -70,7 +64,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 func badRequest(w http.ResponseWriter, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	writeJSON(w, openai.ErrorResponse{Error: openai.Error{Message: message, Type: "BadRequestError", Code: http.StatusBadRequest}})
+	writeJSON(w, openaiErrorResponse{Error: openaiError{Message: message, Type: "BadRequestError", Code: http.StatusBadRequest}})
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
@@ -88,9 +82,9 @@ func (s *Server) serverLoad(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	list := openai.ModelList{Object: "list"}
+	list := wire.OpenAIModelList{Object: "list"}
 	for _, name := range append([]string{s.opt.Model}, s.opt.Adapters...) {
-		list.Data = append(list.Data, openai.Model{
+		list.Data = append(list.Data, wire.OpenAIModel{
 			ID: name, Object: "model", Created: s.clock.start.Unix(), OwnedBy: cmp.Or(s.pose.owner, s.pose.name),
 			Root: s.opt.Model, MaxModelLen: s.opt.MaxModelLen,
 		})
@@ -106,7 +100,7 @@ func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
 	if concurrent == 0 {
 		concurrent = 1 << 20
 	}
-	writeJSON(w, tgi.Info{
+	writeJSON(w, wire.TGIInfo{
 		ModelID: s.opt.Model, MaxConcurrentRequests: concurrent, MaxBestOf: 1, MaxStopSequences: 4,
 		MaxInputTokens: s.opt.MaxModelLen - 1, MaxTotalTokens: s.opt.MaxModelLen, MaxClientBatchSize: 4,
 		Router: "text-generation-router", Version: s.pose.version,
@@ -115,19 +109,19 @@ func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) serverInfo(w http.ResponseWriter, _ *http.Request) {
 	l := s.model.load()
-	writeJSON(w, sglang.ServerInfo{
+	writeJSON(w, sglangServerInfo{
 		ModelPath: s.opt.Model, ServedModelName: s.opt.Model, ContextLength: s.opt.MaxModelLen,
 		MaxRunningRequests: l.maxRunning, Version: s.pose.version,
-		InternalStates: []sglang.InternalState{{LastGenThroughput: perSecond(s.counters.generated.Load(), l.busy)}},
+		InternalStates: []sglangInternalState{{LastGenThroughput: perSecond(s.counters.generated.Load(), l.busy)}},
 	})
 }
 
 func (s *Server) modelInfo(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, sglang.ModelInfo{ModelPath: s.opt.Model, TokenizerPath: s.opt.Model, IsGeneration: true})
+	writeJSON(w, sglangModelInfo{ModelPath: s.opt.Model, TokenizerPath: s.opt.Model, IsGeneration: true})
 }
 
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
-	p := llamacpp.Props{TotalSlots: max(1, s.model.load().maxRunning), ModelPath: s.opt.Model, ModelAlias: s.opt.Model, BuildInfo: s.pose.version}
+	p := wire.LlamaCppProps{TotalSlots: max(1, s.model.load().maxRunning), ModelPath: s.opt.Model, ModelAlias: s.opt.Model, BuildInfo: s.pose.version}
 	p.DefaultGenerationSettings.NCtx = s.opt.MaxModelLen
 	writeJSON(w, p)
 }
@@ -161,13 +155,13 @@ func (s *Server) flushCache(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
-	var q anthropic.Request
+	var q wire.AnthropicRequest
 	if !readJSON(w, r, &q) {
 		return
 	}
 	var p prompt
 	p.addAnthropic(&q)
-	writeJSON(w, anthropic.CountTokensResponse{InputTokens: p.Tokens})
+	writeJSON(w, wire.AnthropicCountTokensResponse{InputTokens: p.Tokens})
 }
 
 // lateness is how well it keeps its model's time, in seconds of that time.

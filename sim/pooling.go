@@ -6,24 +6,24 @@ import (
 	"slices"
 
 	"tacho/sim/words"
-	"tacho/wire/embeddings"
+	"tacho/wire"
 )
 
 // pooling and rerank answer as embedding does, when the model has read all.
 var pooling = &dialect{
-	paths:   []string{embeddings.PoolingPath},
+	paths:   []string{wire.PoolingPath},
 	read:    readPooling,
 	refusal: openAIRefusal,
 }
 
 var rerank = &dialect{
-	paths:   []string{embeddings.RerankPath, "/rerank", "/v2/rerank"},
+	paths:   []string{wire.RerankPath, "/rerank", "/v2/rerank"},
 	read:    readRerank,
 	refusal: openAIRefusal,
 }
 
 func readPooling(in *incoming) (*ask, error) {
-	var q embeddings.PoolingRequest
+	var q poolingRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -33,22 +33,22 @@ func readPooling(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	return in.askDocument(p, q.Model, func(a *ask) any {
-		res := embeddings.PoolingResponse{
-			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: a.model, Data: []embeddings.PoolingItem{},
+		res := poolingResponse{
+			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: a.model, Data: []poolingItem{},
 		}
 		if !a.fx.noUsage {
 			n := a.counted(a.Tokens)
-			res.Usage = embeddings.Usage{PromptTokens: n, TotalTokens: n}
+			res.Usage = embeddingsUsage{PromptTokens: n, TotalTokens: n}
 		}
 		for i, seed := range seeds {
-			res.Data = append(res.Data, embeddings.PoolingItem{Index: i, Object: "pooling", Data: appendJSON(nil, unitVector(seed, defaultDimensions))})
+			res.Data = append(res.Data, poolingItem{Index: i, Object: "pooling", Data: appendJSON(nil, unitVector(seed, defaultDimensions))})
 		}
 		return res
 	})
 }
 
 func readRerank(in *incoming) (*ask, error) {
-	var q embeddings.RerankRequest
+	var q rerankRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -56,27 +56,27 @@ func readRerank(in *incoming) (*ask, error) {
 		return nil, errors.New("documents: there are none to rank")
 	}
 	p := in.newPrompt()
-	results := make([]embeddings.RerankResult, len(q.Documents))
+	results := make([]rerankResult, len(q.Documents))
 	for i, text := range q.Documents { // each is read together with the query
 		p.AddText(q.Query)
 		p.AddText(text)
-		results[i] = embeddings.RerankResult{
-			Index: i, Document: embeddings.RerankDocument{Text: text}, RelevanceScore: float64(words.Output(p.Seed, 0)) / float64(words.Size),
+		results[i] = rerankResult{
+			Index: i, Document: rerankDocument{Text: text}, RelevanceScore: float64(words.Output(p.Seed, 0)) / float64(words.Size),
 		}
 	}
-	slices.SortStableFunc(results, func(a, b embeddings.RerankResult) int { return cmp.Compare(b.RelevanceScore, a.RelevanceScore) })
+	slices.SortStableFunc(results, func(a, b rerankResult) int { return cmp.Compare(b.RelevanceScore, a.RelevanceScore) })
 	return in.askDocument(p, q.Model, func(a *ask) any {
-		res := embeddings.RerankResponse{ID: "score-" + a.id, Model: a.model, Results: results}
+		res := rerankResponse{ID: "score-" + a.id, Model: a.model, Results: results}
 		if !a.fx.noUsage {
 			n := a.counted(a.Tokens)
-			res.Usage = embeddings.RerankUsage{PromptTokens: n, TotalTokens: n}
+			res.Usage = rerankUsage{PromptTokens: n, TotalTokens: n}
 		}
 		return res
 	})
 }
 
 // addInputs adds all inputs, and returns a seed for each.
-func (p *prompt) addInputs(in *embeddings.Inputs) (seeds []uint64) {
+func (p *prompt) addInputs(in *embeddingsInputs) (seeds []uint64) {
 	for _, text := range in.Texts {
 		p.AddText(text)
 		seeds = append(seeds, p.Seed)

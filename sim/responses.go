@@ -5,24 +5,24 @@ import (
 	"strconv"
 	"time"
 
-	wire "tacho/wire/responses"
+	"tacho/wire"
 )
 
 var responses = &dialect{
-	paths:   []string{wire.Path},
+	paths:   []string{wire.ResponsesPath},
 	mime:    sseMime,
 	read:    readResponses,
 	refusal: openAIRefusal,
 	broken: func(_ *pose, c *complaint) []byte {
-		return appendEvent(nil, wire.Failed, wire.Event{Type: wire.Failed, Response: &wire.Response{
-			Object: "response", Status: "failed", Output: []wire.OutputItem{},
-			Error: &wire.Error{Code: "server_error", Message: c.message},
+		return appendEvent(nil, wire.ResponsesFailed, responsesEvent{Type: wire.ResponsesFailed, Response: &responsesResponse{
+			Object: "response", Status: "failed", Output: []responsesOutputItem{},
+			Error: &responsesError{Code: "server_error", Message: c.message},
 		}})
 	},
 }
 
 func readResponses(in *incoming) (*ask, error) {
-	var q wire.Request
+	var q wire.ResponsesRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func readResponses(in *incoming) (*ask, error) {
 	}
 	v := &responsesVoice{ask: a, created: time.Now().Unix()}
 	text := textHole
-	v.token = newTemplate(string(appendEvent(nil, wire.OutputTextDelta, v.part(wire.Event{
-		Type: wire.OutputTextDelta, SequenceNumber: intHole, Delta: &text,
+	v.token = newTemplate(string(appendEvent(nil, wire.ResponsesOutputTextDelta, v.part(responsesEvent{
+		Type: wire.ResponsesOutputTextDelta, SequenceNumber: intHole, Delta: &text,
 	}))), intHole, textHole)
 	a.voice = v
 	return a, nil
@@ -58,45 +58,45 @@ type responsesVoice struct {
 func (v *responsesVoice) itemID() string { return "msg_" + v.id }
 
 // part says of an event that it is about the first part of the first item.
-func (v *responsesVoice) part(e wire.Event) wire.Event {
+func (v *responsesVoice) part(e responsesEvent) responsesEvent {
 	e.ItemID, e.OutputIndex, e.ContentIndex = v.itemID(), new(int), new(int)
 	return e
 }
 
-func (v *responsesVoice) event(b []byte, e wire.Event) []byte {
+func (v *responsesVoice) event(b []byte, e responsesEvent) []byte {
 	e.SequenceNumber = v.told
 	v.told++
 	return appendEvent(b, e.Type, e)
 }
 
-func (v *responsesVoice) response(status string) *wire.Response {
-	return &wire.Response{
+func (v *responsesVoice) response(status string) *responsesResponse {
+	return &responsesResponse{
 		ID: "resp_" + v.id, Object: "response", CreatedAt: v.created, Status: status, Model: v.model,
-		Output: []wire.OutputItem{}, Metadata: map[string]string{}, ToolChoice: "auto", Tools: []json.RawMessage{},
+		Output: []responsesOutputItem{}, Metadata: map[string]string{}, ToolChoice: "auto", Tools: []json.RawMessage{},
 		ParallelToolCalls: true, Temperature: 1, TopP: 1,
 	}
 }
 
-func (v *responsesVoice) item(status string, content ...wire.OutputPart) *wire.OutputItem {
+func (v *responsesVoice) item(status string, content ...responsesOutputPart) *responsesOutputItem {
 	if content == nil {
-		content = []wire.OutputPart{}
+		content = []responsesOutputPart{}
 	}
-	return &wire.OutputItem{ID: v.itemID(), Type: "message", Status: status, Role: "assistant", Content: content}
+	return &responsesOutputItem{ID: v.itemID(), Type: "message", Status: status, Role: "assistant", Content: content}
 }
 
-func textPart(text string) *wire.OutputPart {
-	return &wire.OutputPart{Type: "output_text", Text: text, Annotations: []json.RawMessage{}}
+func textPart(text string) *responsesOutputPart {
+	return &responsesOutputPart{Type: "output_text", Text: text, Annotations: []json.RawMessage{}}
 }
 
 func (v *responsesVoice) early(b []byte) []byte {
-	b = v.event(b, wire.Event{Type: wire.Created, Response: v.response("in_progress")})
-	return v.event(b, wire.Event{Type: wire.InProgress, Response: v.response("in_progress")})
+	b = v.event(b, responsesEvent{Type: wire.ResponsesCreated, Response: v.response("in_progress")})
+	return v.event(b, responsesEvent{Type: wire.ResponsesInProgress, Response: v.response("in_progress")})
 }
 
 func (v *responsesVoice) tokens(b []byte, from, to int) []byte {
 	if from == 0 {
-		b = v.event(b, wire.Event{Type: wire.OutputItemAdded, OutputIndex: new(int), Item: v.item("in_progress")})
-		b = v.event(b, v.part(wire.Event{Type: wire.ContentPartAdded, Part: textPart("")}))
+		b = v.event(b, responsesEvent{Type: wire.ResponsesOutputItemAdded, OutputIndex: new(int), Item: v.item("in_progress")})
+		b = v.event(b, v.part(responsesEvent{Type: wire.ResponsesContentPartAdded, Part: textPart("")}))
 	}
 	if v.onlyEnds(from, to) {
 		return b
@@ -108,18 +108,18 @@ func (v *responsesVoice) tokens(b []byte, from, to int) []byte {
 }
 
 // final is the response as it stands in the last event.
-func (v *responsesVoice) final() (kind string, r *wire.Response) {
-	kind, r = wire.Completed, v.response("completed")
+func (v *responsesVoice) final() (kind string, r *responsesResponse) {
+	kind, r = wire.ResponsesCompleted, v.response("completed")
 	if v.finish == finishLength {
-		kind, r.Status = wire.Incomplete, "incomplete"
-		r.IncompleteDetails = &wire.IncompleteDetails{Reason: wire.MaxOutputTokens}
+		kind, r.Status = wire.ResponsesIncomplete, "incomplete"
+		r.IncompleteDetails = &responsesIncompleteDetails{Reason: responsesMaxOutputTokens}
 	}
-	r.Output = []wire.OutputItem{*v.item(r.Status, *textPart(textHole))}
+	r.Output = []responsesOutputItem{*v.item(r.Status, *textPart(textHole))}
 	if !v.fx.noUsage {
 		out := v.counted(v.output)
-		r.Usage = &wire.Usage{
+		r.Usage = &responsesUsage{
 			InputTokens: v.Tokens, OutputTokens: out, TotalTokens: v.Tokens + out,
-			InputTokensDetails: wire.InputTokensDetails{CachedTokens: v.cached},
+			InputTokensDetails: responsesInputTokensDetails{CachedTokens: v.cached},
 		}
 	}
 	return kind, r
@@ -129,10 +129,10 @@ func (v *responsesVoice) last(b []byte) []byte {
 	kind, final := v.final()
 	text := textHole
 	var end []byte
-	end = v.event(end, v.part(wire.Event{Type: wire.OutputTextDone, Text: &text}))
-	end = v.event(end, v.part(wire.Event{Type: wire.ContentPartDone, Part: textPart(textHole)}))
-	end = v.event(end, wire.Event{Type: wire.OutputItemDone, OutputIndex: new(int), Item: &final.Output[0]})
-	end = v.event(end, wire.Event{Type: kind, Response: final})
+	end = v.event(end, v.part(responsesEvent{Type: wire.ResponsesOutputTextDone, Text: &text}))
+	end = v.event(end, v.part(responsesEvent{Type: wire.ResponsesContentPartDone, Part: textPart(textHole)}))
+	end = v.event(end, responsesEvent{Type: wire.ResponsesOutputItemDone, OutputIndex: new(int), Item: &final.Output[0]})
+	end = v.event(end, responsesEvent{Type: kind, Response: final})
 	return v.retell(b, end, 0, v.output)
 }
 

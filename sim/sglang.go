@@ -5,8 +5,7 @@ import (
 	"strconv"
 
 	"tacho/sim/words"
-	"tacho/wire/sglang"
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 var sglangGenerate = &dialect{
@@ -14,7 +13,7 @@ var sglangGenerate = &dialect{
 	read:    readSGLang,
 	refusal: sglangRefusal,
 	broken: func(p *pose, c *complaint) []byte {
-		return append(sse.Append(nil, "", sglangRefusal(p, c)), doneEvent...)
+		return append(wire.AppendSSE(nil, "", sglangRefusal(p, c)), doneEvent...)
 	},
 }
 
@@ -23,11 +22,11 @@ func sglangRefusal(_ *pose, c *complaint) []byte {
 	if c.status >= http.StatusInternalServerError {
 		kind = "internal_error"
 	}
-	return appendJSON(nil, sglang.ErrorResponse{Error: sglang.Error{Message: c.message, Type: kind, Code: c.status}})
+	return appendJSON(nil, sglangErrorResponse{Error: sglangError{Message: c.message, Type: kind, Code: c.status}})
 }
 
 func readSGLang(in *incoming) (*ask, error) {
-	var q sglang.Request
+	var q sglangRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -74,11 +73,11 @@ func (v *sglangVoice) tokens(b []byte, from, to int) []byte {
 func (v *sglangVoice) answer(b []byte, _, to int) []byte {
 	b = append(append(b, `{"text":"`...), v.soFar...)
 	b = append(append(b, `","output_ids":[`...), v.idsSoFar...)
-	m := sglang.MetaInfo{
+	m := sglangMetaInfo{
 		ID: v.id, PromptTokens: v.Tokens, CompletionTokens: v.counted(to), CachedTokens: v.cached, WeightVersion: "default",
 	}
 	if v.isLast(to) {
-		m.FinishReason = &sglang.FinishReason{Type: v.finish}
+		m.FinishReason = &sglangFinishReason{Type: v.finish}
 		switch {
 		case v.finish == finishLength:
 			m.FinishReason.Length = v.output

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"tacho/wire/sse"
+	"tacho/wire"
 )
 
 // bodyLimit is the longest request body accepted: a few million tokens of text.
@@ -279,7 +279,7 @@ func (an *answer) disturb(ctx context.Context, have int) (over bool, err error) 
 
 // garbage is an event whose data is no JSON, in server-sent events and in
 // lines of JSON alike.
-const garbage = sse.Begin + `{"choices":[{"text":"` + sse.End
+const garbage = wire.SSEBegin + `{"choices":[{"text":"` + wire.SSEEnd
 
 func stall(ctx context.Context, length time.Duration) error {
 	if length == 0 {

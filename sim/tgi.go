@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"tacho/sim/words"
-	"tacho/wire/sse"
-	"tacho/wire/tgi"
+	"tacho/wire"
 )
 
 // tgiStream sends its head at once, so that errors come inside the stream.
 var tgiStream = &dialect{
-	paths:      []string{tgi.GenerateStreamPath},
+	paths:      []string{wire.TGIGenerateStreamPath},
 	mime:       "text/event-stream",
 	frame:      tgiFrame,
 	read:       readTGI,
@@ -37,7 +36,7 @@ var tgiWhole = &dialect{
 // generate is a path that several servers have. The place of the prompt tells
 // which of them is meant, or else the pose does.
 var generate = &dialect{
-	paths:   []string{tgi.GeneratePath},
+	paths:   []string{wire.TGIGeneratePath},
 	refusal: tgiRefusal,
 	pick: func(p *pose, body []byte) *dialect {
 		var q struct {
@@ -58,11 +57,11 @@ var generate = &dialect{
 }
 
 func tgiRefusal(_ *pose, c *complaint) []byte {
-	return appendJSON(nil, tgi.ErrorResponse{Error: c.message, ErrorType: tgiErrorType(c.status)})
+	return appendJSON(nil, tgiErrorResponse{Error: c.message, ErrorType: tgiErrorType(c.status)})
 }
 
 // tgiFrame has no blank before the data.
-var tgiFrame = frame{"data:", sse.End}
+var tgiFrame = frame{"data:", wire.SSEEnd}
 
 func tgiErrorType(status int) string {
 	switch status {
@@ -77,7 +76,7 @@ func tgiErrorType(status int) string {
 }
 
 func readTGI(in *incoming) (*ask, error) {
-	var q tgi.GenerateRequest
+	var q tgiGenerateRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
@@ -146,7 +145,7 @@ func (v *tgiVoice) token(b []byte, k int) []byte {
 	}
 	b = append(v.text(append(b, '"'), 0, v.output), `","details":`...)
 	if v.details && !v.fx.noUsage {
-		b = appendJSON(b, tgi.StreamDetails{
+		b = appendJSON(b, tgiStreamDetails{
 			FinishReason: v.tgiReason(), GeneratedTokens: v.counted(v.output), InputLength: v.Tokens,
 		})
 	} else {

@@ -4,15 +4,14 @@ import (
 	"net/http"
 
 	"tacho/sim/words"
-	"tacho/wire/openai"
-	"tacho/wire/tgi"
+	"tacho/wire"
 )
 
 // tokenize answers in vLLM's way to {"prompt"} or {"messages"}, in TGI's to
 // {"inputs"} and in llama.cpp's to {"content"}.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	var q struct {
-		openai.TokenizeRequest
+		wire.OpenAITokenizeRequest
 		Inputs  *string `json:"inputs"`
 		Content *string `json:"content"`
 	}
@@ -40,22 +39,22 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 			ids = append(ids, words.Encode(part.Text)...)
 		}
 	}
-	writeJSON(w, openai.TokenizeResponse{Count: len(ids), MaxModelLen: s.opt.MaxModelLen, Tokens: ids})
+	writeJSON(w, wire.OpenAITokenizeResponse{Count: len(ids), MaxModelLen: s.opt.MaxModelLen, Tokens: ids})
 }
 
-func tgiTokens(text string) []tgi.SimpleToken {
-	tokens := []tgi.SimpleToken{}
+func tgiTokens(text string) []tgiSimpleToken {
+	tokens := []tgiSimpleToken{}
 	end := 0
 	for w := range words.Each(text) { // a token owns the white space before its word
-		tokens = append(tokens, tgi.SimpleToken{ID: words.ID(text[w.Start:w.Stop]), Text: text[end:w.Stop], Start: end, Stop: w.Stop})
+		tokens = append(tokens, tgiSimpleToken{ID: words.ID(text[w.Start:w.Stop]), Text: text[end:w.Stop], Start: end, Stop: w.Stop})
 		end = w.Stop
 	}
 	return tokens
 }
 
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
-	var q openai.DetokenizeRequest
+	var q openaiDetokenizeRequest
 	if readJSON(w, r, &q) {
-		writeJSON(w, openai.DetokenizeResponse{Prompt: words.Decode(q.Tokens)})
+		writeJSON(w, openaiDetokenizeResponse{Prompt: words.Decode(q.Tokens)})
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"tacho/internal/wav"
-	"tacho/wire/openai"
+	"tacho/wire"
 )
 
 // transcription turns sound into text, as vLLM does: the request is a form, and
 // the answer comes in chunks like those of a chat.
 var transcription = &dialect{
-	paths:   []string{openai.TranscriptionsPath, openai.TranslationsPath},
+	paths:   []string{wire.OpenAITranscriptionsPath, wire.OpenAITranslationsPath},
 	mime:    sseMime,
 	read:    readTranscription,
 	refusal: openAIRefusal,
@@ -47,27 +47,27 @@ func readTranscription(in *incoming) (*ask, error) {
 	}
 	seconds := soundSeconds(sound)
 	p := in.newPrompt()
-	p.AddText(form[openai.PromptField])
+	p.AddText(form[wire.OpenAIPromptField])
 	p.addData(sound, soundTokens(seconds))
 	limit := 0
-	if text, ok := form[openai.MaxTokensField]; ok {
+	if text, ok := form[wire.OpenAIMaxTokensField]; ok {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
-			return nil, fmt.Errorf("%s: %q is no positive number", openai.MaxTokensField, text)
+			return nil, fmt.Errorf("%s: %q is no positive number", wire.OpenAIMaxTokensField, text)
 		}
 	}
 	// Clients often ask for more than there is room for. They get as much as fits.
 	limit = min(limit, max(in.opt.MaxModelLen-p.Tokens, 1))
-	stream := truthy(form[openai.StreamField])
-	a, err := in.ask(p, wish{model: form[openai.ModelField], limit: limit, stream: stream})
+	stream := truthy(form[wire.OpenAIStreamField])
+	a, err := in.ask(p, wish{model: form[wire.OpenAIModelField], limit: limit, stream: stream})
 	if err != nil {
 		return nil, err
 	}
 	v := &transcriptionVoice{openAIVoice: openAIVoice{ask: a, manner: &vllmManner}, object: "transcription.chunk", prefix: "trsc-", seconds: seconds}
-	if in.r.URL.Path == openai.TranslationsPath {
+	if in.r.URL.Path == wire.OpenAITranslationsPath {
 		v.object, v.prefix = "translation.chunk", "trsl-"
 	}
-	if stream && truthy(form[openai.IncludeUsageField]) {
-		v.usage, v.continuous = true, truthy(form[openai.ContinuousUsageField])
+	if stream && truthy(form[wire.OpenAIIncludeUsageField]) {
+		v.usage, v.continuous = true, truthy(form[wire.OpenAIContinuousUsageField])
 	}
 	v.created = time.Now().Unix()
 	v.token = v.template(v.chunk(textHole, false, v.holeUsage()))
@@ -94,7 +94,7 @@ func readForm(contentType string, body []byte) (fields map[string]string, file [
 		if err != nil {
 			return nil, nil, err
 		}
-		if part.FormName() == openai.FileField {
+		if part.FormName() == wire.OpenAIFileField {
 			file = data
 		} else {
 			fields[part.FormName()] = string(data)
@@ -141,14 +141,14 @@ type transcriptionVoice struct {
 	seconds        float64
 }
 
-func (v *transcriptionVoice) chunk(text string, last bool, u *openai.Usage) *openai.TranscriptionChunk {
-	c := openai.TranscriptionChoice{Delta: openai.TranscriptionDelta{Content: text}}
+func (v *transcriptionVoice) chunk(text string, last bool, u *openaiUsage) *openaiTranscriptionChunk {
+	c := openaiTranscriptionChoice{Delta: openaiTranscriptionDelta{Content: text}}
 	if last {
 		c.FinishReason = v.finishReason(true)
 	}
-	return &openai.TranscriptionChunk{
+	return &openaiTranscriptionChunk{
 		ID: v.prefix + v.id, Object: v.object, Created: v.created, Model: v.model,
-		Choices: []openai.TranscriptionChoice{c}, Usage: u,
+		Choices: []openaiTranscriptionChoice{c}, Usage: u,
 	}
 }
 
@@ -164,16 +164,16 @@ func (v *transcriptionVoice) tokens(b []byte, from, to int) []byte {
 func (v *transcriptionVoice) last(b []byte) []byte {
 	if v.usage && !v.fx.noUsage {
 		c := v.chunk("", true, v.realUsage())
-		c.Choices = []openai.TranscriptionChoice{}
+		c.Choices = []openaiTranscriptionChoice{}
 		b = append(b, v.dress(c)...)
 	}
 	return append(b, doneEvent...)
 }
 
 func (v *transcriptionVoice) whole(b []byte) []byte {
-	answer := openai.Transcription{Text: textHole}
+	answer := openaiTranscription{Text: textHole}
 	if !v.fx.noUsage {
-		answer.Usage = &openai.DurationUsage{Type: "duration", Seconds: int(math.Ceil(v.seconds))}
+		answer.Usage = &openaiDurationUsage{Type: "duration", Seconds: int(math.Ceil(v.seconds))}
 	}
 	return v.retell(b, appendJSON(nil, answer), 0, v.output)
 }

@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"tacho/sim/words"
-	"tacho/wire/openai"
-	"tacho/wire/triton"
+	"tacho/wire"
 )
 
 var tritonStream = &dialect{
-	paths:   []string{triton.StreamPath("{model}"), "/v2/models/{model}/versions/{version}/generate_stream"},
+	paths:   []string{wire.TritonStreamPath("{model}"), "/v2/models/{model}/versions/{version}/generate_stream"},
 	mime:    "text/event-stream",
 	frame:   sseFrame,
 	read:    readTriton,
@@ -23,7 +22,7 @@ var tritonStream = &dialect{
 }
 
 var tritonGenerate = &dialect{
-	paths:   []string{triton.GeneratePath("{model}"), "/v2/models/{model}/versions/{version}/generate"},
+	paths:   []string{tritonGeneratePath("{model}"), "/v2/models/{model}/versions/{version}/generate"},
 	read:    readTriton,
 	refusal: tritonRefusal,
 }
@@ -32,14 +31,14 @@ var tritonGenerate = &dialect{
 // one model is TensorRT-LLM's ensemble, or vLLM's.
 var tritonPages = map[string]page{
 	"GET /v1/models": missing,
-	"GET " + triton.ServerPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
+	"GET " + wire.TritonServerPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, map[string]any{"name": "triton", "version": s.pose.version, "extensions": []string{"classification", "model_repository", "generate"}})
 	},
-	"POST " + triton.IndexPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, []triton.IndexEntry{{Name: s.opt.Model, Version: "1", State: "READY"}})
+	"POST " + wire.TritonIndexPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, []wire.TritonIndexEntry{{Name: s.opt.Model, Version: "1", State: "READY"}})
 	},
-	"GET " + triton.ConfigPath("{model}"): func(s *Server, w http.ResponseWriter, r *http.Request) {
-		c := triton.ModelConfig{Name: r.PathValue("model"), Platform: "ensemble", Input: []triton.Tensor{{Name: "text_input"}, {Name: "max_tokens"}}}
+	"GET " + wire.TritonConfigPath("{model}"): func(s *Server, w http.ResponseWriter, r *http.Request) {
+		c := wire.TritonModelConfig{Name: r.PathValue("model"), Platform: "ensemble", Input: []wire.TritonTensor{{Name: "text_input"}, {Name: "max_tokens"}}}
 		if s.pose.name == "triton-vllm" {
 			c.Platform, c.Backend, c.Input[1].Name = "", "vllm", "sampling_parameters"
 		}
@@ -48,13 +47,13 @@ var tritonPages = map[string]page{
 }
 
 func tritonRefusal(_ *pose, c *complaint) []byte {
-	return appendJSON(nil, triton.ErrorResponse{Error: c.message})
+	return appendJSON(nil, tritonErrorResponse{Error: c.message})
 }
 
 func readTriton(in *incoming) (*ask, error) {
 	var q struct {
-		triton.Request
-		StopWords openai.Stop `json:"stop_words"` // a list is allowed, too
+		wire.TritonRequest
+		StopWords wire.OpenAIStop `json:"stop_words"` // a list is allowed, too
 	}
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func readTriton(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	a.stopAtFirst(stop)
-	v := &tritonVoice{q: &q.Request, served: in.r.PathValue("model")}
+	v := &tritonVoice{q: &q.TritonRequest, served: in.r.PathValue("model")}
 	if q.Parameters != nil && !q.ExcludeInputInOutput {
 		v.echo = string(quoted(nil, q.TextInput))
 	}
@@ -91,7 +90,7 @@ func readTriton(in *incoming) (*ask, error) {
 // tritonVoice has no end mark: the stream ends when it is closed.
 type tritonVoice struct {
 	eventVoice
-	q      *triton.Request
+	q      *wire.TritonRequest
 	served string // the name of the model in the path
 	echo   string // the prompt, which the vLLM backend repeats unless told not to
 }

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tacho/wire"
+)
+
+// A chunkReading is what a client reads of a chunk.
+type chunkReading struct {
+	Choices  int
+	Kind     wire.OpenAIKind
+	Text     string
+	TokenIDs int
+	Finish   string
+	Usage    wire.OpenAICounts
+	HasUsage bool
+	Error    string
+	Failed   bool
+}
+
+// A stream chunk as a server writes it is one a client reads.
+func TestChunksReadBack(t *testing.T) {
+	stop, hi := "stop", "hi"
+	for _, tc := range []struct {
+		name  string
+		chunk any
+		want  chunkReading
+	}{
+		{
+			"completion",
+			openaiCompletion{Choices: []openaiCompletionChoice{{Text: "a<b", FinishReason: &stop, TokenIDs: []int32{1, 2}}}, Usage: &openaiUsage{PromptTokens: 3, CompletionTokens: 4}},
+			chunkReading{Choices: 1, Kind: wire.OpenAIContentToken, Text: "a<b", TokenIDs: 2, Finish: "stop", HasUsage: true, Usage: wire.OpenAICounts{Prompt: 3, Completion: 4}},
+		},
+		{"chat", openaiChatChunk{Choices: []openaiChatChoice{{Delta: openaiChatDelta{Role: "assistant", Content: &hi}}}}, chunkReading{Choices: 1, Kind: wire.OpenAIContentToken, Text: "hi"}},
+		{"reasoning", openaiChatChunk{Choices: []openaiChatChoice{{Delta: openaiChatDelta{Reasoning: &hi, ReasoningContent: &hi}}}}, chunkReading{Choices: 1, Kind: wire.OpenAIReasoningToken, Text: "hi"}},
+		{"error", openaiErrorResponse{Error: openaiError{Message: "no", Code: 500}}, chunkReading{Failed: true, Error: "no"}},
+	} {
+		b, err := json.Marshal(tc.chunk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d wire.OpenAIDelta
+		if err := d.Decode(b); err != nil {
+			t.Fatal(err)
+		}
+		got := chunkReading{d.Choices, d.Kind, string(d.Text), d.TokenIDs, string(d.Finish), d.Usage, d.HasUsage, string(d.Error), d.Failed}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", tc.name, b, diff)
+		}
+	}
+}
