@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"net"
 
 	"tacho/backend"
@@ -26,7 +27,7 @@ func serveSim(p *plan.Plan, seed uint64) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		_ = server.Close()
 		return nil, err

@@ -15,6 +15,15 @@ import (
 // process, agents have other machines send them, and virtual computes what a model
 // of the server would do.
 type executor interface {
+	preparation
+	// run runs a level, and adds to its config and samples what it found out.
+	run(ctx context.Context, s *level, e *execution) error
+	// aside runs n requests of a level that are not measured, limit at a time.
+	aside(ctx context.Context, s *level, name string, n, limit int) (metric.Summary, error)
+}
+
+// A preparation is what comes before a level.
+type preparation interface {
 	// underWay says whether a level has begun already: an earlier coordinator
 	// began it and is gone, and this run goes on with it.
 	underWay(ctx context.Context, l plan.Level) (bool, error)
@@ -22,10 +31,6 @@ type executor interface {
 	ready(ctx context.Context, s *level) error
 	// prepare makes those ready who send the level.
 	prepare(ctx context.Context, s *level) error
-	// run runs a level, and adds to its config and samples what it found out.
-	run(ctx context.Context, s *level, e *execution) error
-	// aside runs n requests of a level that are not measured, limit at a time.
-	aside(ctx context.Context, s *level, name string, n, limit int) (metric.Summary, error)
 }
 
 // An execution is where the events of a level go while it runs.

@@ -231,7 +231,7 @@ func (ls *lines) begin(ctx context.Context, t *trail, l *line, req *Request, las
 	t.attach(l.conn)
 	t.ride = &ride{line: l, lines: ls, closing: last}
 	t.ride.stop = afterFunc(ctx, func() { _ = l.Close() }) // which ends every wait
-	return t.ride.write(ctx, t, req.text(last), sent)
+	return t.ride.write(t, req.text(last), sent)
 }
 
 // head reads the head of the answer.
@@ -261,7 +261,7 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 
 // write writes a request when it is due. What goes wrong with that is kept: even
 // then there may be an answer that says why.
-func (r *ride) write(ctx context.Context, t *trail, text []byte, sent func()) error {
+func (r *ride) write(t *trail, text []byte, sent func()) error {
 	s, n := t.span.Load(), 0
 	r.hide(len(text), s)
 	err := t.x.Options.Pass(func() {

@@ -80,6 +80,7 @@ func (p *Pages) ReadFirst(ctx context.Context) {
 	p.before = instrument.Before(ctx, p.client, p.targets)
 }
 
+// Start reads them again and again while a level runs.
 func (p *Pages) Start(ctx context.Context, epoch time.Time) {
 	if len(p.targets) > 0 {
 		p.scraper.Store(instrument.Start(ctx, p.client, p.targets, p.interval, epoch, p.before))
