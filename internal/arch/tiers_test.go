@@ -83,14 +83,15 @@ func TestTiers(t *testing.T) {
 
 // mayExec are files of the hermetic tier that import os/exec, with the reason.
 var mayExec = map[string]string{
-	"internal/proof/child_test.go":      "benchmarks",
-	"internal/proof/command_test.go":    "benchmarks",
-	"internal/proof/peer_test.go":       "benchmarks",
-	"internal/proof/soak_test.go":       "benchmarks",
-	"internal/proof/view_linux_test.go": "benchmarks",
-	"metric/dialect_test.go":            "only with -dialects, which writes the expected values",
-	"sim/load_test.go":                  "benchmarks",
-	"transport/bench_linux_test.go":     "benchmarks",
+	"internal/proof/child_test.go":           "benchmarks",
+	"internal/proof/command_test.go":         "benchmarks",
+	"internal/proof/peer_test.go":            "benchmarks",
+	"internal/proof/receivers_linux_test.go": "benchmarks",
+	"internal/proof/soak_test.go":            "benchmarks",
+	"internal/proof/view_linux_test.go":      "benchmarks",
+	"metric/dialect_test.go":                 "only with -dialects, which writes the expected values",
+	"sim/load_test.go":                       "benchmarks",
+	"transport/bench_linux_test.go":          "benchmarks",
 }
 
 // maySleep are files with sleeps in real time, with the reason.
