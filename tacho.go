@@ -38,12 +38,12 @@ type Input struct {
 	Audio    *Audio    // audio to transcribe
 	Plain    bool      // of Messages: Quote makes one text of them, for a protocol without roles
 
-	// Unread stands for IDs that nobody reads, so that they were not made. It is
-	// for servers that are only computed.
+	// Unread are placeholders for IDs that were never generated. Only the
+	// virtual-time engine accepts them; a million prompts of ids cost it seconds.
 	Unread []Unread
 }
 
-// Unread is token ids that were not made: those of one number begin alike.
+// Unread is a placeholder for token ids. Placeholders of one number begin alike.
 type Unread struct {
 	Number uint64
 	Tokens int
