@@ -2,26 +2,33 @@ package search
 
 import "time"
 
+// Most values of this file were tuned by hand on the servers of internal/truth. The
+// comments give the purpose of a value. docs/find-method.md has the measured effect of
+// some of them, changed one at a time.
+
 // DefaultWithin is the default of Search.Within: 5 % between two named loads.
 const DefaultWithin = 0.05
 
 // Bounds of a search.
 const (
-	// maxProbes ends a search that does not end by itself.
+	// maxProbes ends a search that does not end by itself. Most searches take 8 to 12
+	// probes.
 	maxProbes = 60
 	// maxFullProbes bounds the full probes of one load, so that a load exactly at the
 	// limit does not take all of the budget.
 	maxFullProbes = 5
-	// maxVoidProbes is the number of void probes after which the search gives up.
+	// maxVoidProbes is the number of void probes after which the search gives up: three
+	// loads, each tried twice.
 	maxVoidProbes = 6
 	// budgetRequests is the default budget: the time that this many requests take at
 	// the limit. That is about a quarter of a sweep of ten levels with 1,000 requests
 	// each.
 	budgetRequests = 6500
-	// undecidedBudgetFactor extends the default budget while there is no answer.
+	// undecidedBudgetFactor extends the default budget while there is no answer, because
+	// an undecided search is of little use.
 	undecidedBudgetFactor = 3
-	// minBudget is the least default budget. A fast server serves 6,500 requests in
-	// less time than two full probes take.
+	// minBudget is the least default budget. A fast server may serve 6,500 requests
+	// in less time than two full probes take.
 	minBudget = 90 * time.Second
 )
 
@@ -31,6 +38,7 @@ const (
 	// a time and therefore is slow.
 	aloneRequests = 4
 	// aloneMaxFactor is the ratio of the largest to the least size of the first probe.
+	// It bounds the time, because each request costs its whole latency.
 	aloneMaxFactor = 3
 	// scoutRequests is the least size of a scout, and the least sample of which
 	// percentiles and slopes are computed at all.
@@ -39,7 +47,7 @@ const (
 	// probe has at least the largest size of a scout.
 	scoutMaxFactor = 5
 	// fullMinFactor is the ratio of the sizes at which a full probe and a scout are
-	// judged first.
+	// judged first: 60 requests.
 	fullMinFactor = 3
 	// fullTailRequests is the number of requests beyond the percentile at the limit
 	// that a full probe takes: 2,000 requests for a p99. Their number then has a
@@ -51,7 +59,8 @@ const (
 	// meanRequests is the size of a full probe for a mean. A mean of waiting times
 	// varies as much as a p99, because a few long waits dominate it.
 	meanRequests = 2000
-	// shortProbeDivisor is the ratio of the sizes of a full and a short probe.
+	// shortProbeDivisor is the ratio of the sizes of a full and a short probe. A short
+	// probe only narrows a wide bracket, and longer probes check the result.
 	shortProbeDivisor = 4
 	// failureTailRequests is the number of failures that a full probe expects at the
 	// limit of a goal on failures. If none of 3 expected failures occurs, the share is
@@ -79,7 +88,8 @@ const (
 	// minLatencies is the least duration of a probe in p95 latencies of a request. A
 	// server fills for at least one latency.
 	minLatencies = 5
-	// scoutMinLatencies is the same for a scout.
+	// scoutMinLatencies is the same for a scout, which only has to see a load far above
+	// the limit.
 	scoutMinLatencies = 2
 )
 
@@ -107,13 +117,13 @@ const (
 	// Within. With belowMargin it leaves the two ends less than Within apart.
 	aboveMargin = 0.6
 	// clientLimitRatio ends the narrowing of a bracket whose upper end is a load that
-	// the client cannot send.
+	// the client cannot send, because that end says nothing about the server.
 	clientLimitRatio = 1.5
 	// scoutMargin is the ratio by which a scout must be below the lowest miss to count
 	// as a load that holds. A scout ends before a load near the limit shows its effect.
 	scoutMargin = 1.3
 	// recheckMisses is the number of misses above a load that only a scout measured,
-	// after which a short probe measures the load again.
+	// after which a short probe measures the load again. The scout may have been wrong.
 	recheckMisses = 2
 	// oneSidedProbes is the number of successive probes on one side of the limit after
 	// which the search bisects, because the estimate is wrong.
@@ -122,10 +132,10 @@ const (
 	// not outweigh all other probes in the isotonic regression.
 	maxMissRatio = 100
 	// foundWithinFactor is the width of a bracket that counts as an answer, in units
-	// of Within.
+	// of Within. The search aims at Within, and accepts twice that if it must stop.
 	foundWithinFactor = 2
 	// lowestLoadFactor is the factor below one request at a time at which a miss shows
-	// that no load holds.
+	// that no load holds. 16 is two scout steps.
 	lowestLoadFactor = 16
 	// persistentMissShare is the share of misses left at a quarter of the load above
 	// which load is not the cause. A queue would leave a quarter or less.
@@ -192,7 +202,7 @@ const (
 	// standard errors.
 	risingSigma = 2
 	// growingSigma is the rise that ends a probe as overrun, in standard errors. It is
-	// larger because a probe is checked about 20 times.
+	// larger, because such a verdict is final.
 	growingSigma = 4
 	// growingLatencies is the time that the steady part must last before a rise counts
 	// as overrun, in p95 latencies.
@@ -230,9 +240,9 @@ const (
 const (
 	// fitReach is the standard deviation of the Gaussian weight by distance.
 	fitReach = 0.08
-	// rareReach is the same for goals that let less than rareShare miss, because fewer
-	// requests tell about them.
+	// rareReach is the same for rare misses, because fewer requests tell about them.
 	rareReach = 0.12
+	// rareShare is the share that may miss a goal below which misses are rare.
 	rareShare = 0.02
 	// powerReach is the same for the power. A slope takes a wider range than a value.
 	powerReach = 2 * rareReach
@@ -243,8 +253,9 @@ const (
 	defaultPower = 3.0
 	// defaultPowerWeight is the weight of that prior, in requests times squared distance.
 	defaultPowerWeight = 0.2
-	// minPower and maxPower bound the power.
+	// minPower is the least power: below it the estimate would extrapolate too far up.
 	minPower = 0.7
+	// maxPower is the largest power: above it the estimate would not leave the probes.
 	maxPower = 15.0
 	// sharePower is the power with which the share of misses grows, if a request has
 	// no single value.
@@ -255,8 +266,10 @@ const (
 	fitTolerance = 0.002
 	// bisectTolerance is the distance of two loads at which a bisection ends.
 	bisectTolerance = 1e-4
-	// fitBelow and fitAbove extend the range of loads tried to the range of the fit.
+	// fitBelow is the ratio of the lowest load tried to the lowest load of the fit.
 	fitBelow = 2
+	// fitAbove is the ratio of the highest load of the fit to the highest load tried. It
+	// is small, because latency beyond the highest load is unknown.
 	fitAbove = 1.2
 	// minFitRange is the least ratio of the ends of the range of the fit to the lowest
 	// load tried.
@@ -265,7 +278,8 @@ const (
 
 // The fit of the queueing model (queuefit.go).
 const (
-	// trainingRange is the ratio of loads within which probes count for the fit.
+	// trainingRange is the ratio of loads within which probes count for the fit, because
+	// the model is used only near the limit.
 	trainingRange = 1.3
 	// startUtilization is the utilization of the first guess at the estimated limit:
 	// servers near their limits are about that busy.
@@ -275,11 +289,12 @@ const (
 	// slotStarts is the number of guesses with a bounded number of slots that are
 	// improved; the guess without a bound is the other one.
 	slotStarts = 2
-	// firstClimbStep and lastClimbStep are the first and the last relative step of the
-	// coordinate ascent.
+	// firstClimbStep is the first relative step of the coordinate ascent.
 	firstClimbStep = 0.5
-	lastClimbStep  = 0.05
-	// slotStepDivisor makes steps of the number of slots smaller.
+	// lastClimbStep is the relative step below which the ascent ends.
+	lastClimbStep = 0.05
+	// slotStepDivisor is the ratio of the relative steps of other parameters to those of
+	// the number of slots.
 	slotStepDivisor = 4
 	// maxClimbRounds bounds the rounds of the coordinate ascent.
 	maxClimbRounds = 15
@@ -292,18 +307,16 @@ const (
 	minLengthRatio = 0.01
 )
 
-// prefillShares and slotFactors are the grid of first guesses: shares of the work that
-// is prefill, and slots in units of the requests in flight.
-var (
-	prefillShares = [...]float64{0.1, 0.4, 0.7}
-	slotFactors   = [...]float64{0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2}
-)
+// prefillShares are the shares of the work that is prefill in the first guesses.
+var prefillShares = [...]float64{0.1, 0.4, 0.7}
+
+// slotFactors are the slots of the first guesses, in units of the requests in flight.
+var slotFactors = [...]float64{0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2}
 
 // The miss curve (misscurve.go).
 const (
 	// curveReach is the standard deviation of the Gaussian weight by distance. It is
-	// larger than fitReach, because the queueing model explains most of the effect of
-	// the load.
+	// larger than fitReach, because the queueing model accounts for the load.
 	curveReach = 0.15
 	// minWeight is the weight below which a probe does not count.
 	minWeight = 1e-3
