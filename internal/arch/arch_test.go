@@ -85,7 +85,7 @@ var layers = map[string]string{
 	"internal/target":               ". backend hub instrument internal/limit internal/redact internal/rows live metric pace plan route token transport transport/tap workload",
 	"run":                           ". backend engine instrument internal/redact internal/target live metric outcome pace plan predict replay route search session sim/step token workload",
 	"bench":                         ". archive backend compare engine internal/exposition internal/redact internal/target internal/visible live metric outcome plan publish report run sim sim/step store",
-	"cli":                           ". archive backend bench cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/target internal/visible internal/wholefile live live/view metric outcome plan predict publish replay report report/conclusion run search sim sim/step store token workload ui",
+	"cli":                           ". archive backend bench cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/target internal/visible internal/wholefile live live/view metric outcome plan predict publish replay report report/conclusion run search sim sim/step store token transport workload ui",
 	"cluster":                       ". internal/recordjson internal/solely internal/wholefile live metric plan run session stat",
 	"cmd/tacho":                     "cli",
 	"internal/truth":                ". pace predict route search sim/step workload",
