@@ -70,7 +70,7 @@ func find(t testing.TB, c *truth.Case, seed uint64) (limit search.Limit, code in
 
 // A row is what the searches of a case came to.
 type row struct {
-	within5, within10, inside, none, undecided, wrong int
+	named, within5, within10, inside, none, undecided, wrong int
 	squares, worst                                    float64
 	times, requests                                   []float64
 }
@@ -93,6 +93,7 @@ func (r *row) add(l *search.Limit, limit float64, wrong bool) {
 	if limit == 0 || !l.Holds {
 		return
 	}
+	r.named++
 	off := math.Abs(l.Load/limit - 1)
 	if off <= 0.05 {
 		r.within5++
@@ -211,7 +212,7 @@ func tabulate(t *testing.T, c *truth.Case, n, first int) {
 		sweep += 1000 / (most * float64(i+1) / 10)
 	}
 	t.Logf("| %s | %s | %.4g | %d | %d | %.1f %% | %.1f %% | %d | %d | %d | %d | %.0f | %.0f | %.2f |", c.Name, c.SLO, limit, r.within5, r.within10,
-		100*math.Sqrt(r.squares/float64(max(n-r.none, 1))), 100*r.worst, r.inside, r.none, r.undecided, r.wrong, median(r.requests), median(r.times), median(r.times)/sweep)
+		100*math.Sqrt(r.squares/float64(max(r.named, 1))), 100*r.worst, r.inside, r.none, r.undecided, r.wrong, median(r.requests), median(r.times), median(r.times)/sweep)
 }
 
 // known is the limit of a case, 0 if there is none, and what it serves at all.
