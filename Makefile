@@ -71,14 +71,15 @@ test-long:
 test-real: $(GOTESTSUM) chromium tmux shells
 	$(call rerun,test-real,$(REAL),-vet=off -timeout 30m)
 	$(call rerun,test-real-race,$(REAL_RACED),-vet=off -timeout 30m -race)
+	$(call rerun,test-real-browser,./...,-vet=off -timeout 30m,tests/browser)
 
 ## test-all: all tests but those against other programs
 .PHONY: test-all
 test-all: test test-receiver test-long test-real
 
 # REAL are the packages with real tests; REAL_RACED are those in which goroutines share data. transport is in both, because
-# builds with the race detector have the ordinary receiver.
-REAL = ./transport/ $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' | sed 's,^,./,'))))
+# builds with the race detector have the ordinary receiver. Tests that need a browser are in the module tests/browser.
+REAL = ./transport/ $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' ':!tests/browser' | sed 's,^,./,'))))
 REAL_RACED = ./cli/ ./cluster/ ./run/ ./transport/
 
 $(GOTESTSUM):
@@ -96,11 +97,12 @@ COMPLETE = awk -F'"' '\
 	END { exit bad }'
 
 # rerun runs the real tests of the packages $(2) with the go test flags $(3), and failed tests again, at most twice. $(1) names the files.
+# $(4) is the folder of the module, if it is another.
 define rerun
 	@mkdir -p .cache && rm -f .cache/$(1).json .cache/$(1)-reruns.txt
-	status=0; $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --jsonfile .cache/$(1).json \
-		--rerun-fails=2 --rerun-fails-run-root-test --rerun-fails-report .cache/$(1)-reruns.txt --packages "$(2)" \
-		-- -tags real -run '^TestReal' -count 1 $(3) || status=$$?; \
+	status=0; (cd ./$(4) && $(CURDIR)/$(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --jsonfile $(CURDIR)/.cache/$(1).json \
+		--rerun-fails=2 --rerun-fails-run-root-test --rerun-fails-report $(CURDIR)/.cache/$(1)-reruns.txt --packages "$(2)" \
+		-- -tags real -run '^TestReal' -count 1 $(3)) || status=$$?; \
 	$(GOTESTSUM) tool slowest --jsonfile .cache/$(1).json --num 10; \
 	if [ -s .cache/$(1)-reruns.txt ]; then echo "Tests that failed and were run again:"; cat .cache/$(1)-reruns.txt; fi; \
 	$(COMPLETE) .cache/$(1).json || status=1; \
@@ -127,6 +129,7 @@ SHOTS ?= .cache/shots
 ## shots: pictures of the page and of tacho ui, 1600 and 390 wide, light and dark, in SHOTS (.cache/shots): a sweep, several runs, failures, one request, a folder of logs
 .PHONY: shots
 shots: build chromium
+	go -C tests/browser build -o $(CURDIR)/bin/shoot ./shoot
 	rm -rf $(SHOTS)/runs
 	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
 		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm --label sweep >/dev/null
@@ -135,10 +138,10 @@ shots: build chromium
 	bin/tacho bench --sim vllm-8b-h100 --num-prompts 1 --random-output-len 20 --runs-dir $(SHOTS)/runs --label one >/dev/null || test $$? = 4
 	bin/tacho sim --port 8767 --fault 503=5% --fault truncate:4=3% --fault pause:1.3s@2s >/dev/null & sim=$$!; trap "kill $$sim" EXIT; sleep 1; \
 		bin/tacho bench --base-url http://127.0.0.1:8767 --num-prompts 200 --request-rate 40 --random-output-len 20 --runs-dir $(SHOTS)/runs --label failures >/dev/null || true
-	for run in sweep one failures; do go run ./internal/browser/shoot $(SHOTS)/runs/*-$$run/report.html $(SHOTS)/$$run; done
-	bin/tacho report $(SHOTS)/runs/*-sweep $(SHOTS)/runs/*-computed --format html > $(SHOTS)/several.html && go run ./internal/browser/shoot $(SHOTS)/several.html $(SHOTS)/several
-	bin/tacho report testdata/seeds --format html > $(SHOTS)/logs.html && go run ./internal/browser/shoot $(SHOTS)/logs.html $(SHOTS)/logs
-	bin/tacho ui $(SHOTS)/runs --port 8766 >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; go run ./internal/browser/shoot http://127.0.0.1:8766/ $(SHOTS)/ui
+	for run in sweep one failures; do bin/shoot $(SHOTS)/runs/*-$$run/report.html $(SHOTS)/$$run; done
+	bin/tacho report $(SHOTS)/runs/*-sweep $(SHOTS)/runs/*-computed --format html > $(SHOTS)/several.html && bin/shoot $(SHOTS)/several.html $(SHOTS)/several
+	bin/tacho report testdata/seeds --format html > $(SHOTS)/logs.html && bin/shoot $(SHOTS)/logs.html $(SHOTS)/logs
+	bin/tacho ui $(SHOTS)/runs --port 8766 >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; bin/shoot http://127.0.0.1:8766/ $(SHOTS)/ui
 
 ## shells: install the shells that complete words, and groff for manual pages, if they are missing (Debian; as root)
 .PHONY: shells
@@ -297,7 +300,7 @@ test-large:
 ## bench-page: how long a browser takes to open the page of REQUESTS requests, and how long that page is
 .PHONY: bench-page
 bench-page: chromium
-	REQUESTS=$(REQUESTS) go test -tags real -run TestRealManyRequestsInBrowser -count 1 -v ./report/page
+	REQUESTS=$(REQUESTS) go -C tests/browser test -tags real -run TestRealManyRequestsInBrowser -count 1 -v ./page
 
 # The wheel wants a build of torch that is in no registry; the usual one does, and what is for sound and video is not needed.
 $(VLLM):

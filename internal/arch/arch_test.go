@@ -45,8 +45,6 @@ var layers = map[string]string{
 	"internal/redact":               "",
 	"internal/visible":              "",
 	"internal/cells":                "internal/visible",
-	"internal/browser":              "",
-	"internal/browser/shoot":        "internal/browser",
 	"internal/wav":                  "",
 	"internal/recordjson":           ".",
 	"internal/release":              "",

@@ -71,8 +71,8 @@ func find(t testing.TB, c *truth.Case, seed uint64) (limit search.Limit, code in
 // A row is what the searches of a case came to.
 type row struct {
 	named, within5, within10, inside, none, undecided, wrong int
-	squares, worst                                    float64
-	times, requests                                   []float64
+	squares, worst                                           float64
+	times, requests                                          []float64
 }
 
 func (r *row) add(l *search.Limit, limit float64, wrong bool) {

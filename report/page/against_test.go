@@ -1,34 +1,12 @@
 package page_test
 
 import (
-	"iter"
 	"testing"
-	"time"
 
-	"tacho"
 	"tacho/compare"
 	"tacho/metric"
 	"tacho/outcome"
 )
-
-// withRecords is a run whose levels have their records, each request later by so much.
-func withRecords(name string, later time.Duration, lists ...[]*tacho.Record) outcome.Run {
-	for _, list := range lists {
-		for _, r := range list {
-			for i := range r.Events {
-				r.Events[i].At += later
-			}
-			r.End += later
-		}
-	}
-	is := about
-	is.Name, is.Label = name, name
-	run := measured(is, lists...)
-	for i := range run.Levels {
-		run.Levels[i].Records = func() iter.Seq2[*tacho.Record, error] { return all(lists[i]) }
-	}
-	return run
-}
 
 // What the page says of two runs is what compare says of them.
 func TestVerdictsAreThoseOfCompare(t *testing.T) {

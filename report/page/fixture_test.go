@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,5 +120,68 @@ func data(t testing.TB, html []byte, into any) {
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// withRecords is a run whose levels have their records, each request later by so much.
+func withRecords(name string, later time.Duration, lists ...[]*tacho.Record) outcome.Run {
+	for _, list := range lists {
+		for _, r := range list {
+			for i := range r.Events {
+				r.Events[i].At += later
+			}
+			r.End += later
+		}
+	}
+	is := about
+	is.Name, is.Label = name, name
+	run := measured(is, lists...)
+	for i := range run.Levels {
+		run.Levels[i].Records = func() iter.Seq2[*tacho.Record, error] { return all(lists[i]) }
+	}
+	return run
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(math.Abs(a), math.Abs(b), 1e-9) }
+
+// many are n requests of a hundred tokens that are made as they are read.
+func many(n, failing int) iter.Seq2[*tacho.Record, error] {
+	one := &tacho.Record{Timeline: tacho.NewTimeline(0), Input: 512, Asked: 100}
+	one.Events = make(tacho.Events, 100)
+	return func(yield func(*tacho.Record, error) bool) {
+		for i := range n {
+			r := *one
+			r.Due = time.Duration(i) * ms
+			r.Slot, r.Start, r.Conn, r.Sent, r.Wrote, r.Head = r.Due, r.Due, r.Due, r.Due, r.Due, r.Due+ms
+			at := r.Due + time.Duration(50+i%50)*ms
+			for k := range r.Events {
+				r.Events[k] = tacho.Event{At: at, Tokens: 1}
+				at += time.Duration(4+(i*k)%9) * ms
+			}
+			r.Output, r.OutputFrom, r.End = 100, tacho.FromUsage, r.Last()
+			if i%failing == 0 {
+				r.Failure = &tacho.Failure{Cause: tacho.Reset, Message: strings.Repeat("x", 10_000)}
+			}
+			if i == n/2 { // one that stands out
+				r.End += 30 * time.Second
+			}
+			if !yield(&r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// large is a run of one level of many requests.
+func large(n, failing int) outcome.Run {
+	var sum metric.Accumulator
+	for r := range many(n, failing) {
+		if err := sum.Add(r); err != nil {
+			panic(err)
+		}
+	}
+	return outcome.Run{
+		About: about, Records: func() iter.Seq2[*tacho.Record, error] { return many(n, failing) },
+		Levels: []outcome.Level{{Setting: outcome.Setting{Name: "large"}, Summary: sum.Summary(metric.DefaultConfig())}},
 	}
 }

@@ -3,7 +3,6 @@ package page_test
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -54,8 +53,6 @@ type view struct {
 		Base, Step float64
 	} `json:"gap_code"`
 }
-
-func near(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(math.Abs(a), math.Abs(b), 1e-9) }
 
 // Curves, pieces of time and rows are what the records say.
 func TestPictureIsTheRecords(t *testing.T) {
@@ -164,48 +161,6 @@ func checkGaps(t *testing.T, letters, code string, events tacho.Events) {
 		if want := float64(events[i+1].At-events[i].At) / 1e6; math.Abs(g-want) > 0.17*want {
 			t.Errorf("gap %d is %.2f ms, want %.2f", i, g, want)
 		}
-	}
-}
-
-// many are n requests of a hundred tokens that are made as they are read.
-func many(n, failing int) iter.Seq2[*tacho.Record, error] {
-	one := &tacho.Record{Timeline: tacho.NewTimeline(0), Input: 512, Asked: 100}
-	one.Events = make(tacho.Events, 100)
-	return func(yield func(*tacho.Record, error) bool) {
-		for i := range n {
-			r := *one
-			r.Due = time.Duration(i) * ms
-			r.Slot, r.Start, r.Conn, r.Sent, r.Wrote, r.Head = r.Due, r.Due, r.Due, r.Due, r.Due, r.Due+ms
-			at := r.Due + time.Duration(50+i%50)*ms
-			for k := range r.Events {
-				r.Events[k] = tacho.Event{At: at, Tokens: 1}
-				at += time.Duration(4+(i*k)%9) * ms
-			}
-			r.Output, r.OutputFrom, r.End = 100, tacho.FromUsage, r.Last()
-			if i%failing == 0 {
-				r.Failure = &tacho.Failure{Cause: tacho.Reset, Message: strings.Repeat("x", 10_000)}
-			}
-			if i == n/2 { // one that stands out
-				r.End += 30 * time.Second
-			}
-			if !yield(&r, nil) {
-				return
-			}
-		}
-	}
-}
-
-// large is a run of one level of many requests.
-func large(n, failing int) outcome.Run {
-	var sum metric.Accumulator
-	for r := range many(n, failing) {
-		if err := sum.Add(r); err != nil {
-			panic(err)
-		}
-	}
-	return outcome.Run{
-		About: about, Records: func() iter.Seq2[*tacho.Record, error] { return many(n, failing) },
-		Levels: []outcome.Level{{Setting: outcome.Setting{Name: "large"}, Summary: sum.Summary(metric.DefaultConfig())}},
 	}
 }
 

@@ -1,7 +1,7 @@
 // Command shoot takes pictures of a page, from disk or by its address, as people see it on a desk and on a
 // telephone, in light and in dark:
 //
-//	go run ./internal/browser/shoot runs/NAME/report.html pictures/name
+//	shoot runs/NAME/report.html pictures/name
 package main
 
 import (
@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tacho/internal/browser"
+	"tacho/tests/browser/chrome"
 )
 
-var views = map[string]browser.View{
+var views = map[string]chrome.View{
 	"light": {Width: 1600, Height: 900}, "dark": {Width: 1600, Height: 900, Dark: true},
 	"narrow": {Width: 390, Height: 844}, "narrow-dark": {Width: 390, Height: 844, Dark: true},
 }
@@ -42,7 +42,7 @@ func shoot(page, prefix string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(prefix), 0o755); err != nil {
 		return err
 	}
-	b, err := browser.Start(context.Background())
+	b, err := chrome.Start(context.Background())
 	if err != nil {
 		return err
 	}

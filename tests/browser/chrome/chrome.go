@@ -1,10 +1,8 @@
-// Package browser drives a headless Chromium, so that tests can look at a page
-// as people do. It speaks the DevTools protocol over two pipes.
-package browser
+// Package chrome drives a headless Chromium with chromedp, so that tests can look at
+// a page as people do.
+package chrome
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,50 +13,51 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
 )
 
 // patience bounds how long anything may take, so that a broken page fails a test
 // instead of blocking it. Nothing else depends on it.
 const patience = 3 * time.Minute
 
-// errGone is why nothing more can be asked.
-var errGone = errors.New("the browser is gone")
-
 // A Browser is a running Chromium.
 type Browser struct {
 	Downloads string // where it puts what pages save
 
-	cmd   *exec.Cmd
-	write *os.File
-	home  string
-
-	mu      sync.Mutex
-	last    int
-	waiting map[int]chan message
-	pages   map[string]*Page // by their sessions
-	ended   error
+	ctx    context.Context // of chromedp; canceled, it ends the browser
+	home   string
+	unread list // events that chromedp could not read
 }
 
-// A message is what is sent over the pipes, either way.
-type message struct {
-	ID      int             `json:"id,omitempty"`
-	Session string          `json:"sessionId,omitempty"`
-	Method  string          `json:"method,omitempty"`
-	Params  any             `json:"params,omitempty"`
-	Event   json.RawMessage `json:"-"` // Params of what came
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *struct {
-		Message string `json:"message"`
-	} `json:"error,omitempty"`
+// A list grows while others read it.
+type list struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (l *list) add(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.texts = append(l.texts, fmt.Sprintf(format, args...))
+}
+
+func (l *list) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.texts)
 }
 
 // flags are those of Chromium. Pages behind others keep their timers and frames, and
 // Chromium does nothing on its own account, because both would change how long a
 // page takes.
 var flags = []string{
-	"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--disable-dev-shm-usage",
-	"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
-	"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-extensions", "--disable-sync",
+	"headless", "no-sandbox", "disable-gpu", "hide-scrollbars", "disable-dev-shm-usage",
+	"disable-background-timer-throttling", "disable-backgrounding-occluded-windows", "disable-renderer-backgrounding",
+	"no-first-run", "disable-background-networking", "disable-component-update", "disable-default-apps", "disable-extensions", "disable-sync",
 }
 
 // Start starts a Chromium that keeps what it needs in a directory of its own. It
@@ -72,111 +71,34 @@ func Start(ctx context.Context) (*Browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	fromUs, write, err1 := os.Pipe()
-	read, toUs, err2 := os.Pipe()
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.UserDataDir(filepath.Join(home, "profile")), chromedp.WSURLReadTimeout(patience)}
+	for _, f := range flags {
+		options = append(options, chromedp.Flag(f, true))
 	}
-	b := &Browser{Downloads: filepath.Join(home, "downloads"), write: write, home: home, waiting: map[int]chan message{}, pages: map[string]*Page{}}
-	b.cmd = exec.CommandContext(ctx, program, append(slices.Clone(flags), "--user-data-dir="+filepath.Join(home, "profile"), "about:blank")...)
-	b.cmd.ExtraFiles = []*os.File{fromUs, toUs} // 3 and 4, where it looks for them
-	if err := b.cmd.Start(); err != nil {
-		return nil, err
+	b := &Browser{Downloads: filepath.Join(home, "downloads"), home: home}
+	ctx, _ = chromedp.NewExecAllocator(ctx, options...)                    //nolint:govet // Close ends it
+	b.ctx, _ = chromedp.NewContext(ctx, chromedp.WithErrorf(b.unread.add)) //nolint:govet // likewise
+	if err := chromedp.Run(b.ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(home))
 	}
-	_, _ = fromUs.Close(), toUs.Close()
-	go b.listen(read)
-	return b, b.call("", "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": b.Downloads}, nil)
+	late, stop := context.WithTimeout(b.ctx, patience)
+	defer stop()
+	return b, chromedp.FromContext(b.ctx).Browser.Execute(late, "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": b.Downloads}, nil)
 }
 
 // Close ends it.
 func (b *Browser) Close() error {
-	late := time.AfterFunc(patience, func() { _ = b.cmd.Process.Kill() })
-	defer late.Stop()
-	_ = b.call("", "Browser.close", nil, nil) // it may be gone before it answers
-	_ = b.cmd.Wait()
-	return errors.Join(b.write.Close(), os.RemoveAll(b.home))
-}
-
-// listen hands on what comes, until the pipe is closed.
-func (b *Browser) listen(read *os.File) {
-	in := bufio.NewReader(read)
-	for {
-		text, err := in.ReadBytes(0)
-		if err != nil {
-			b.mu.Lock()
-			b.ended = fmt.Errorf("%w: %w", errGone, err)
-			for id, to := range b.waiting {
-				close(to)
-				delete(b.waiting, id)
-			}
-			b.mu.Unlock()
-			return
-		}
-		var m message
-		var raw struct {
-			Params json.RawMessage `json:"params"`
-		}
-		text = bytes.TrimSuffix(text, []byte{0})
-		if json.Unmarshal(text, &m) != nil || json.Unmarshal(text, &raw) != nil {
-			continue
-		}
-		m.Event = raw.Params
-		b.mu.Lock()
-		to, page := b.waiting[m.ID], b.pages[m.Session]
-		delete(b.waiting, m.ID)
-		b.mu.Unlock()
-		switch {
-		case to != nil:
-			to <- m
-		case page != nil:
-			page.note(m)
-		}
-	}
-}
-
-// call asks for something and waits for the answer.
-func (b *Browser) call(session, method string, params, result any) error {
-	answer := make(chan message, 1)
-	b.mu.Lock()
-	if b.ended != nil {
-		b.mu.Unlock()
-		return b.ended
-	}
-	b.last++
-	id := b.last
-	b.waiting[id] = answer
-	b.mu.Unlock()
-	text, err := json.Marshal(message{ID: id, Session: session, Method: method, Params: params})
-	if err != nil {
-		return err
-	}
-	if _, err := b.write.Write(append(text, 0)); err != nil {
-		return err
-	}
-	select {
-	case m, ok := <-answer:
-		switch {
-		case !ok:
-			return b.ended
-		case m.Error != nil:
-			return fmt.Errorf("%s: %s", method, m.Error.Message)
-		case result != nil:
-			return json.Unmarshal(m.Result, result)
-		}
-		return nil
-	case <-time.After(patience):
-		return fmt.Errorf("%s: no answer within %v", method, patience)
-	}
+	late, stop := context.WithTimeout(b.ctx, patience)
+	defer stop()
+	return errors.Join(chromedp.Cancel(late), os.RemoveAll(b.home))
 }
 
 // A Page is an open tab.
 type Page struct {
 	browser *Browser
-	session string
+	ctx     context.Context // of chromedp; canceled, it closes the tab
 
-	mu       sync.Mutex
-	problems []string
-	requests []string
+	problems, requests list
 }
 
 // A View is how a page is looked at.
@@ -187,24 +109,16 @@ type View struct {
 
 // Open opens an address in a tab, and waits until it is there.
 func (b *Browser) Open(address string, v View) (*Page, error) {
-	var target struct {
-		ID string `json:"targetId"`
-	}
-	var attached struct {
-		ID string `json:"sessionId"`
-	}
-	if err := b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
+	p := &Page{browser: b}
+	p.ctx, _ = chromedp.NewContext(b.ctx) //nolint:govet // Close ends it
+	chromedp.ListenTarget(p.ctx, p.note)
+	if err := chromedp.Run(p.ctx); err != nil { // opens the tab, and enables events
 		return nil, err
 	}
-	if err := b.call("", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached); err != nil {
-		return nil, err
-	}
-	p := &Page{browser: b, session: attached.ID}
-	b.mu.Lock()
-	b.pages[p.session] = p
-	b.mu.Unlock()
-	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
-		if err := p.call(domain+".enable", nil, nil); err != nil {
+	// A page behind another draws no frame, and the mouse wheel waits for one. chromedp
+	// follows every change of the document, which only its own selectors need.
+	for _, method := range []string{"Page.bringToFront", "CSS.disable", "DOM.disable"} {
+		if err := p.call(method, nil, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -222,7 +136,7 @@ func wait(what string, ask func() error) error {
 	ended := time.After(patience)
 	for {
 		err := ask()
-		if err == nil || errors.Is(err, errGone) {
+		if err == nil || errors.Is(err, context.Canceled) {
 			return err
 		}
 		select {
@@ -249,17 +163,16 @@ func (p *Page) Wait(condition string) error {
 }
 
 func (p *Page) call(method string, params, result any) error {
-	return p.browser.call(p.session, method, params, result)
+	late, stop := context.WithTimeout(p.ctx, patience)
+	defer stop()
+	if err := chromedp.FromContext(p.ctx).Target.Execute(late, method, params, result); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	return nil
 }
 
 // Close closes the tab.
-func (p *Page) Close() error {
-	err := p.call("Page.close", nil, nil)
-	p.browser.mu.Lock()
-	delete(p.browser.pages, p.session)
-	p.browser.mu.Unlock()
-	return err
-}
+func (p *Page) Close() error { return chromedp.Cancel(p.ctx) }
 
 // Look changes the size and the theme.
 func (p *Page) Look(v View) error {
@@ -272,37 +185,28 @@ func (p *Page) Look(v View) error {
 		p.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": theme}}}, nil))
 }
 
-// note keeps what a page must not do, and what it asked for.
-func (p *Page) note(m message) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch m.Method {
-	case "Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled":
-		p.problems = append(p.problems, string(m.Event))
-	case "Network.requestWillBeSent":
-		var e struct {
-			Request struct {
-				URL string `json:"url"`
-			} `json:"request"`
-		}
-		_ = json.Unmarshal(m.Event, &e) // an empty address is a request too
-		p.requests = append(p.requests, e.Request.URL)
+// note keeps what a page must not do, and what it asked for. chromedp calls it before
+// it hands on any answer that came later.
+func (p *Page) note(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.problems.add("%s", e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		text, _ := json.Marshal(e.Args) // an empty text is a line too
+		p.problems.add("console.%s: %s", e.Type, text)
+	case *log.EventEntryAdded:
+		p.problems.add("%s: %s", e.Entry.URL, e.Entry.Text)
+	case *network.EventRequestWillBeSent:
+		p.requests.add("%s", e.Request.URL)
 	}
 }
 
-// Problems are the errors and console lines so far.
-func (p *Page) Problems() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.problems)
-}
+// Problems are the errors and console lines so far. An event that chromedp could not
+// read counts, because it might be one.
+func (p *Page) Problems() []string { return slices.Concat(p.problems.all(), p.browser.unread.all()) }
 
 // Requests are the addresses that were asked for, the page's own first.
-func (p *Page) Requests() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.requests)
-}
+func (p *Page) Requests() []string { return p.requests.all() }
 
 // Eval is the value of an expression in the page; promises are waited for.
 func (p *Page) Eval(expression string, result any) error {

@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"tacho/archive"
-	"tacho/internal/browser"
 	"tacho/internal/wholefile"
 	"tacho/outcome"
 	"tacho/store"
+	"tacho/tests/browser/chrome"
 	"tacho/ui"
 )
 
@@ -25,13 +25,13 @@ const hostile = `</script><script>window.hacked=1</script><img src=x onerror="wi
 
 // A tab is a page in a test.
 type tab struct {
-	*browser.Page
+	*chrome.Page
 	t      testing.TB
 	server *httptest.Server
 }
 
 // open opens a page of a server. It must complain of nothing, and ask nobody else.
-func open(t testing.TB, b *browser.Browser, server *httptest.Server, hash string, view browser.View) *tab {
+func open(t testing.TB, b *chrome.Browser, server *httptest.Server, hash string, view chrome.View) *tab {
 	t.Helper()
 	p, err := b.Open(server.URL+"/"+hash, view)
 	check(t, err)
@@ -81,7 +81,7 @@ func (p *tab) shows(names ...string) {
 
 // The whole of it, in one browser and one folder.
 func TestRealInABrowser(t *testing.T) {
-	b, err := browser.Start(context.Background())
+	b, err := chrome.Start(context.Background())
 	check(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	folder := t.TempDir()
@@ -91,9 +91,9 @@ func TestRealInABrowser(t *testing.T) {
 	running := keep(t, folder, kept{label: "now", cut: true})
 	other := keep(t, folder, kept{label: "other", rate: 3})
 	runs(t, running, snapshot(4, hostile))
-	check(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../testdata/seeds")))
+	check(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../../../testdata/seeds")))
 	server := serve(t, ui.Options{Dir: folder})
-	desk := browser.View{Width: 1600, Height: 1000}
+	desk := chrome.View{Width: 1600, Height: 1000}
 	p := open(t, b, server, "", desk)
 	p.wait("document.querySelectorAll('#runs tbody tr').length === 9")
 
@@ -132,7 +132,7 @@ func idOf(dir string) string {
 }
 
 // A run that goes on is drawn as it stands, and its report comes when it is over.
-func testLive(t *testing.T, b *browser.Browser, server *httptest.Server, dir string, view browser.View) {
+func testLive(t *testing.T, b *chrome.Browser, server *httptest.Server, dir string, view chrome.View) {
 	p := open(t, b, server, "", view)
 	p.wait("document.querySelector('.state.running')")
 	check(t, p.Eval("location.hash = 'run=' + "+idOf(dir)+"; 0", nil))
@@ -231,8 +231,8 @@ func testDelete(t *testing.T, p *tab, dir string) {
 
 // The list reads well on a telephone and on a desk, light and dark, and needs no
 // mouse.
-func testLooks(t *testing.T, b *browser.Browser, server *httptest.Server) {
-	for _, view := range []browser.View{{Width: 390, Height: 844}, {Width: 1600, Height: 1000, Dark: true}} {
+func testLooks(t *testing.T, b *chrome.Browser, server *httptest.Server) {
+	for _, view := range []chrome.View{{Width: 390, Height: 844}, {Width: 1600, Height: 1000, Dark: true}} {
 		p := open(t, b, server, "", view)
 		p.wait("document.querySelectorAll('#runs tbody tr').length > 3")
 		if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {

@@ -20,15 +20,15 @@ import (
 	"testing"
 
 	"tacho/archive"
-	"tacho/internal/browser"
 	"tacho/metric"
 	"tacho/outcome"
 	"tacho/report/page"
 	"tacho/stat"
+	"tacho/tests/browser/chrome"
 )
 
 var (
-	chromium *browser.Browser
+	chromium *chrome.Browser
 	startErr error
 	start    sync.Once
 )
@@ -41,10 +41,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var desk = browser.View{Width: 1600, Height: 1000}
+var desk = chrome.View{Width: 1600, Height: 1000}
 
 // open opens a page of runs from disk.
-func open(t testing.TB, view browser.View, hash string, runs ...outcome.Run) *tab {
+func open(t testing.TB, view chrome.View, hash string, runs ...outcome.Run) *tab {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(path, write(t, runs...), 0o600); err != nil {
@@ -53,9 +53,9 @@ func open(t testing.TB, view browser.View, hash string, runs ...outcome.Run) *ta
 	return openFile(t, view, "file://"+path+hash)
 }
 
-func openFile(t testing.TB, view browser.View, address string) *tab {
+func openFile(t testing.TB, view chrome.View, address string) *tab {
 	t.Helper()
-	start.Do(func() { chromium, startErr = browser.Start(context.Background()) })
+	start.Do(func() { chromium, startErr = chrome.Start(context.Background()) })
 	if startErr != nil {
 		t.Fatal(startErr)
 	}
@@ -81,7 +81,7 @@ func openFile(t testing.TB, view browser.View, address string) *tab {
 
 // A tab is a page in a test.
 type tab struct {
-	*browser.Page
+	*chrome.Page
 	t testing.TB
 }
 
@@ -141,7 +141,7 @@ func (p *tab) click(selector string) {
 	}
 }
 
-func (p *tab) mouse(m browser.Mouse) {
+func (p *tab) mouse(m chrome.Mouse) {
 	p.t.Helper()
 	if err := p.Mouse(m); err != nil {
 		p.t.Fatal(err)
@@ -298,7 +298,7 @@ func TestRealSeveralRuns(t *testing.T) {
 
 // The page of the reports that others wrote draws the numbers of their text.
 func TestRealSeedsAreDrawn(t *testing.T) {
-	const dir = "../../testdata/seeds"
+	const dir = "../../../testdata/seeds"
 	runs, err := archive.All(dir, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -386,9 +386,9 @@ func TestRealTimeline(t *testing.T) {
 	p.keys(true, "W")
 	p.wait("%s < %v", rowSpan, whole[1])
 	before := spans()
-	p.mouse(browser.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200})
+	p.mouse(chrome.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200})
 	p.wait("%s < %v || %[1]s <= 3", timeSpan, before[0])
-	p.mouse(browser.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200, Shift: true})
+	p.mouse(chrome.Mouse{Kind: "mouseWheel", X: x, Y: y, Wheel: -200, Shift: true})
 	p.wait("%s < %v || %[1]s <= 3", rowSpan, before[1])
 	p.keys(false, "0")
 	p.wait("%s === %v && %s === %v", timeSpan, whole[0], rowSpan, whole[1])
@@ -399,7 +399,7 @@ func TestRealTimeline(t *testing.T) {
 	// A failure is drawn in its own colour, and tells why when pointed at.
 	place := eval[[2]float64](p, `(() => { const q = rowsOf(timelineLevel()).find((v) => v.error), b = document.querySelector('canvas').getBoundingClientRect();
 		return [b.x + linear(view.t0, view.t1, PAD.left, b.width - PAD.right)(q.end), b.y + linear(view.r0, view.r1, PAD.top, b.height - PAD.bottom)(rowOf(q) + 0.5)] })()`)
-	p.mouse(browser.Mouse{Kind: "mouseMoved", X: place[0], Y: place[1]})
+	p.mouse(chrome.Mouse{Kind: "mouseMoved", X: place[0], Y: place[1]})
 	p.wait("/503|busy/.test(document.getElementById('tip').innerText)")
 	red := eval[int](p, `(() => { const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, want = rgb(ink('bad'));
 		let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] === want[0] && d[i + 1] === want[1] && d[i + 2] === want[2]) n++; return n })()`)
@@ -414,9 +414,9 @@ func TestRealHoverAndKeyboard(t *testing.T) {
 	p := open(t, desk, "", measured(about, levels()...))
 	const tip = "document.getElementById('tip')"
 	x, y, _ := p.place(chart("Over time") + " .plot")
-	p.mouse(browser.Mouse{Kind: "mouseMoved", X: x, Y: y})
+	p.mouse(chrome.Mouse{Kind: "mouseMoved", X: x, Y: y})
 	p.wait("!%s.hidden && %[1]s.innerText.includes('TTFT p50')", tip)
-	p.mouse(browser.Mouse{Kind: "mouseMoved", X: 2, Y: 2})
+	p.mouse(chrome.Mouse{Kind: "mouseMoved", X: 2, Y: 2})
 	p.wait("%s.hidden", tip)
 	p.do(`document.querySelector('[data-figure="TTFT"] .plot').focus()`)
 	p.keys(false, "ArrowRight")
@@ -533,9 +533,9 @@ func TestRealLooks(t *testing.T) {
 	}
 	for name, list := range runs {
 		t.Run(name, func(t *testing.T) {
-			p := open(t, browser.View{Width: 390, Height: 900}, "", list...)
-			checkLook(p, browser.View{Width: 390, Height: 900})
-			for _, view := range []browser.View{{Width: 390, Height: 900, Dark: true}, {Width: 1600, Height: 900, Dark: true}, {Width: 1600, Height: 900}} {
+			p := open(t, chrome.View{Width: 390, Height: 900}, "", list...)
+			checkLook(p, chrome.View{Width: 390, Height: 900})
+			for _, view := range []chrome.View{{Width: 390, Height: 900, Dark: true}, {Width: 1600, Height: 900, Dark: true}, {Width: 1600, Height: 900}} {
 				if err := p.Look(view); err != nil {
 					t.Fatal(err)
 				}
@@ -552,7 +552,7 @@ func TestRealLooks(t *testing.T) {
 }
 
 // checkLook finds what does not fit a view.
-func checkLook(p *tab, view browser.View) {
+func checkLook(p *tab, view chrome.View) {
 	p.t.Helper()
 	if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 		p.t.Errorf("%+v: %d pixels wider than the window: %s", view, over, eval[string](p, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .data')).map((e) => e.tagName + '.' + e.className).slice(0, 5).join()`))

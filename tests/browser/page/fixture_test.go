@@ -1,0 +1,1 @@
+../../../report/page/fixture_test.go

@@ -1,0 +1,1 @@
+../../../ui/fixture_test.go
