@@ -98,9 +98,8 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 			return outcome.Run{}, err
 		}
 	}
-	if err := b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...); err != nil {
-		b.Note(err)
-	}
+	b.Note(b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...))
+	b.Note(context.Cause(ctx)) // such as a full disk
 	if b.Keep != nil {
 		b.Outcome.Order()
 		r := &report.Report{Runs: []outcome.Run{b.Outcome}}
@@ -140,18 +139,28 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 		return nil, err
 	}
 	b := &Bench{o: o, given: given}
-	return b, b.Connect(ctx, p, o.Serve)
+	if err := b.Connect(ctx, p, o.Serve); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Connect opens the servers of a plan. Serve starts the server that it brings along.
-func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) (err error) {
+func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
 	o := &b.o
 	hooks := run.Hooks{Say: o.Say, Ready: o.Ready, Fetch: o.Fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: o.Watch || p.MetricsListen != "" || p.OTLP != ""}
-	b.Runner, err = run.Open(ctx, p, o.Env, hooks)
+	r, err := run.Open(ctx, p, o.Env, hooks)
 	if ctx.Err() != nil {
-		return ctx.Err() // whatever it was that could not be done after that
+		if err == nil {
+			r.Close()
+		}
+		return ctx.Err() // it explains every other error
 	}
-	return err
+	if err != nil {
+		return err // the runner before, if there was one, still tells what was measured
+	}
+	b.Runner = r
+	return nil
 }
 
 // Release lets go of the servers, and of those who look on.

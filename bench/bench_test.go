@@ -101,6 +101,26 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// A server that does not start leaves the runner of the one before: it tells what was
+// measured.
+func TestConnectFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network memnet.Network
+		p := plan.Default()
+		p.BaseURL, p.NumPrompts, p.RunsDir = []string{serve(t, &network)}, 5, t.TempDir()
+		b, err := bench.Open(t.Context(), p, bench.Options{Env: run.Env{Dial: network.Dial}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Release(t.Context())
+		before, failed := b.Runner, errors.New("it does not start")
+		err = b.Connect(t.Context(), p, func(*plan.Plan, uint64) (func(), error) { return nil, failed })
+		if !errors.Is(err, failed) || b.Runner != before {
+			t.Errorf("%v, and the runner is %p, want %p", err, b.Runner, before)
+		}
+	})
+}
+
 // serve runs a simulated server in memory.
 func serve(t *testing.T, network *memnet.Network) string {
 	t.Helper()

@@ -169,7 +169,9 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	}
 	o.Env = around
 	if b.Bench, err = bench.Open(ctx, p, o); err == nil {
-		err = b.opened(ctx)
+		if err = b.opened(ctx); err != nil {
+			b.Release(ctx)
+		}
 	}
 	if err != nil {
 		b.progress.stop()

@@ -28,7 +28,7 @@ func (b *benchRun) brief() bool {
 // present shows what the run came to, and keeps that with it.
 func (b *benchRun) present(r *report.Report) error {
 	err := errors.Join(b.showAll(r), b.WriteFiles(r))
-	if b.brief() && !b.Terse {
+	if err == nil && b.brief() && !b.Terse {
 		b.say("Whole report: " + filepath.Join(b.Keep.Dir(), store.TextFile))
 	}
 	if !b.Terse {
