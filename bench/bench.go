@@ -31,7 +31,7 @@ import (
 // Options are what a run needs beside its plan. The zero value measures a server
 // and says nothing.
 type Options struct {
-	Env     run.Env  // the world around it
+	Env     run.Env  // key, network, tokenizers, agents
 	Args    []string // the command that asked for it, for the manifest
 	Cluster string   // the name of the run among its agents
 	Resume  string   // directory of a run that was cut short, to go on with; empty is none
@@ -42,9 +42,9 @@ type Options struct {
 	Serve  func(p *plan.Plan, seed uint64) (stop func(), err error)        // starts the server that a plan brings along; nil starts its simulated engine in this process
 	Kept   func(w *store.Writer)                                           // the run has a directory
 	Begin  func(l *outcome.Level, feed *live.Feed)                         // a level has begun
-	End    func(l *outcome.Level)                                          // it is over
-	Done   func(l *outcome.Level)                                          // and its records are kept
-	Watch  bool                                                            // somebody looks on: tokens are counted as they arrive
+	End    func(l *outcome.Level)                                          // a level has ended
+	Done   func(l *outcome.Level)                                          // the records of a level are kept
+	Watch  bool                                                            // a person watches the run: count tokens as they arrive
 	Print  func(f report.Format, r *report.Report) error                   // prints the reports that go to standard output
 	Listen func(ctx context.Context, address string) (net.Listener, error) // nil listens on the network
 	Client func() (client *http.Client, done func())                       // makes HTTP clients; nil makes ordinary ones
@@ -65,8 +65,8 @@ type Bench struct {
 
 	o       Options
 	given   json.RawMessage         // the plan, as it was
-	board   *publish.Board          // what monitoring sees; nil if nobody looks
-	outlets []func(context.Context) // that stop showing it
+	board   *publish.Board          // the figures for monitoring; nil without
+	outlets []func(context.Context) // stop publishing them
 	failed  error                   // what could not be shown or kept
 }
 
@@ -163,7 +163,7 @@ func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan,
 	return nil
 }
 
-// Release lets go of the servers, and of those who look on.
+// Release closes the connections to the servers and the pages for monitoring.
 func (b *Bench) Release(ctx context.Context) {
 	b.Runner.Close()
 	b.Unpublish(ctx)

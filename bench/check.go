@@ -123,7 +123,7 @@ func Conditions(failIf, junit string) ([]metric.Condition, error) {
 	return conditions, nil
 }
 
-// checkPublish complains about places where nobody could see the figures.
+// checkPublish checks the options that publish figures while the run goes on.
 func checkPublish(p *plan.Plan) error {
 	if p.MetricsListen == "" && p.OTLP == "" {
 		if len(p.OTLPHeaders) > 0 {
@@ -145,7 +145,7 @@ func checkPublish(p *plan.Plan) error {
 	return nil
 }
 
-// checkResults complains about options of reports and result files.
+// checkResults checks the options of reports and result files.
 func checkResults(p *plan.Plan) error {
 	for _, m := range p.Metadata {
 		if !strings.Contains(m, "=") {

@@ -192,7 +192,8 @@ func (b *Bench) writeOrders(r *report.Report) error {
 	return err
 }
 
-// PredictedName is the name of a file that nobody shall take for measured.
+// PredictedName is the name of a file with predicted figures, so that they are not taken for
+// measured ones.
 func PredictedName(path string) string {
 	return filepath.Join(filepath.Dir(path), "predicted-"+filepath.Base(path))
 }

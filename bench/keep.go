@@ -153,7 +153,7 @@ func (b *Bench) AddAll(rs []*tacho.Record) error {
 // Close implements tacho.Sink.
 func (b *Bench) Close() error { return b.Keep.Close() }
 
-// recordsOf are the records that of picks, read back from where they are kept.
+// recordsOf reads kept records back; of selects them.
 func (b *Bench) recordsOf(of func(*store.Run) iter.Seq2[*tacho.Record, error]) func() iter.Seq2[*tacho.Record, error] {
 	return func() iter.Seq2[*tacho.Record, error] {
 		kept, err := b.Keep.Read()

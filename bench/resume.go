@@ -22,7 +22,7 @@ import (
 // CutShort is the directory of the last run below another, if it did not come to
 // its end; empty is none.
 func CutShort(runs string) string {
-	entries, _ := os.ReadDir(runs) // none is no run
+	entries, _ := os.ReadDir(runs) // without the directory there is no run
 	var last *store.Run
 	for _, e := range entries {
 		r, err := store.Open(filepath.Join(runs, e.Name()))
@@ -67,7 +67,7 @@ func finished(dir string, kept *store.Run) (*outcome.Run, error) {
 }
 
 // ReadResumed takes the plan of a run that is to go on, what it came to so far, and its
-// seed. What p has of its own must be as it was.
+// seed. Options that p already has must be as they were.
 func ReadResumed(dir string, p *plan.Plan, secrets *redact.Secrets) (before *outcome.Run, seed uint64, err error) {
 	kept, err := store.Open(dir)
 	if err != nil {
